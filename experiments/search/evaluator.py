@@ -91,64 +91,54 @@ class Evaluator:
         part = over(load, self.limits[number])
         return self.prices[number] * (part - self.broken.get(number, 0.0))
 
-    def row(self, group: Sequence[int]) -> list[float]:
-        """Return what streams of `group` cost with all of it at a broker, for each broker.
+    def row(self, group: Sequence[int], where: Sequence[int]) -> list[float]:
+        """Return what streams of `group` cost with all of it at a broker, for each of `where`.
 
         As if links bore everything; exact where trees are least ones, else as near as adding one
         end to a tree comes. The difference of two brokers is what counts.
         """
         instance = self.instance
-        found: list[float] | None = None
+        found = [0.0] * len(where)
         numbers = dict.fromkeys(n for piece in group for n in instance.of_piece[piece])
         for number in numbers:
             flow = instance.flows[number]
             if flow.header is not None:
-                row = self._partial_row(flow, group)
+                row = self._partial_row(flow, group, where)
             else:
-                row = self._stream_row(flow, group)
-            if row is None:
-                continue
-            weight = flow.weight
-            if found is None:
-                found = [weight * hops for hops in row]
-            else:
-                found = [sum_ + weight * hops for sum_, hops in zip(found, row, strict=True)]
-        return found if found is not None else [0.0] * instance.nodes
+                row = self._stream_row(flow, group, where)
+            if row is not None:
+                weight = flow.weight
+                found = [total + weight * hops for total, hops in zip(found, row, strict=True)]
+        return found
 
-    def _stream_row(self, flow: Flow, group: Sequence[int]) -> Row | None:
+    def _stream_row(self, flow: Flow, group: Sequence[int], where: Sequence[int]) -> Row | None:
         hosts = self.hosts
         ends = {hosts[piece] for piece in flow.consumers if piece not in group}
         ends.update(flow.destinations)
         ends.discard(ABSENT)
         if flow.sender is not None and flow.sender in group:
-            return flow.topology.from_everywhere(tuple(sorted(ends))) if ends else None
+            return flow.topology.from_brokers(where, tuple(sorted(ends))) if ends else None
         source = flow.origin if flow.sender is None else hosts[flow.sender]
         assert source is not None
         if source == ABSENT:
             return None
         ends.discard(source)
-        return flow.topology.to_everywhere(source, tuple(sorted(ends)))
+        return flow.topology.to_brokers(source, tuple(sorted(ends)), where)
 
-    def _partial_row(self, flow: Flow, group: Sequence[int]) -> Row | None:
+    def _partial_row(self, flow: Flow, group: Sequence[int], where: Sequence[int]) -> Row | None:
         """Return what partials send, by the broker where those of `group` are."""
         hosts, topology = self.hosts, flow.topology
         stay = sorted({hosts[p] for p in flow.consumers if p not in group} - {ABSENT})
         assert flow.header is not None
         if flow.header in group:
-            if not stay:
-                return None
             rows = [topology.hops_from(node) for node in stay]
-            return list(map(sum, zip(*rows, strict=True))) if len(rows) > 1 else rows[0]
+            return [sum(row[broker] for row in rows) for broker in where] if stay else None
         header = hosts[flow.header]
         if header == ABSENT:  # it will not be far from the partials that there are
-            if not stay:
-                return None
-            rows = [topology.hops_to(node) for node in stay]
-            return list(map(min, *rows)) if len(rows) > 1 else rows[0]
-        row = list(topology.hops_to(header))
-        for node in stay:
-            row[node] = 0  # there is a partial already
-        return row
+            return topology.near(stay, where, outward=False) if stay else None
+        row = topology.hops_to(header)
+        # Where there is a partial already, another sends no more.
+        return [0 if broker in stay else row[broker] for broker in where]
 
     # --- changes --------------------------------------------------------------------------------
 

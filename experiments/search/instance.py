@@ -8,9 +8,10 @@ then each broker with a partial is a source of its own (`header` is not None).
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
+from experiments.search.distances import WEIGHT_BITS
 from experiments.search.topology import Topology
 from planner.layout import Layout, Role, partial_name
 from planner.network import Arc, Network
@@ -40,6 +41,8 @@ class Flow:
     header: int | None
     pieces: tuple[int, ...]
     topology: Topology
+    share: int = 1
+    """The weight as a whole part of the greatest, for sums of lanes."""
 
 
 class Instance:
@@ -65,6 +68,8 @@ class Instance:
         self.hosts = [piece.hosts for piece in layout.pieces]
         self.allowed = [frozenset(piece.hosts) for piece in layout.pieces]
         self.whole = Topology(net.neighbours, 1)
+        self.many = self.nodes > MANY_NODES
+        """Whether moves look at some brokers alone, those where a piece may be cheap."""
         self.flows = self._flows()
         self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
         for number, flow in enumerate(self.flows):
@@ -100,7 +105,9 @@ class Instance:
                 Flow(rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
                      topologies[number])
             )  # fmt: skip
-        return flows
+        most = max((flow.weight for flow in flows), default=1.0)
+        scale = ((1 << WEIGHT_BITS) - 1) / most
+        return [replace(flow, share=max(1, int(flow.weight * scale))) for flow in flows]
 
     def _topologies(self, rates: list[float]) -> list[Topology]:
         """Return for each rate the links that have room for it; rates between two limits share."""

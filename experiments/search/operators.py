@@ -8,6 +8,7 @@ entry in `OPERATORS`.
 """
 
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 from math import inf
 from random import Random
 from typing import ClassVar, Protocol
@@ -15,6 +16,7 @@ from typing import ClassVar, Protocol
 from experiments.search.evaluator import ABSENT, Evaluator, Undo
 from experiments.search.instance import Instance
 from experiments.search.params import SearchParams
+from experiments.search.start import estimate
 
 Changes = list[Undo]
 
@@ -29,26 +31,55 @@ class Context:
         self.params = params
         self.penalty = 0.0
 
+    def candidates(self, group: Sequence[int]) -> Sequence[int]:
+        """Return the brokers where `group` may be cheap: all allowed ones, but among many brokers.
+
+        There, as in a granular neighbourhood (Toth and Vigo, 2003): those on the trees of its
+        streams, and the cheapest by the paper's estimate, with room and without.
+        """
+        instance, evaluator = self.instance, self.evaluator
+        if len(group) == 1 and not instance.many:
+            return instance.hosts[group[0]]
+        allowed = frozenset.intersection(*(instance.allowed[piece] for piece in group))
+        if not instance.many or len(allowed) <= self.params.granular:
+            return sorted(allowed)
+        found = {evaluator.hosts[piece]: None for piece in group}
+        arcs = instance.arcs
+        for number in dict.fromkeys(n for piece in group for n in instance.of_piece[piece]):
+            flow = instance.flows[number]
+            if flow.origin is not None:
+                found[flow.origin] = None
+            for links, _ in evaluator.trees[number].values():
+                found.update((arcs[link][1], None) for link in links)
+        guide = estimate(instance, group, evaluator.hosts)
+        granular = self.params.granular
+        cheapest = nsmallest(2 * granular, range(instance.nodes), key=guide.__getitem__)
+        cost = sum(instance.costs[piece] for piece in group)
+        loads, room, first = evaluator.loads, evaluator.room, evaluator.first_work
+        roomy = [host for host in cheapest if loads[first + host] + cost <= room[first + host]]
+        found.update(dict.fromkeys(roomy[:granular]))
+        found.update(dict.fromkeys(cheapest[: granular // 2]))
+        found.pop(ABSENT, None)
+        return [host for host in found if host in allowed]
+
     def scores(self, group: Sequence[int], hosts: Iterable[int]) -> list[tuple[float, int]]:
         """Return what `group` costs at each of `hosts`, with what limits of brokers cost there."""
         evaluator = self.evaluator
-        row = evaluator.row(group)
+        where = list(hosts)
+        row = evaluator.row(group, where)
         if not self.instance.capped:
-            return [(row[host], host) for host in hosts]
+            return list(zip(row, where, strict=True))
         cost = sum(self.instance.costs[piece] for piece in group)
         penalty, pressure = self.penalty, evaluator.pressure
         loads, room, first = evaluator.loads, evaluator.room, evaluator.first_work
         return [
             (
-                row[host]
-                + (
-                    penalty * pressure(host, cost)
-                    if loads[first + host] + cost > room[first + host]
-                    else 0.0
-                ),
+                flow + penalty * pressure(host, cost)
+                if loads[first + host] + cost > room[first + host]
+                else flow,
                 host,
             )
-            for host in hosts
+            for flow, host in zip(row, where, strict=True)
         ]
 
     def some_near(self, size: int, first: int | None = None) -> list[int]:
@@ -77,7 +108,7 @@ class Context:
     def insert(self, piece: int) -> Undo:
         """Put an absent piece where it costs least, or now and then at the next best."""
         evaluator, random, params = self.evaluator, self.random, self.params
-        scores = self.scores((piece,), self.instance.hosts[piece])
+        scores = self.scores((piece,), self.candidates((piece,)))
         if self.instance.limited and len(scores) > 1 and params.tried > 1:
             return self._try_out(piece, sorted(scores)[: 2 * params.tried])
         if len(scores) > 1 and random.random() < params.passed_over:
@@ -172,7 +203,7 @@ class Relocate:
         if piece is None:
             piece = random.randrange(instance.pieces)
         here = evaluator.hosts[piece]
-        scores = context.scores((piece,), (h for h in instance.hosts[piece] if h != here))
+        scores = context.scores((piece,), (h for h in context.candidates((piece,)) if h != here))
         if not scores:
             return []
         rank = min(int(random.expovariate(0.8)), len(scores) - 1)
@@ -196,17 +227,13 @@ class Swap:
         if piece is None:
             piece = random.randrange(instance.pieces)
         here, hosts = evaluator.hosts[piece], evaluator.hosts
-        row = evaluator.row((piece,))
+        others = self._others(context, piece)
+        row = evaluator.row((piece,), [hosts[other] for other in others])
         best: tuple[float, int] | None = None
-        for _ in range(self.sampled):
-            other = random.randrange(instance.pieces)
+        for flow, other in zip(row, others, strict=True):
             there = hosts[other]
-            if there == here or there not in instance.allowed[piece]:
-                continue
-            if here not in instance.allowed[other]:
-                continue
             change = instance.costs[piece] - instance.costs[other]
-            score = row[there] + context.penalty * (
+            score = flow + context.penalty * (
                 evaluator.pressure(there, change) + evaluator.pressure(here, -change)
             )
             score *= 1.0 + 0.5 * random.random()
@@ -215,6 +242,23 @@ class Swap:
         if best is None:
             return []
         return [evaluator.apply([(piece, hosts[best[1]]), (best[1], here)])]
+
+    def _others(self, context: Context, piece: int) -> list[int]:
+        """Return some pieces with which `piece` may change places."""
+        evaluator, random, instance = context.evaluator, context.random, context.instance
+        hosts, here = evaluator.hosts, evaluator.hosts[piece]
+        if instance.many:
+            near = [p for host in context.candidates((piece,)) for p in evaluator.at[host]]
+            drawn = random.sample(near, min(len(near), self.sampled))
+        else:
+            drawn = [random.randrange(instance.pieces) for _ in range(self.sampled)]
+        return [
+            other
+            for other in drawn
+            if hosts[other] != here
+            and hosts[other] in instance.allowed[piece]
+            and here in instance.allowed[other]
+        ]
 
 
 class Together:
@@ -237,10 +281,10 @@ class Together:
             return []
         if len(near) > 2 and random.random() < 0.5:
             near = [piece, random.choice([p for p in near if p != piece])]
-        shared = frozenset.intersection(*(instance.allowed[p] for p in near)) - {here}
+        shared = [host for host in context.candidates(near) if host != here]
         if not shared:
             return []
-        scores = sorted(context.scores(near, sorted(shared)))
+        scores = sorted(context.scores(near, shared))
         rank = min(int(random.expovariate(1.0)), len(scores) - 1)
         return [evaluator.apply([(p, scores[rank][1]) for p in near])]
 
@@ -259,7 +303,7 @@ class Scatter:
         evaluator, random, instance = context.evaluator, context.random, context.instance
         changes = []
         for piece in context.some_near(random.randint(1, 3)):
-            scores = sorted(context.scores((piece,), instance.hosts[piece]))
+            scores = sorted(context.scores((piece,), context.candidates((piece,))))
             rank = min(int(random.expovariate(1 / 3)), len(scores) - 1)
             if scores[rank][1] != evaluator.hosts[piece]:
                 changes.append(evaluator.apply([(piece, scores[rank][1])]))

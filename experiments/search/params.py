@@ -19,6 +19,8 @@ class SearchParams:
     """Share of the times in which a repair passes over a piece's best broker (blinks)."""
     tried: int = 3
     """Brokers that a repair tries out exactly where links are limited."""
+    granular: int = 24
+    """Brokers with room that a move looks at where there are many, besides those on its trees."""
     heat: float = 0.3
     """Temperature at which a cycle begins, as a part of what a piece causes on average."""
     heat_large: float = 0.02

@@ -6,39 +6,37 @@ Invariant: a piece goes where there is room for it as long as there is any.
 
 from collections.abc import Sequence
 
+from experiments.search.distances import packed, unpacked
 from experiments.search.evaluator import ABSENT
 from experiments.search.instance import ROOM, Instance
 from planner.flow import over
 
 
-def estimate(instance: Instance, piece: int, hosts: Sequence[int]) -> list[float]:
-    """Return the paper's v_is: inputs there and outputs on from there, by broker.
+def estimate(instance: Instance, pieces: Sequence[int], hosts: Sequence[int]) -> list[int]:
+    """Return the paper's v_is of a group of pieces by broker, in parts of the greatest rate.
 
     Every input and destination counts for itself, whatever is shared; consumers that are not placed
-    yet do not count. Seed 003, section 4.2.
+    yet do not count, nor do streams within the group. Seed 003, section 4.2.
     """
-    rows: list[tuple[float, list[int]]] = []
-    for number in instance.of_piece[piece]:
+    total = 0
+    for number in dict.fromkeys(n for piece in pieces for n in instance.of_piece[piece]):
         flow = instance.flows[number]
-        topology = flow.topology
-        if flow.header is not None:
-            makers = sorted({hosts[p] for p in flow.consumers} - {ABSENT})
-            if flow.header == piece:
-                rows += [(flow.weight, topology.hops_from(node)) for node in makers]
-            elif makers:  # the header will not be far from those that are there
-                away = [topology.hops_to(node) for node in makers]
-                rows.append((flow.weight, list(map(min, *away)) if len(away) > 1 else away[0]))
-        elif flow.sender == piece:
-            ends = {hosts[consumer] for consumer in flow.consumers} | {*flow.destinations}
-            rows += [(flow.weight, topology.hops_to(end)) for end in sorted(ends - {ABSENT})]
+        ahead, back = flow.topology.ahead, flow.topology.back
+        others = {hosts[p] for p in flow.consumers if p not in pieces} - {ABSENT}
+        if flow.header is not None and flow.header not in pieces:
+            if others:  # the header will not be far from the partials that there are
+                rows = [back.row(node) for node in sorted(others)]
+                total += flow.share * packed(list(map(min, *rows)) if len(rows) > 1 else rows[0])
+        elif flow.header is not None:
+            total += flow.share * sum(ahead.lanes(node) for node in others)
+        elif flow.sender is not None and flow.sender in pieces:
+            ends = others.union(flow.destinations)
+            total += flow.share * sum(back.lanes(end) for end in ends)
         else:
             source = flow.origin if flow.sender is None else hosts[flow.sender]
             if source is not None and source != ABSENT:
-                rows.append((flow.weight, topology.hops_from(source)))
-    found = [0.0] * instance.nodes
-    for weight, row in rows:
-        found = [total + weight * hops for total, hops in zip(found, row, strict=True)]
-    return found
+                total += flow.share * ahead.lanes(source)
+    return unpacked(total, instance.nodes)
 
 
 def greedy(instance: Instance) -> list[int]:
@@ -47,20 +45,20 @@ def greedy(instance: Instance) -> list[int]:
     work = [0.0] * instance.nodes
     order = sorted(range(instance.pieces), key=lambda piece: (instance.rank[piece], piece))
     for piece in order:
-        costs = estimate(instance, piece, hosts)
+        costs = estimate(instance, (piece,), hosts)
         own = instance.costs[piece]
-        roomy = [
-            host
-            for host in instance.hosts[piece]
-            if work[host] + own <= instance.capacity[host] * (1 + ROOM)
-        ]
-        if roomy:
-            hosts[piece] = min(roomy, key=lambda host: (costs[host], host))
+        left = list(instance.hosts[piece])
+        while left:
+            host = min(left, key=costs.__getitem__)
+            if work[host] + own <= instance.capacity[host] * (1 + ROOM):
+                break
+            left.remove(host)
         else:
             beyond = {
                 h: over(work[h] + own, instance.capacity[h]) - over(work[h], instance.capacity[h])
                 for h in instance.hosts[piece]
             }
-            hosts[piece] = min(beyond, key=lambda host: (beyond[host], host))
-        work[hosts[piece]] += own
+            host = min(beyond, key=lambda h: (beyond[h], h))
+        hosts[piece] = host
+        work[host] += own
     return hosts

@@ -9,19 +9,17 @@ come from the heuristic of shortest paths (Takahashi and Matsuyama, 1980), each 
 while that is shorter.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import add
+from operator import add, itemgetter
 
+from experiments.search.distances import FAR, Distances, Row
 from planner.network import Arc
 
-FAR = 10_000_000
-"""The distance where there is no way: farther than any detour."""
 KEPT_CELLS_MAX = 12_000_000
 """Of all answers that are kept together; a cell is a reference to a number, 8 bytes."""
 
-Row = list[int]
-"""A number of hops for each broker."""
 Ends = tuple[int, ...]
 
 
@@ -40,8 +38,8 @@ class Topology:
         )
         links = sum(map(len, self.onward))
         self.exact_ends = 1 if self.symmetric and links == 2 * (self.nodes - 1) else exact_ends
-        self._from: dict[int, Row] = {}
-        self._to: dict[int, Row] = {}
+        self.ahead = Distances(self.onward)
+        self.back = self.ahead if self.symmetric else Distances(self.inward)
         self._rows: dict[object, Row] = {}
         self._trees: dict[tuple[int, Ends], tuple[Arc, ...]] = {}
         # Rows are let go all at once when there are too many: an order of use would cost each look.
@@ -51,19 +49,11 @@ class Topology:
 
     def hops_from(self, source: int) -> Row:
         """Return the hops from `source` to each broker."""
-        if (known := self._from.get(source)) is None:
-            known = self._from[source] = spread({source: 0}, self.onward)
-            if self.symmetric:
-                self._to[source] = known
-        return known
+        return self.ahead.row(source)
 
     def hops_to(self, target: int) -> Row:
         """Return the hops from each broker to `target`."""
-        if (known := self._to.get(target)) is None:
-            if self.symmetric:
-                return self.hops_from(target)
-            known = self._to[target] = spread({target: 0}, self.inward)
-        return known
+        return self.back.row(target)
 
     def path(self, a: int, b: int) -> list[Arc]:
         """Return the links of a shortest way, the least number first among equals; [] without."""
@@ -126,6 +116,37 @@ class Topology:
         ahead = self.hops_from(source)
         return len(arcs) + FAR * sum(ahead[end] >= FAR for end in ends)
 
+    def from_brokers(self, where: Sequence[int], ends: Ends) -> Row:
+        """Return the links of a tree to all `ends` (ascending), by the broker that it begins at."""
+        if self.exact_ends > 1 or len(ends) == 1:
+            row = self.from_everywhere(ends)
+            return [row[broker] for broker in where]
+        arcs = self.tree(ends[0], ends[1:])
+        count = self.links(ends[0], ends[1:])
+        nodes = (ends[0], *(b for _, b in arcs))
+        return [count + hops for hops in self.near(nodes, where, outward=False)]
+
+    def to_brokers(self, source: int, ends: Ends, where: Sequence[int]) -> Row:
+        """Return the links of a tree from `source` to `ends` and one more, by the one more."""
+        if self.exact_ends > 1 or not ends:
+            row = self.to_everywhere(source, ends)
+            return [row[broker] for broker in where]
+        count = self.links(source, ends)
+        nodes = (source, *(b for _, b in self.tree(source, ends)))
+        return [count + hops for hops in self.near(nodes, where, outward=True)]
+
+    def near(self, nodes: Sequence[int], where: Sequence[int], *, outward: bool) -> Row:
+        """Return the hops between the nearest of `nodes` and each broker of `where`.
+
+        `outward`: from `nodes` to the brokers, else from the brokers to `nodes`.
+        """
+        row_of = self.hops_to if outward else self.hops_from
+        if len(nodes) == 1:
+            (node,) = nodes
+            return [row_of(broker)[node] for broker in where]
+        chosen = itemgetter(*nodes)
+        return [min(chosen(row_of(broker))) for broker in where]
+
     def _branching(self, ends: Ends) -> Row:
         """Return the links of trees that part at once, by the broker where they part."""
         rows = [
@@ -149,13 +170,14 @@ class Topology:
                 self._trees.clear()
             ahead = self.hops_from(source)
             near = tuple(end for end in ends if ahead[end] < FAR)
-            arcs: dict[Arc, None] = {}
             if len(near) <= self.exact_ends:
+                arcs: dict[Arc, None] = {}
                 self._grow(source, near, arcs)
                 found = self._trimmed(source, near, arcs)
             else:
-                self._join(source, near, arcs)
-                found = self._shortened(source, near, list(arcs))
+                parent = self._joined(source, near)
+                self._shorten(source, near, parent)
+                found = sorted((above, node) for node, above in parent.items())
             known = self._trees[source, ends] = tuple(found)
         return known
 
@@ -177,19 +199,52 @@ class Topology:
         self._grow(fork, some, arcs)
         self._grow(fork, others, arcs)
 
-    def _join(self, source: int, ends: Sequence[int], arcs: dict[Arc, None]) -> None:
-        """Add shortest ways from what is joined so far, always to the nearest end."""
+    def _joined(self, source: int, ends: Sequence[int]) -> dict[int, int]:
+        """Return a tree by parents: shortest paths from the tree so far to the nearest end.
+
+        A path never crosses the tree, since it begins at the tree's broker nearest to the end.
+        """
+        parent: dict[int, int] = {}
         ahead = self.hops_from(source)
         near = {end: (ahead[end], source) for end in ends}
         while near:
-            end = min(near, key=lambda one: near[one][0])
-            path = self.path(near.pop(end)[1], end)
-            arcs.update(dict.fromkeys(path))
-            for _, node in path:
+            end = min(near, key=lambda left: near[left][0])
+            for above, node in self.path(near.pop(end)[1], end):
+                parent[node] = above
                 row = self.hops_from(node)
                 for other, (hops, _) in near.items():
                     if row[other] < hops:
                         near[other] = (row[other], node)
+        return parent
+
+    def _shorten(self, source: int, ends: Ends, parent: dict[int, int]) -> None:
+        """Hang each end's own branch elsewhere while the tree gets smaller by it."""
+        if self.symmetric and len(parent) == len(ends):
+            return  # no tree has fewer links than ends
+        fixed = {source, *ends}
+        children = Counter(parent.values())
+        smaller = len(ends) * self.nodes <= 20_000
+        while smaller:
+            smaller = False
+            for end in ends:
+                if children[end]:
+                    continue
+                branch = {end: None}
+                top = parent[end]
+                while top not in fixed and children[top] == 1:
+                    branch[top] = None
+                    top = parent[top]
+                ahead = self.hops_to(end)
+                stem = [source, *(node for node in parent if node not in branch)]
+                spot = min(stem, key=ahead.__getitem__)
+                if ahead[spot] >= len(branch):
+                    continue
+                smaller = True
+                for node in branch:
+                    children[parent.pop(node)] -= 1
+                for above, node in self.path(spot, end):
+                    parent[node] = above
+                    children[above] += 1
 
     def _trimmed(self, source: int, ends: Sequence[int], arcs: dict[Arc, None]) -> list[Arc]:
         """Return a tree within these links, without branches that lead to no end."""
@@ -210,26 +265,6 @@ class Topology:
                 kept[arc] = None
                 node = parent[node]
         return sorted(kept)
-
-    def _shortened(self, source: int, ends: Ends, arcs: list[Arc]) -> list[Arc]:
-        """Hang each end's own branch elsewhere while the tree gets smaller by it."""
-        arcs = self._trimmed(source, ends, dict.fromkeys(arcs))
-        if self.symmetric and len(arcs) == len(ends):
-            return arcs  # no tree has fewer links than ends
-        smaller = len(ends) * self.nodes <= 20_000
-        while smaller:
-            smaller = False
-            for end in ends:
-                others = [other for other in ends if other != end]
-                stem = self._trimmed(source, others, dict.fromkeys(arcs))
-                ahead = self.hops_to(end)
-                spot = min((source, *(b for _, b in stem)), key=ahead.__getitem__)
-                if len(stem) + ahead[spot] < len(arcs):
-                    arcs = self._trimmed(
-                        source, ends, dict.fromkeys([*stem, *self.path(spot, end)])
-                    )
-                    smaller = True
-        return arcs
 
 
 def spread(begins: dict[int, int], onward: Sequence[Sequence[int]]) -> Row:
