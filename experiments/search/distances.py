@@ -34,28 +34,27 @@ class Distances:
     def __init__(self, onward: Sequence[Sequence[int]]) -> None:
         self.onward = onward
         self.nodes = len(onward)
-        self._counts: list[tuple[int, int]] = []
-        self._rows: dict[int, Row] = {}
+        self._rows: list[Row] = []
         self._lanes: dict[int, int] = {}
 
-    def row(self, source: int) -> Row:
-        """Return the hops from `source` to each broker."""
-        if (known := self._rows.get(source)) is None:
-            if not self._counts:
-                self._counts = self._widen()
-            counts, reached = self._counts[source]
-            size = RING_BYTES * self.nodes
-            known = array("H", counts.to_bytes(size, byteorder)).tolist()
-            if reached.bit_count() < self.nodes:
-                inside = array("H", reached.to_bytes(size, byteorder))
-                known = [hops if ok else FAR for hops, ok in zip(known, inside, strict=True)]
-            self._rows[source] = known
-        return known
+    def rows(self) -> list[Row]:
+        """Return the hops from each broker to each."""
+        if not self._rows:
+            self._rows = [self._decoded(*pair) for pair in self._widen()]
+        return self._rows
+
+    def _decoded(self, counts: int, reached: int) -> Row:
+        size = RING_BYTES * self.nodes
+        row = array("H", counts.to_bytes(size, byteorder)).tolist()
+        if reached.bit_count() < self.nodes:
+            inside = array("H", reached.to_bytes(size, byteorder))
+            row = [hops if ok else FAR for hops, ok in zip(row, inside, strict=True)]
+        return row
 
     def lanes(self, source: int) -> int:
         """Return the hops from `source` to each broker as lanes, of which sums can be made."""
         if (known := self._lanes.get(source)) is None:
-            known = self._lanes[source] = packed(self.row(source))
+            known = self._lanes[source] = packed(self.rows()[source])
         return known
 
     def _widen(self) -> list[tuple[int, int]]:

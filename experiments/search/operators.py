@@ -8,7 +8,6 @@ entry in `OPERATORS`.
 """
 
 from collections.abc import Iterable, Sequence
-from heapq import nsmallest
 from math import inf
 from random import Random
 from typing import ClassVar, Protocol
@@ -53,7 +52,9 @@ class Context:
                 found.update((arcs[link][1], None) for link in links)
         guide = estimate(instance, group, evaluator.hosts)
         granular = self.params.granular
-        cheapest = nsmallest(2 * granular, range(instance.nodes), key=guide.__getitem__)
+        most = sorted(guide)[min(2 * granular, instance.nodes - 1)]
+        near = [host for host, value in enumerate(guide) if value <= most]
+        cheapest = sorted(near, key=guide.__getitem__)[: 2 * granular]
         cost = sum(instance.costs[piece] for piece in group)
         loads, room, first = evaluator.loads, evaluator.room, evaluator.first_work
         roomy = [host for host in cheapest if loads[first + host] + cost <= room[first + host]]
@@ -211,6 +212,30 @@ class Relocate:
         return [evaluator.apply([(piece, host)])]
 
 
+class Settle:
+    """Bring each piece in turn to the broker where it costs least."""
+
+    name: ClassVar[str] = "settle"
+
+    def __init__(self) -> None:
+        self.left: list[int] = []
+
+    def fits(self, context: Context) -> bool:
+        """Return whether there are so many brokers that chance would leave pieces out for long."""
+        return context.instance.many
+
+    def propose(self, context: Context) -> Changes:
+        """Change the placement and return the changes, to be kept or undone."""
+        if not self.left:
+            self.left = list(range(context.instance.pieces))
+            context.random.shuffle(self.left)
+        piece = self.left.pop()
+        host = min(context.scores((piece,), context.candidates((piece,))))[1]
+        if host == context.evaluator.hosts[piece]:
+            return []
+        return [context.evaluator.apply([(piece, host)])]
+
+
 class Swap:
     """Let two pieces of different brokers change places."""
 
@@ -300,7 +325,7 @@ class Scatter:
 
     def propose(self, context: Context) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
-        evaluator, random, instance = context.evaluator, context.random, context.instance
+        evaluator, random = context.evaluator, context.random
         changes = []
         for piece in context.some_near(random.randint(1, 3)):
             scores = sorted(context.scores((piece,), context.candidates((piece,))))
@@ -423,5 +448,5 @@ class Relieve:
 
 
 OPERATORS: tuple[type[Operator], ...] = (
-    Recreate, Relocate, Swap, Together, Scatter, Reroute, Relieve,
+    Recreate, Relocate, Settle, Swap, Together, Scatter, Reroute, Relieve,
 )  # fmt: skip

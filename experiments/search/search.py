@@ -31,6 +31,10 @@ RECOUNT_EVERY = 20_000
 LARGE_PIECES = 400
 """From so many pieces on a search descends rather than anneals."""
 CANONICAL_NODES_MAX = 300
+OPENING_PENALTY = 0.05
+"""Of the usual penalty: pieces settle where they are cheapest, and limits push them out later."""
+SETTLED_GAIN = 0.01
+"""Of the flow: once all pieces have settled and gained less, operators are drawn."""
 
 Stop = Callable[[Progress], bool]
 
@@ -71,15 +75,19 @@ class Search:
         self.evaluator = Evaluator(instance, greedy(instance), check=check)
         self.context = Context(self.evaluator, self.random, self.params)
         self.operators = [one for one in (kind() for kind in operators) if one.fits(self.context)]
+        self.place_of = {one.name: place for place, one in enumerate(self.operators)}
         self.weights = [1.0] * len(self.operators)
         self.moves = dict.fromkeys((one.name for one in self.operators), 0)
         self.best = Best()
         self.steps = self.improved_at = self.cycles = 0
         self.keeps = 0  # placements that kept all limits since the penalty was last adapted
         self.vain = 0
+        self.opening = instance.many
+        """Whether pieces settle in turn, before operators are drawn."""
+        self.settled_from = self.evaluator.flow
         self.usual = 1e-6 + self.evaluator.flow / max(1, instance.pieces)
         """What a piece causes on average."""
-        self.context.penalty = self.usual
+        self.context.penalty = self.usual * (OPENING_PENALTY if self.opening else 1.0)
         self._consider()
 
     def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> Best:
@@ -129,6 +137,12 @@ class Search:
 
     def _choose(self) -> int:
         """Draw an operator by its weight; what relieves limits only while some are broken."""
+        if self.opening:
+            if self.steps % max(1, self.instance.pieces) == 0:
+                gained = self.settled_from - self.evaluator.flow
+                self.opening = gained > SETTLED_GAIN * self.evaluator.flow
+                self.settled_from = self.evaluator.flow
+            return self.place_of["settle"]
         usable = [
             0.0 if one.name == "relieve" and not self.evaluator.broken else weight
             for one, weight in zip(self.operators, self.weights, strict=True)

@@ -25,7 +25,7 @@ def estimate(instance: Instance, pieces: Sequence[int], hosts: Sequence[int]) ->
         others = {hosts[p] for p in flow.consumers if p not in pieces} - {ABSENT}
         if flow.header is not None and flow.header not in pieces:
             if others:  # the header will not be far from the partials that there are
-                rows = [back.row(node) for node in sorted(others)]
+                rows = [back.rows()[node] for node in sorted(others)]
                 total += flow.share * packed(list(map(min, *rows)) if len(rows) > 1 else rows[0])
         elif flow.header is not None:
             total += flow.share * sum(ahead.lanes(node) for node in others)

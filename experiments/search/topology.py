@@ -49,11 +49,11 @@ class Topology:
 
     def hops_from(self, source: int) -> Row:
         """Return the hops from `source` to each broker."""
-        return self.ahead.row(source)
+        return self.ahead.rows()[source]
 
     def hops_to(self, target: int) -> Row:
         """Return the hops from each broker to `target`."""
-        return self.back.row(target)
+        return self.back.rows()[target]
 
     def path(self, a: int, b: int) -> list[Arc]:
         """Return the links of a shortest way, the least number first among equals; [] without."""
@@ -140,12 +140,12 @@ class Topology:
 
         `outward`: from `nodes` to the brokers, else from the brokers to `nodes`.
         """
-        row_of = self.hops_to if outward else self.hops_from
+        rows = (self.back if outward else self.ahead).rows()
         if len(nodes) == 1:
             (node,) = nodes
-            return [row_of(broker)[node] for broker in where]
+            return [rows[broker][node] for broker in where]
         chosen = itemgetter(*nodes)
-        return [min(chosen(row_of(broker))) for broker in where]
+        return [min(chosen(rows[broker])) for broker in where]
 
     def _branching(self, ends: Ends) -> Row:
         """Return the links of trees that part at once, by the broker where they part."""
