@@ -13,8 +13,8 @@ from heapq import heapify, heappop, heappush
 from math import inf, isclose
 from random import Random
 
+from experiments.search.distances import FAR, Row
 from experiments.search.instance import ROOM, Flow, Instance
-from experiments.search.topology import FAR, Row
 from planner.flow import MISSED, over
 
 ABSENT = -1

@@ -48,6 +48,7 @@ def greedy(instance: Instance) -> list[int]:
         costs = estimate(instance, (piece,), hosts)
         own = instance.costs[piece]
         left = list(instance.hosts[piece])
+        host = left[0]
         while left:
             host = min(left, key=costs.__getitem__)
             if work[host] + own <= instance.capacity[host] * (1 + ROOM):
