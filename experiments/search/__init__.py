@@ -12,10 +12,8 @@ on the problem, the seed and the number of iterations alone; lists in place of n
 broker can afford it.
 
 Today it is worse than `planner.search` on large problems and on a few tight ones, so no product
-uses it; `python -m experiments.search` compares the two. With 2 s of one core on 32 problems of
-`bench.placement_bounds` (15 to 45 brokers) its plans are at most 2.74 % above the best known, the
-median is 0.24 %. On a geometric graph of 1,000 brokers it makes 200 to 700 steps a second,
-`planner.search` 2,100; two fifths of its time go to trees.
+uses it; `python -m experiments.search` compares the two. Among many brokers trees take most of its
+time.
 
 The form is that of PyVRP and of adaptive large neighbourhood search (Ropke and Pisinger, 2006).
 """
