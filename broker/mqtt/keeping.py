@@ -9,6 +9,7 @@ them, and whoever asked for one hears nothing before it is durable. Others only 
 restart (a client has confirmed): nobody waits for these.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.mqtt.kept import (
@@ -35,9 +36,12 @@ RESULTS_MARK = "results"
 
 
 class Keeping:
-    """Of one hub. `wall_ms` is what is added to its moments to get those of the wall clock."""
+    """Of one hub. `wall_ms` tells what is added to its moments to get those of the wall clock.
 
-    def __init__(self, wall_ms: int = 0) -> None:
+    It is asked anew whenever a moment is kept: clocks are set right, soon after a start above all.
+    """
+
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
         self.wall_ms = wall_ms
         self.batch = Batch()
         self.number = 1  # of the batch that gathers
@@ -51,14 +55,6 @@ class Keeping:
         self.results_durable = 0  # the mark as it is on disk
 
     # --- batches ------------------------------------------------------------------------------
-
-    @property
-    def due(self) -> bool:
-        """Whether the batch that gathers is to be taken.
-
-        It may be empty, and somebody wait for it: what was promised is done already.
-        """
-        return bool(self.batch) or self.awaited >= self.number
 
     def take(self) -> tuple[int, Batch]:
         """The batch that has gathered, with its number; another begins."""
@@ -83,7 +79,7 @@ class Keeping:
 
     def written(self, batch: Batch) -> None:
         """A batch is on disk."""
-        row = batch.tables[MarkRow].rows.get((RESULTS_MARK,))
+        row = batch.rows.get((MarkRow, (RESULTS_MARK,)))
         if isinstance(row, MarkRow):
             self.results_durable = row.value
 
@@ -105,9 +101,9 @@ class Keeping:
                 client.user,
                 client.version,
                 session.expiry_ms,
-                None if session.connection is not None else session.gone_ms + self.wall_ms,
+                None if session.connection is not None else session.gone_ms + self.wall_ms(),
                 None if will is None else pack(will),
-                None if due_ms is None else due_ms + self.wall_ms,
+                None if due_ms is None else due_ms + self.wall_ms(),
             )
         )
 
@@ -224,7 +220,7 @@ class Keeping:
                 message.retain,
                 message.sender,
                 message.properties,
-                message.expires_ms + self.wall_ms if message.expires_ms else 0,
+                message.expires_ms + self.wall_ms() if message.expires_ms else 0,
             )
         )
 

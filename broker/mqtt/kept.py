@@ -152,67 +152,53 @@ ROW_BYTES = 100  # what a change takes in memory beside its bytes
 
 def key_of(row: Row) -> Key:
     """What a row is found by."""
-    return tuple(getattr(row, name) for name in KEYS[type(row)])
-
-
-class Changes:
-    """To one table: `rows` as they are to be, None for those that go.
-
-    `born` are the keys of rows that the table cannot hold yet.
-    """
-
-    __slots__ = ("born", "rows")
-
-    def __init__(self) -> None:
-        self.rows: dict[Key, Row | None] = {}
-        self.born: set[Key] = set()
+    return tuple([getattr(row, name) for name in KEYS[type(row)]])
 
 
 class Batch:
-    """What one transaction changes; `size_bytes` is about what it takes in memory."""
+    """What one transaction changes: `rows` as they are to be, None for those that go.
 
-    __slots__ = ("size_bytes", "tables")
+    `born` are the keys of rows that their table cannot hold yet; `size_bytes` is about what the
+    batch takes in memory.
+    """
+
+    __slots__ = ("born", "rows", "size_bytes")
 
     def __init__(self) -> None:
+        self.rows: dict[tuple[type[Row], Key], Row | None] = {}
+        self.born: set[tuple[type[Row], Key]] = set()
         self.size_bytes = 0
-        self.tables: dict[type[Row], Changes] = {table: Changes() for table in KEYS}
-
-    def __bool__(self) -> bool:
-        return any(changes.rows for changes in self.tables.values())
 
     def add(self, row: Row, size_bytes: int = 0) -> None:
         """A row under a key that was never used."""
-        changes = self.tables[type(row)]
-        key = key_of(row)
-        changes.rows[key] = row
-        changes.born.add(key)
+        key = (type(row), key_of(row))
+        self.rows[key] = row
+        self.born.add(key)
         self.size_bytes += ROW_BYTES + size_bytes
 
     def put(self, row: Row, size_bytes: int = 0) -> None:
         """A row in the place of one that may be there."""
-        self.tables[type(row)].rows[key_of(row)] = row
+        self.rows[(type(row), key_of(row))] = row
         self.size_bytes += ROW_BYTES + size_bytes
 
-    def remove(self, table: type[Row], *key: Hashable) -> None:
+    def remove(self, table: type[Row], *columns: Hashable) -> None:
         """A row that goes, if it is there."""
-        changes = self.tables[table]
-        if key in changes.born:
-            changes.born.discard(key)
-            del changes.rows[key]
+        key = (table, columns)
+        if key in self.born:
+            self.born.discard(key)
+            del self.rows[key]
         else:
-            changes.rows[key] = None
+            self.rows[key] = None
             self.size_bytes += ROW_BYTES
 
     def before(self, later: "Batch") -> "Batch":
         """This batch and one that comes after it, as one."""
-        for table, changes in later.tables.items():
-            mine = self.tables[table]
-            for key, row in changes.rows.items():
-                if row is None:
-                    self.remove(table, *key)
-                else:
-                    mine.rows[key] = row
-            mine.born |= changes.born
+        for key, row in later.rows.items():
+            if row is None:
+                self.remove(key[0], *key[1])
+            else:
+                self.rows[key] = row
+        self.born |= later.born
         self.size_bytes += later.size_bytes
         return self
 

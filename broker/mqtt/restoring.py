@@ -78,7 +78,7 @@ class _Restoring:
         hub.router.keeping = keeping
 
     def _session(self, row: rows.SessionRow) -> Session:
-        hub, wall_ms = self._hub, self._keeping.wall_ms
+        hub, wall_ms = self._hub, self._keeping.wall_ms()
         client = ClientInfo(row.client_id, row.user_name, "", row.version)
         outgoing = Outgoing(
             row.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
@@ -191,7 +191,7 @@ class _Restoring:
     def _message(self, kept: KeptMessage) -> Message:
         head = text(kept.topic)
         size_bytes = len(kept.payload) + len(head) + OVERHEAD_BYTES
-        expires_ms = max(1, kept.expires_ms - self._keeping.wall_ms) if kept.expires_ms else 0
+        expires_ms = max(1, kept.expires_ms - self._keeping.wall_ms()) if kept.expires_ms else 0
         return Message(
             kept.topic,
             head,

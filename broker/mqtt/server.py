@@ -88,7 +88,7 @@ class MqttServer:
         kept sessions alone. Raises StoreError.
         """
         hub = self._hub
-        hub.keep(Keeping(wall_ms(asyncio.get_running_loop())))
+        hub.keep(Keeping(partial(wall_ms, asyncio.get_running_loop())))
         driver = self._driver = Driver(hub, self._application, self._users, store)
         assert driver.writing is not None
         assert hub.keeping is not None

@@ -116,18 +116,20 @@ _DELETIONS: Final = {row: _deletion(row) for row in TABLES}
 
 def write(connection: Connection, batch: Batch) -> None:
     """Make the tables what the batch says."""
-    for row_type, changes in batch.tables.items():
-        names = KEYS[row_type]
-        gone: list[dict[str, Any]] = [
-            {f"a_{name}": part for name, part in zip(names, key, strict=True)}
-            for key in changes.rows
-            if key not in changes.born
-        ]
-        there = [asdict(row) for row in changes.rows.values() if row is not None]
-        if gone:
-            connection.execute(_DELETIONS[row_type], gone)
-        if there:
-            connection.execute(insert(TABLES[row_type]), there)
+    gone: dict[type[Row], list[dict[str, Any]]] = {}
+    there: dict[type[Row], list[dict[str, Any]]] = {}
+    for key, row in batch.rows.items():
+        row_type, columns = key
+        if key not in batch.born:
+            names = KEYS[row_type]
+            named = {f"a_{name}": part for name, part in zip(names, columns, strict=True)}
+            gone.setdefault(row_type, []).append(named)
+        if row is not None:
+            there.setdefault(row_type, []).append(asdict(row))
+    for row_type, rows in gone.items():
+        connection.execute(_DELETIONS[row_type], rows)
+    for row_type, rows in there.items():
+        connection.execute(insert(TABLES[row_type]), rows)
 
 
 def load(connection: Connection) -> Kept:

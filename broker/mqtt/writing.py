@@ -61,14 +61,13 @@ class Writing:
     def look(self) -> None:
         """Begin to write what has gathered, unless something is being written."""
         keeping = self._keeping
-        keeping.wall_ms = wall_ms(
-            self._loop
-        )  # it is set right at times, soon after a start above all
-        while self._under_way is None and self._again is None and keeping.due:
-            if keeping.batch:
+        while self._under_way is None and self._again is None:
+            if keeping.batch.rows:
                 self._submit()
+            elif keeping.awaited >= keeping.number:
+                self._durable(keeping.take()[0])  # what somebody waits for came and went
             else:
-                self._durable(keeping.take()[0])
+                break
 
     async def drain(self, patience_s: float) -> None:
         """Wait until all is on disk, for a while."""

@@ -22,7 +22,7 @@ from broker.mqtt.packets import Publish
 from broker.mqtt.reasons import ProtocolError
 from broker.mqtt.restoring import restore
 from broker.mqtt.router import Prefix
-from tests.broker.mqtt.world import Disk
+from tests.broker.mqtt.world import Disk, due
 from tests.conformance import wire as w
 from tests.conformance.corpus import Corpus
 from tests.conformance.plug import Plug
@@ -98,7 +98,8 @@ class Storm:
             new_client_id=lambda: f"made-{next(made)}",
         )
         if self.disk is not None:
-            hub.keep(Keeping(self.disk.wall_ms - self.now_ms))
+            ahead_ms = self.disk.wall_ms - self.now_ms
+            hub.keep(Keeping(lambda: ahead_ms))
             restore(hub, self.disk.kept(), self.now_ms)
         return hub
 
@@ -285,7 +286,7 @@ class Storm:
             for effect in hub.take_effects():
                 self.carry_out(effect)
         # As in a broker: one commit is under way, and what gathers meanwhile is the next.
-        if self.disk is not None and hub.keeping.due and not self.commits:
+        if self.disk is not None and due(hub.keeping) and not self.commits:
             self.commits.append(hub.keeping.take())
         for plug in [plug for plug in self.plugs if plug.shut]:
             self.lose(plug)

@@ -256,10 +256,6 @@ _KEPT = (
 KEEPING = part(
     "broker/mqtt/keeping.py",
     r"""
-awaited-batch-left: an empty batch for which somebody waits is not taken
-- return bool(self.batch) or self.awaited >= self.number
-+ return bool(self.batch)
-
 body-once-too-often: a message that is in one queue still goes from the disk
 - if not message.keepers:
 -             self.batch.remove
@@ -267,11 +263,11 @@ body-once-too-often: a message that is in one queue still goes from the disk
 +             self.batch.remove
 
 gone-as-of-now: a session that is absent is stored as if it were connected
-- None if session.connection is not None else session.gone_ms + self.wall_ms
+- None if session.connection is not None else session.gone_ms + self.wall_ms()
 + None
 
 expiry-in-own-time: a message's expiry is stored by a clock that begins anew
-- message.expires_ms + self.wall_ms if message.expires_ms else 0
+- message.expires_ms + self.wall_ms() if message.expires_ms else 0
 + message.expires_ms
 
 later-first: of two batches the older one counts
@@ -285,8 +281,18 @@ KEPT = part(
     "broker/mqtt/kept.py",
     r"""
 born-and-gone: a row that came and went is taken from the disk all the same
-- del changes.rows[key]
-+ changes.rows[key] = None
+- del self.rows[key]
++ self.rows[key] = None
+""",
+    tests=_KEPT,
+)
+
+WRITING = part(
+    "broker/mqtt/writing.py",
+    r"""
+awaited-batch-left: an empty batch for which somebody waits is not taken
+- elif keeping.awaited >= keeping.number:
++ elif keeping.awaited > keeping.number:
 """,
     tests=_KEPT,
 )
@@ -479,6 +485,6 @@ system-topics: `#` allows what begins with `$`
 TABLE = [
     *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
     *(OUTGOING + ROOM + ROUTER + TIMERS + SUBSCRIBING),
-    *(KEEPING + KEPT + RESTORING + WAITING + SLOWING + SOCKETS + RIGHTS),
+    *(KEEPING + KEPT + WRITING + RESTORING + WAITING + SLOWING + SOCKETS + RIGHTS),
     *(NARROWED + ALIASES + QUOTAS),
 ]

@@ -187,7 +187,7 @@ def test_what_cancels_out_whole_is_acknowledged_too(world):
         world.write(connection)
     packet_id = watcher.take_one(p.Publish).packet_id
     world.hub.received(watcher.connection, encode(p.Puback(packet_id), p.V5), world.now_ms)
-    assert not world.hub.keeping.batch
+    assert not world.hub.keeping.batch.rows
     assert client.take() == []
     world.perform()
     world.sync()

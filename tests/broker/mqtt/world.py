@@ -91,6 +91,11 @@ class Client:
         self.world.perform()
 
 
+def due(keeping):
+    """Whether the batch that gathers is to be taken; it may be empty, and somebody wait for it."""
+    return bool(keeping.batch.rows) or keeping.awaited >= keeping.number
+
+
 class Disk:
     """The tables as they are on disk; `wall_ms` is the time of day."""
 
@@ -99,14 +104,13 @@ class Disk:
         self.wall_ms = 1_700_000_000_000
 
     def take(self, batch):
-        for table, changes in batch.tables.items():
-            for key, row in changes.rows.items():
-                if key in changes.born:
-                    assert key not in self.tables[table]
-                if row is None:
-                    self.tables[table].pop(key, None)
-                else:
-                    self.tables[table][key] = row
+        for (table, key), row in batch.rows.items():
+            if (table, key) in batch.born:
+                assert key not in self.tables[table]
+            if row is None:
+                self.tables[table].pop(key, None)
+            else:
+                self.tables[table][key] = row
 
     def kept(self):
         kept = Kept()
@@ -138,7 +142,8 @@ class World:
         self.batches = []
         self.checks = []
         if disk is not None:
-            self.hub.keep(Keeping(disk.wall_ms - now_ms))
+            ahead_ms = disk.wall_ms - now_ms
+            self.hub.keep(Keeping(lambda: ahead_ms))
             restore(self.hub, disk.kept(), now_ms)
             self.perform()
 
@@ -231,7 +236,7 @@ class World:
         self.check_ledger()
         self.check_waiting()
         # As in a broker: one commit is under way, and what gathers meanwhile is the next.
-        if self.disk is not None and hub.keeping.due and not self.commits:
+        if self.disk is not None and due(hub.keeping) and not self.commits:
             self.commits.append(hub.keeping.take())
             if self.syncs:
                 self.sync()
@@ -259,7 +264,7 @@ class World:
         for connection in waiting:
             assert not connection.closed
             assert keeping.durable < connection.waits <= keeping.number
-            assert keeping.due or self.commits
+            assert due(keeping) or self.commits
         for client in self.clients.values():
             connection = client.connection
             numbers = [number for number, _data in connection.held_back]
