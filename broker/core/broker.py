@@ -178,14 +178,14 @@ class Broker:
 
     def _emission(self, one: Result) -> Emission:
         said = one.to_dict() | {"detected_at": self._intake.time_of_day(self._now)}
-        subscriber, subscription = said["subscriber"], said["subscription"]
-        installed = self.catalogue.subscriptions[subscriber, subscription]
+        key = said["subscriber"], said["subscription"]
+        installed = self.catalogue.subscriptions[key]
         installed.results += 1
         if installed.clocks and self.options.networked:
             said.update(self._intake.waiting.mark(installed, one, self._now))
         if installed.nearest:
             said["actor"] = self._nearest(said["actor"])
-        return Emission(subscriber, subscription, said["actor"], _encode(said))
+        return Emission(said["id"], said["end"], *key, said["actor"], _encode(said))
 
     def _nearest(self, actor: str) -> str:
         found = self._actors.nearest(actor)

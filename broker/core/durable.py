@@ -188,7 +188,15 @@ class DurableBroker:
         self.outbox_end += len(results)
         return tuple(
             [
-                Emission(one.subscriber, one.subscription, one.actor, one.payload, offset)
+                Emission(
+                    one.id,
+                    one.end_ms,
+                    one.subscriber,
+                    one.subscription,
+                    one.actor,
+                    one.payload,
+                    offset,
+                )
                 for offset, one in enumerate(results, begin)
             ]
         )

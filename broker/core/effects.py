@@ -62,10 +62,13 @@ class Publish(Struct, frozen=True):
 class Emission(Struct, frozen=True):
     """One result, encoded as JSON, and whose it is.
 
-    `offset` is its place in the outbox: ascending by one from 0, and the same if what the journal
-    holds is handled again. Below 0: there is no outbox.
+    `id` and `end_ms`, when what was detected ended, stand in the payload, too. `offset` is its
+    place in the outbox: ascending by one from 0, and the same if what the journal holds is handled
+    again. Below 0: there is no outbox.
     """
 
+    id: str
+    end_ms: int
     subscriber: str
     subscription: str
     actor: str

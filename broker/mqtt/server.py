@@ -218,13 +218,19 @@ class MqttServer:
         ProtocolError: it is no topic name, or there is no room to retain it.
         """
         driver = self._started()
-        if not retain and self._hub.router.nobody(topic):
-            self._hub.counters.published += 1
+        if not retain and self.unheard(topic):
             return 0
         packet = Publish(topic, payload, qos, retain, properties=properties)
         count = self._hub.publish(packet, driver.now_ms())
         driver.soon()
         return count
+
+    def unheard(self, topic: str) -> bool:
+        """True where nobody gets what is published there, which counts as published then."""
+        unheard = self._hub.router.nobody(topic)
+        if unheard:
+            self._hub.counters.published += 1
+        return unheard
 
     def complete(self, token: Token | None, reason_code: int = Reason.SUCCESS) -> None:
         """A message handed up is done with: its publisher gets its PUBACK, in order."""

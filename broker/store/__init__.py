@@ -20,7 +20,6 @@ from broker.store.results import (
     Settled,
     Standing,
     TooLargeError,
-    row_of,
 )
 from broker.store.store import Store
 
@@ -41,5 +40,4 @@ __all__ = [
     "Store",
     "StoreError",
     "TooLargeError",
-    "row_of",
 ]

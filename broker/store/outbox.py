@@ -110,7 +110,7 @@ class Outbox:
             if done is not None:
                 done(error)
 
-        size = sum(len(row.payload) for row in rows) + ROW_BYTES * len(rows)
+        size = sum([len(row.payload) for row in rows]) + ROW_BYTES * len(rows)
         self._store.submit(work, stored, size)
         self._unlooked_bytes += size
         due = end - self._looked_end >= LOOK_ROWS or self._unlooked_bytes >= LOOK_BYTES

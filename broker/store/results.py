@@ -35,20 +35,6 @@ class Row(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-class _Told(msgspec.Struct):
-    id: str
-    end: int
-
-
-_told = msgspec.json.Decoder(_Told).decode
-
-
-def row_of(offset: int, subscription: str, subscriber: str, actor: str, payload: bytes) -> Row:
-    """A row; id and end are those that the payload tells. Raises msgspec.ValidationError."""
-    told = _told(payload)
-    return Row(offset, told.id, subscription, subscriber, actor, told.end, payload)
-
-
 class Standing(msgspec.Struct, frozen=True):
     """The log as it stands: results of offsets earliest … end − 1 can be read.
 

@@ -9,8 +9,6 @@ from functools import lru_cache
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from broker.core import topics
 from broker.core.effects import Acknowledge, Emit, Note, Outcome, Publish, Reply
 from broker.metrics.histogram import Histogram
@@ -48,15 +46,6 @@ def _ways(prefix: str, subscriber: str, subscription: str, actor: str) -> tuple[
     )
 
 
-class _ResultEnd(msgspec.Struct):
-    """Of a result, the end of what it was made of, in ms."""
-
-    end: int
-
-
-_end_of: Final = msgspec.json.Decoder(_ResultEnd).decode
-
-
 class Delivery:
     """See `broker.wiring.runner.Outside`. `fan` is there once the HTTP face is.
 
@@ -78,10 +67,12 @@ class Delivery:
     def emit(self, effect: Emit) -> None:
         """Each to its subscriber, to its actor and to who follows by HTTP."""
         prefix, fan = self._prefix, self.fan
+        unheard = self._server.unheard
         for one in effect.results:
             payload = one.payload
             for topic in _ways(prefix, one.subscriber, one.subscription, one.actor):
-                self._send(topic, payload)
+                if not unheard(topic):
+                    self._send(topic, payload)
             if fan is not None:
                 fan.publish(one.subscriber, one.subscription, payload)
         if effect.results:
@@ -89,7 +80,7 @@ class Delivery:
             self._server.mark_results(effect.results[-1].offset + 1)
             now_s, observe = time(), self.latency_s.observe
             for result in effect.results:
-                observe(now_s - _end_of(result.payload).end / 1000)
+                observe(now_s - result.end_ms / 1000)
 
     def reply(self, effect: Reply) -> None:
         """To the topic that the client named, or to whoever waits for the future."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from broker.core.effects import Emission, Enlist
 from broker.core.effects import Entry as Listed
-from broker.store import Catalogue, Entry, Outbox, Store, row_of
+from broker.store import Catalogue, Entry, Outbox, Row, Store
 
 
 class StoredOutbox:
@@ -25,7 +25,15 @@ class StoredOutbox:
     ) -> None:
         """One piece of work for all of them."""
         rows = [
-            row_of(one.offset, one.subscription, one.subscriber, one.actor, one.payload)
+            Row(
+                one.offset,
+                one.id,
+                one.subscription,
+                one.subscriber,
+                one.actor,
+                one.end_ms,
+                one.payload,
+            )
             for one in results
         ]
         self._outbox.append(rows, self._now_ms(), done)

@@ -36,7 +36,15 @@ async def go_on(server: "MqttServer", delivery: "Delivery", store: Store, log: O
     while begin < log.end:
         rows = await log.read(begin, min(begin + AT_ONCE, log.end))
         results = tuple(
-            Emission(row.subscriber, row.subscription, row.actor, row.payload, row.offset)
+            Emission(
+                row.id,
+                row.end_ms,
+                row.subscriber,
+                row.subscription,
+                row.actor,
+                row.payload,
+                row.offset,
+            )
             for row in rows
         )
         delivery.emit(Emit(results))

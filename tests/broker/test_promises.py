@@ -78,7 +78,9 @@ class Scene:
         self.promises.append(Append(number, bytes(size)))
         emissions = []
         for _ in range(results):
-            emissions.append(Emission("anna", "Hot", "alerts", b"{}", self.offset))
+            emissions.append(
+                Emission(f"r{self.offset}", 0, "anna", "Hot", "alerts", b"{}", self.offset)
+            )
             self.offset += 1
         if emissions:
             self.promises.emit(Emit(tuple(emissions), number))

@@ -9,10 +9,11 @@ from broker.mqtt import packets as p
 from broker.mqtt.kept import KEPT
 from broker.mqtt.listening import Listener
 from broker.mqtt.server import MqttServer
-from broker.store import RESULTS, Outbox, Retention, Store, row_of
+from broker.store import RESULTS, Outbox, Retention, Store
 from broker.wiring.delivery import Delivery
 from broker.wiring.sessions import go_on
 from tests.broker.mqtt.sockets import RawClient
+from tests.broker.rows import row_of
 
 KEPT_5 = p.Properties(session_expiry_interval=3600)
 

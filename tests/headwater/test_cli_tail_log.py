@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from broker.http import listen, log_handlers, make_app
-from broker.store import RESULTS, Outbox, Retention, Store, row_of
+from broker.store import RESULTS, Outbox, Retention, Store
 from headwater.cli import main
 from tests.broker.http.fakes import OPEN, FakeBroker
+from tests.broker.rows import row_of
 
 PATIENCE_S = 10
 

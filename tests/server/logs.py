@@ -176,7 +176,7 @@ class FakeLog:
 
     def _render(self, form, begin, end, rows):
         from broker.http.log_formats import FORMATS
-        from broker.store import row_of
+        from tests.broker.rows import row_of
 
         told = [json.loads(payload) for _, payload, _ in rows]
         made = [

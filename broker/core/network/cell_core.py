@@ -142,13 +142,13 @@ class CellKeepingBroker(ActivatingBroker):
             if installed is None:
                 continue
             installed.results += 1
-            said = payload
+            said = _decode(payload)
             if installed.nearest:
                 nearest = self._nearest(actor)
                 if nearest != actor:
-                    said = _encode({**_decode(payload), "actor": nearest})
+                    payload = _encode({**said, "actor": nearest})  # noqa: PLW2901
                     actor = nearest  # noqa: PLW2901
-            found.append(Emission(subscriber, name, actor, said))
+            found.append(Emission(said["id"], said["end"], subscriber, name, actor, payload))
         self.ledger.results += len(found)
         self._given(found, out)
 

@@ -285,9 +285,12 @@ def test_effects_are_plain_data_that_can_be_written_down(machine):
     machine.send(event(0, 31), token="t")
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(machine.effects))
     assert len(again) == 2
+    (emission,) = machine.effects[0].results
+    said = msgspec.json.decode(emission.payload)
+    assert emission == Emission(said["id"], said["end"], "anna", "Hot", "alerts", emission.payload)
     assert msgspec.msgpack.decode(
         msgspec.msgpack.encode(machine.effects[0]), type=Emit
-    ).results == (Emission("anna", "Hot", "alerts", machine.effects[0].results[0].payload),)
+    ).results == (emission,)
     assert Note("info", "x", {"a": 1}) == msgspec.msgpack.decode(
         msgspec.msgpack.encode(Note("info", "x", {"a": 1})), type=Note
     )

@@ -13,8 +13,9 @@ from broker.credentials import hash_password
 from broker.http import HttpOptions, listen, log_handlers, make_app
 from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES, SCHEMAS
-from broker.store import RESULTS, Outbox, Retention, Settled, Store, row_of
+from broker.store import RESULTS, Outbox, Retention, Settled, Store
 from tests.broker.http.fakes import OPEN, FakeBroker, rights_of
+from tests.broker.rows import row_of
 
 PATIENCE_S = 15.0
 

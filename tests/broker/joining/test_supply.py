@@ -10,12 +10,13 @@ import pytest
 from broker.core.effects import Emission, Emit
 from broker.store import RESULTS, Retention, Store
 from broker.store import Outbox as StoreOutbox
-from broker.store.results import ROW_BYTES, row_of
+from broker.store.results import ROW_BYTES
 from broker.wiring import supply as supplying
 from broker.wiring.supply import CONSUMER
 from tests.broker.joining.scene import Scene, client, section, take, until
 from tests.broker.joining.servers import Line, Mosquitto
 from tests.broker.joining.test_join import SEEDS
+from tests.broker.rows import row_of
 
 TOPIC = "headwater/results/anna/Hot"
 NOW_MS = 1_700_000_000_000
@@ -41,7 +42,9 @@ async def opened(tmp_path):
 
 def emission(offset):
     said = {"id": f"r{offset}", "end": NOW_MS + offset, "subscription": "Hot"}
-    return Emission("anna", "Hot", "alerts", json.dumps(said).encode(), offset)
+    return Emission(
+        said["id"], said["end"], "anna", "Hot", "alerts", json.dumps(said).encode(), offset
+    )
 
 
 async def detected(site, outbox, offsets):

@@ -17,7 +17,6 @@ from broker.store import (
     Store,
     StoreError,
     TooLargeError,
-    row_of,
 )
 
 
@@ -155,13 +154,6 @@ def test_whoever_waits_is_woken_by_the_next_result_and_not_before(tmp_path):
                 await waiting
 
     asyncio.run(run())
-
-
-def test_a_row_takes_id_and_end_from_its_payload():
-    payload = b'{"subscription":"Frost","seq":1,"id":"f-1","start":1,"end":9,"values":{}}'
-    assert row_of(4, "Frost", "team", "alerts", payload) == Row(
-        4, "f-1", "Frost", "team", "alerts", 9, payload
-    )
 
 
 def test_a_range_that_is_too_large_names_one_that_is_not(tmp_path):
