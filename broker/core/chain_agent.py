@@ -12,22 +12,19 @@ what is there, or nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.chain_store import ChainStore, Group, Link
 from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
-from broker.core.occurrence import events_of
 from broker.core.operands import FOLLOWS, Joint, Leaf, Operand
 from broker.core.pattern import Layout
-from broker.core.pattern_agent import Handover, PatternAgent
 from broker.core.pending import Entry, Pending
 from broker.core.promises import Promise
 from broker.core.shelf import Shelf
+from broker.core.staged_agent import StagedAgent
 from broker.core.stages.lasting import Foresight
 from language.tree import Case
 
@@ -63,13 +60,13 @@ class ChainAgent:
     def __init__(
         self,
         case: Case,
-        inner: PatternAgent,
+        inner: StagedAgent,
         classes: Mapping[str, type[Event]],
         *,
         capacity: int,
         foresight: Foresight | None = None,
     ) -> None:
-        layout = inner.layout
+        layout = inner.plan.layout
         links = links_of(case, layout)
         assert links is not None, "the pattern is no chain"
         self.inner = inner
@@ -142,11 +139,11 @@ class ChainAgent:
 
     def restore(self, state: Any) -> None:
         """See agent.Agent."""
-        if state["version"] != STATE_VERSION:
-            raise ValueError(f"agent state of version {state['version']} cannot be read")
         if "chain" not in state:
             self._restore_unlimited(state)
             return
+        if state["version"] != STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
         shelf = Shelf(self._classes, state["events"])
         self._watermark = state["watermark"]
         self._pending = Pending(self.layout.budget)
@@ -161,28 +158,21 @@ class ChainAgent:
     def _restore_unlimited(self, state: Any) -> None:
         """Go on where an agent without this store has stopped: in order, as if events came now."""
         self.inner.restore(state)
-        other = self.inner.hand_over()
-        self._watermark = other.watermark
-        for partition, stores in other.held:
-            held = {}
-            for joint, sides in zip(self.layout.joints, stores, strict=True):
-                for side, items in zip(joint.parts, sides, strict=True):
-                    for item in items:
-                        for place, event in enumerate(events_of(item), side.low):
-                            held[event.order, place] = event
-            for (_, place), event in sorted(held.items(), key=itemgetter(0)):
-                self.store.take(partition.group, place, event)
+        self._watermark = state["watermark"]
+        for group, place, event in self.inner.members():
+            self.store.take(group, place, event)
         self.inner.restore(self._blank)
 
-    def hand_over(self) -> Handover:
-        """What it is and holds, for an agent that knows more and has no such store."""
+    def unlimited(self) -> StagedAgent:
+        """Return an agent without such a store that holds the same; this one is done with."""
         batch: dict[int, list[Event]] = {}
         for entries in self.store.groups.values():
             for one in entries:
                 batch.setdefault(one.place, []).append(one.event)
         found = self.inner.feed(list(batch.items()), self._watermark)
         assert not found, "what completes a chain is never stored"
-        return replace(self.inner.hand_over(), pending=self._pending.entries)
+        self.inner.wait_for(self._pending.entries)
+        return self.inner
 
     # --- taking events -------------------------------------------------------------------
 

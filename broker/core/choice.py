@@ -43,7 +43,8 @@ CHOOSING = 48  # and besides, where `first` or `last` chooses among them
 class Manner:
     """How a case chooses among its occurrences; the same for all partitions.
 
-    `consuming` holds places. `at_most`: (count, per ms).
+    `consuming` holds places. `at_most`: (count, per ms). `as_decided`: what `last` has chosen is
+    reported once no other can come before it there, whatever else waits.
     """
 
     selection: Selection | None
@@ -52,6 +53,7 @@ class Manner:
     at_most: tuple[int, int] | None
     completion: Completion
     maybe_drop: bool = False
+    as_decided: bool = False
     budget: Budget = field(default_factory=Budget, compare=False)
 
     @property
@@ -100,6 +102,8 @@ def take(
     that is still to be found begins before `begins()`.
     """
     manner.budget.spend(WAITING * waiting.count())
+    if manner.as_decided and manner.selection is not None:
+        return _decided(waiting, manner.selection, manner.budget, limit)
     if manner.report == "collect":
         chosen = _collected(waiting, manner, limit, begins)
     else:
@@ -136,6 +140,18 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
             turns = _Turns(waiting, manner, limit)
     turns.end()
     return reported
+
+
+def _decided(
+    waiting: Waiting, selection: Selection, budget: Budget, limit: int
+) -> list[Occurrence]:
+    """Report what is chosen for good, out of turn; the rest goes on waiting."""
+    budget.spend(CHOOSING * len(waiting.found))
+    chosen = [
+        each for each in selection.chosen(waiting.found) if selection.closes_at(each) <= limit
+    ]
+    waiting.found = [each for each in waiting.found if selection.closes_at(each) > limit]
+    return chosen
 
 
 def _ready(waiting: Waiting, manner: Manner, limit: int) -> bool:
@@ -308,7 +324,8 @@ def due(waiting: Waiting, manner: Manner, watermark: int) -> int | None:
         )
         return next_of(known, watermark)
     if selection is not None:
-        times = [selection.closes_at(found[0])]  # they are in order, and take turns
+        turns = found if manner.as_decided else found[:1]  # the others are in order, and take turns
+        times = [selection.closes_at(each) for each in turns]
     else:
         times = [end_of(one) for one in found]
     return next_of(times, watermark)

@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from broker.core.chain_agent import ChainAgent, links_of
-from broker.core.grouped import GroupedPatternAgent, GroupedStagedAgent
 from broker.core.operands import composite
 from broker.core.outcome import DefinitionOutcome
 from broker.core.pattern import Layout, lay_out
-from broker.core.pattern_agent import PatternAgent
 from broker.core.staged_agent import StagedAgent
 from broker.core.staged_partition import needs_stages
+from broker.core.staged_plan import StagedPlan
 from broker.core.subscribed import SubscriptionOutcome, SubscriptionTemplate
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_tick import TickAgent, TickOutcome
@@ -66,60 +65,42 @@ class Maker:
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
-    def _of_pattern(
-        self, task: Task, case: Case, outcome: Any
-    ) -> PatternAgent | StagedAgent | ChainAgent:
+    def _of_pattern(self, task: Task, case: Case, outcome: Any) -> StagedAgent | ChainAgent:
         layout = lay_out(case)
         layout.budget = self._shared.budget
-        subscription = task.node if isinstance(task.node, Subscription) else None
-        if needs_stages(case, layout, subscription) or self._weighs(case, layout):
-            return self._staged(task, case, layout, outcome)
-        plain = self._plain(task, case, layout, outcome)
-        if not self._limits.chain_events_max or links_of(case, layout) is None:
-            return plain
-        return self._chain(task, case, plain)
+        agent = self._staged(task, case, layout, outcome)
+        if not (self._limits.chain_events_max and agent.plan.is_plain and links_of(case, layout)):
+            return agent
+        return self._chain(task, case, agent)
 
-    def _chain(self, task: Task, case: Case, plain: PatternAgent) -> ChainAgent:
+    def _chain(self, task: Task, case: Case, agent: StagedAgent) -> ChainAgent:
         return ChainAgent(
             _timed(task, case),
-            plain,
+            agent,
             self._shared.classes,
             capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
             foresight=self._shared.foresight(task),
         )
 
-    def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
-        kind = GroupedPatternAgent if case.group_by else PatternAgent
-        agent = kind(
-            _timed(task, case),
-            layout,
-            outcome,
-            self._shared.classes,
-            duration_max_ms=self._limits.event_duration_ms_max,
-            occurrences_max=self._limits.occurrences_held_max,
-            foresight=self._shared.foresight(task),
-        )
-        if isinstance(agent, GroupedPatternAgent):
-            agent.groups_max = self._limits.groups_max
-        return agent
-
     def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
-        kind = GroupedStagedAgent if case.group_by else StagedAgent
-        agent = kind(
-            _timed(task, case),
-            layout,
-            outcome,
-            self._shared.classes,
-            self._shared.foresight(task),
-            subscription=task.node if isinstance(task.node, Subscription) else None,
-            doubt=self._shared.doubted,
-            occurrences_max=self._limits.occurrences_held_max,
-        )
-        if isinstance(agent, GroupedStagedAgent):
-            agent.groups_max = self._limits.groups_max
+        subscription = task.node if isinstance(task.node, Subscription) else None
+        doubts = needs_stages(case, layout, subscription) or self._weighs(case, layout)
+        doubt = self._shared.doubted if doubts else None
+        foresight = self._shared.foresight(task)
+        plan = StagedPlan(_timed(task, case), layout, foresight, subscription, doubt)
+        agent = self._running(plan, outcome)
         if agent.minds_beginning:
             self._shared.begins_with(task.key, agent)
         return agent
+
+    def _running(self, plan: StagedPlan, outcome: Any) -> StagedAgent:
+        return StagedAgent(
+            plan,
+            outcome,
+            self._shared.classes,
+            occurrences_max=self._limits.occurrences_held_max,
+            groups_max=self._limits.groups_max,
+        )
 
     def _weighs(self, case: Case, layout: Layout) -> bool:
         """Whether uncertain times matter to a case at all."""
@@ -132,15 +113,15 @@ class Maker:
         """An agent that weighs times, where the other has stopped."""
         if isinstance(agent, TickAgent):
             agent.inner = self.weighing(task, case, agent.inner)
-        elif isinstance(agent, StagedAgent):
+            return agent
+        if isinstance(agent, ChainAgent):
+            agent = agent.unlimited() if self._weighs(case, agent.layout) else agent
+        if isinstance(agent, StagedAgent) and (
+            not agent.plan.is_plain or self._weighs(case, agent.plan.layout)
+        ):
             self._shared.replaced(task.key, agent)
-            made = self._staged(task, case, agent.layout, agent.outcome)
+            made = self._staged(task, case, agent.plan.layout, agent.outcome)
             made.restore(agent.state())
-            return made
-        elif isinstance(agent, PatternAgent | ChainAgent) and self._weighs(case, agent.layout):
-            other = agent.hand_over()
-            made = self._staged(task, case, other.layout, other.outcome)
-            made.adopt(other)
             return made
         return agent
 
@@ -148,17 +129,12 @@ class Maker:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
         if SUSPENDED in state:
             return SuspendedAgent(state[SUSPENDED])
-        if isinstance(agent, PatternAgent) and "chain" in state:
-            agent = self._chain(task, case, agent)
-        elif isinstance(agent, StagedAgent) and "chain" in state:
-            plain = self._plain(task, case, agent.layout, agent.outcome)
-            chain = self._chain(task, case, plain)
+        if isinstance(agent, StagedAgent) and "chain" in state:
+            foresight = self._shared.foresight(task)
+            plan = StagedPlan(_timed(task, case), agent.plan.layout, foresight)
+            chain = self._chain(task, case, self._running(plan, agent.outcome))
             chain.restore(state)
             return self.weighing(task, case, chain)
-        elif isinstance(agent, StagedAgent) and "doubt_ms" not in state:
-            plain = self._plain(task, case, agent.layout, agent.outcome)
-            plain.restore(state)
-            return self.weighing(task, case, plain)
         agent.restore(state)
         return agent
 

@@ -9,7 +9,7 @@ the text): an event, a tuple of events where a list stands, or None where nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from operator import attrgetter, lt
 from typing import Any
@@ -268,3 +268,21 @@ def has_reading(instant: int, members: tuple[Any, ...]) -> bool:
             if event.start == instant and event.end == instant:
                 return True
     return False
+
+
+def holds_any(occurrence: Occurrence, gone: Collection[int]) -> bool:
+    """Return True where one of the events (by identity) is bound."""
+    if occurrence.__class__ is not tuple:
+        return id(occurrence) in gone
+    for member in occurrence[2:]:
+        if member.__class__ is tuple:
+            if any(id(event) in gone for event in member):
+                return True
+        elif id(member) in gone:
+            return True
+    return False
+
+
+def without(items: list[Occurrence], gone: Collection[int]) -> list[Occurrence]:
+    """The occurrences that bind none of the events."""
+    return [item for item in items if not holds_any(item, gone)]

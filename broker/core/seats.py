@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker.core.agents import Agents
     from broker.core.content import Makers
     from broker.core.filterer import Filterer
+    from broker.core.lone import LoneAtom
     from language.taskgraph import Task
 
 
@@ -106,12 +107,17 @@ def next_due(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
 
 def at_once(seat: Seat) -> AtOnce | None:
     """What makes results of the events of a subscription to single events; None of all others."""
-    from broker.core.pattern_agent import PatternAgent
-
-    agent = seat.agent
-    if seat.task.kind == "definition" or seat.domain.clocks or not isinstance(agent, PatternAgent):
+    lone = lone_of(seat)
+    if seat.task.kind == "definition" or seat.domain.clocks or lone is None:
         return None
-    return agent.maker() if agent.is_lone else None
+    return lone.maker()
+
+
+def lone_of(seat: Seat) -> LoneAtom | None:
+    """Return the one atom of a seat's pattern where each of its events is an occurrence."""
+    from broker.core.staged_agent import StagedAgent
+
+    return seat.agent.lone if isinstance(seat.agent, StagedAgent) else None
 
 
 def on_time(
@@ -169,14 +175,13 @@ class Direct:
 
     def _each(self, content: int) -> Makers:
         """The same for single events, where each gives a result and none is detected."""
-        from broker.core.pattern_agent import PatternAgent
-
         makers = []
         for seat, _ in self._routes[content]:
             plain = seat.at_once is not None and not seat.weighs
-            if seat.task.needs or not plain or not isinstance(seat.agent, PatternAgent):
+            lone = lone_of(seat)
+            if seat.task.needs or not plain or lone is None:
                 return ()
-            make = seat.agent.maker_of_one()
+            make = lone.maker_of_one()
             if make is None:
                 return ()
             makers.append(make)

@@ -15,8 +15,6 @@ import msgspec
 from broker.core.choices import Maybe
 from broker.core.event import Detected, Event
 from broker.core.occurrence import Absence
-from broker.core.partition import Partition
-from broker.core.store import Store
 from broker.core.window_ids import Lazy, made_of
 
 
@@ -66,19 +64,6 @@ class Shelf:
             found.append([name, _said(event, known)])
         return found
 
-    def put_occurrence(self, occurrence: Any) -> Any:
-        """An occurrence: a number at a leaf, else the list of its places' numbers."""
-        if occurrence.__class__ is tuple:
-            return [occurrence[0], occurrence[1], *(self.put(event) for event in occurrence[2:])]
-        return self.put(occurrence)
-
-    def get_occurrence(self, packed: Any) -> Any:
-        """The occurrence again."""
-        if isinstance(packed, int):
-            return self._events[packed]
-        events = [None if at is None else self._events[at] for at in packed[2:]]
-        return (packed[0], packed[1], *events)
-
     def put_all(self, value: Any) -> Any:
         """Plain values, events and occurrences in lists and tuples; see `get_all`."""
         if isinstance(value, Event):
@@ -125,36 +110,6 @@ def _said(event: Event, fields: _Fields) -> dict[str, Any]:
         for name, value in zip(names, values_of(event), strict=True)
         if value is not None
     }
-
-
-def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:
-    """A partition as plain data."""
-    return {
-        "group": list(partition.group),
-        "stores": [
-            [shelf.put_occurrence(item) for item in store.items] for store in partition.stores
-        ],
-        "found": [shelf.put_occurrence(found) for found in partition.found],
-        "log": [[leaf, shelf.put(event)] for leaf, event in partition.log],
-        "reach": partition.reach,
-    }
-
-
-def unpack_partition(packed: Mapping[str, Any], shelf: Shelf) -> Partition:
-    """The partition again."""
-    stores = []
-    for items in packed["stores"]:
-        store = Store()
-        store.items = [shelf.get_occurrence(item) for item in items]
-        store.ends = [item[0] if item.__class__ is tuple else item.end for item in store.items]
-        stores.append(store)
-    return Partition(
-        tuple(packed["group"]),
-        stores,
-        [shelf.get_occurrence(found) for found in packed["found"]],
-        [(leaf, shelf.get(at)) for leaf, at in packed["log"]],
-        reach=list(packed.get("reach", ())),
-    )
 
 
 def _order(packed: Any) -> Any:

@@ -7,91 +7,66 @@ Invariant: a group that is not there is one that knows nothing, and a new one wo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_NONE, LeafEvents
-from broker.core.choice import due, hold
-from broker.core.conditions import slots_read
+from broker.core.choice import due
 from broker.core.ending import ending_of
 from broker.core.event import Event
-from broker.core.matching import key_function, leaf_select
+from broker.core.lone import LoneAtom
 from broker.core.occurrence import Occurrence
-from broker.core.operands import Silence, operands, types_that_last
-from broker.core.patience import Patience
-from broker.core.pattern import Layout
-from broker.core.pattern_groups import DURATION_MAX_MS, OCCURRENCES_MAX, SWEEP_MS, Outcome
+from broker.core.patience import Group
 from broker.core.pending import Pending
-from broker.core.promises import Promise
-from broker.core.prospects import prospect_of
-from broker.core.solved import Solving, solver_of
-from broker.core.staged_partition import (
-    LOG_MAX,
-    Partition,
-    consumption_of,
-    derived,
-    log_keep_ms,
-    manner_of,
-    reports_at_once,
-)
-from broker.core.stages.base import Site, Stage, least
-from broker.core.stages.build import Builder
-from broker.core.stages.lasting import Foresight
-from broker.core.stages.memory import Memory
-from broker.core.verdicts import Doubt
-from language.tree import Case, Subscription
+from broker.core.solved import Solving
+from broker.core.staged_partition import Partition
+from broker.core.staged_plan import StagedPlan
+from broker.core.stages.base import least
+from broker.core.stages.fusion import FusedStage
 
-Group = tuple[Any, ...]
+OCCURRENCES_MAX = 1_000_000
+GROUPS_MAX = 100_000
+MANY = 4  # groups are many where so many times as many were too many
+# Detected events that lasted longer than anything is kept for what has no bound by its text.
+OUTLASTING = "outlasting"
+GROUPS_OVERFLOW = "groups_overflow"
+
 Found = tuple[Occurrence, Group]  # an occurrence and its partition's key
 
 
+class Outcome(Protocol):
+    """Makes what an agent puts out."""
+
+    dropped_inverted: int
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
+        """Make an event or a result; None if the occurrence gives none."""
+
+
 class StagedGroups:
-    """What a staged agent is told, and its partitions."""
+    """What a staged agent is given, and its partitions."""
 
     def __init__(
         self,
-        case: Case,
-        layout: Layout,
+        plan: StagedPlan,
         outcome: Outcome,
         classes: Mapping[str, type[Event]],
-        durations: Foresight,
         *,
-        subscription: Subscription | None = None,
-        doubt: Doubt | None = None,
         occurrences_max: int = OCCURRENCES_MAX,
+        groups_max: int = GROUPS_MAX,
     ) -> None:
-        self._layout = self.layout = layout
-        self._outcome = self.outcome = outcome
+        self.plan = plan
+        self.outcome = outcome
         self._classes = classes
-        self._durations = durations = durations.of(types_that_last(layout.root))
         self._occurrences_max = occurrences_max
-        at_most = None if subscription is None else subscription.at_most
-        self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most, durations, doubt=doubt)
-        self._ending = ending_of(subscription)
-        self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
-        self._key = key_function(case.group_by) if case.group_by else None
-        self._slots = slots_read(case.group_by)
-        self.doubt = doubt
-        self._at_once = reports_at_once(layout, self._manner)
-        builder = Builder(layout, case.group_by, doubt, at_once=self._at_once)
-        self._make = builder.build(layout.root)
-        self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
-        self._consumption = consumption_of(layout, self._manner)
-        if self._consumption == "spent":
-            self._manner = replace(self._manner, consuming=())
-        self._logs = bool(self._manner.consuming) and self._consumption == "again"
-        self._log_keep_ms = log_keep_ms(layout)
-        self._derived = derived(layout)
-        self._contiguous = any(joint.next for joint in layout.joints)
-        self._promise = Promise(case, layout, durations, doubt)
-        # Where the eldest of what is held is asked for, nothing waits elsewhere.
-        in_turn = self._manner.in_turn or self._promise.lags
-        patient = doubt is None and not (self._at_once or in_turn)
-        self._patience = self._patience_of(layout) if patient else None
+        self.groups_max = groups_max
+        self._ending = ending_of(plan.subscription)
+        self.waits = plan.waits
+        self.lone = LoneAtom(plan.selects[0], plan.key, outcome) if plan.is_lone else None
+        self._patience = None if plan.is_lone else plan.patience()
         self._crowded = False  # so that nothing may wait with its group
         self._begin: int | None = None
-        self._pending = Pending(layout.budget)
+        self._pending = Pending(plan.layout.budget)
         self._partitions: dict[Group, Partition] = {}
         self._agenda = Agenda()
         self._holds: dict[Group, int] = {}  # what each partition holds back
@@ -100,17 +75,7 @@ class StagedGroups:
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._swept = WATERMARK_NONE
-        self.dropped_overflow = self.outlasting = 0
-
-    def _patience_of(self, layout: Layout) -> Patience[Partition] | None:
-        """How events wait with their groups; None where they cannot."""
-        prospect = prospect_of(layout, in_order=True)
-        if prospect is None:
-            return None
-        solver = solver_of(layout) if self._ending is None else None
-        if solver is None:
-            return Patience(prospect, self._key, Partition, self._slots)
-        return Solving(prospect, self._key, Partition, solver, self._slots)
+        self.dropped_overflow = self.dropped_groups = self.outlasting = 0
 
     # --- made, and left alone ------------------------------------------------------------
 
@@ -141,38 +106,28 @@ class StagedGroups:
     def _give_up_waiting(self) -> None:
         """From now on all is given to stages at once."""
         self._catch_up()
-        for key, partition in self._partitions.items():
+        for partition in self._partitions.values():
             if not partition.open:
-                self._open(key, partition)
+                self.plan.open(partition, self._begin)
         self._patience = None
 
     def _partition(self, key: Group) -> Partition:
         partition = self._partitions.get(key)
         if partition is None:
             known = [] if self._patience is None else self._patience.reach(())
-            partition = self._partitions[key] = Partition(key, known)
-            self._open(key, partition)
+            partition = self._partitions[key] = self.plan.new(key, known)
+            self.plan.open(partition, self._begin)
         return partition
-
-    def _open(self, key: Group, partition: Partition) -> None:
-        begin = None if self._key else self._begin
-        exact, budget = self.doubt is None, self.layout.budget
-        site = Site(key, self._durations, begin, self._at_once, exact, budget=budget)
-        if self._logs:
-            site.memory = Memory()
-        partition.site, partition.root, partition.open = site, self._root(site), True
-
-    def _root(self, site: Site) -> Stage:
-        site.leaves = [None] * len(self._layout.leaves)
-        return self._make(site)
 
     # --- how long, and how much ---------------------------------------------------------
 
     def _settle(self, key: Group, partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
         if partition.log:
-            self._trim(partition)
+            self.dropped_overflow += self.plan.trim(partition, self._watermark)
         self._moved[key] = partition
+        if isinstance(partition.root, FusedStage):
+            partition.root.expire(self._watermark)
         if partition.site.named:
             partition.site.forget_named()
         self._size += partition.count()
@@ -185,30 +140,24 @@ class StagedGroups:
             self.dropped_overflow += shed + part
         self._schedule(key, partition)
 
-    def _trim(self, partition: Partition) -> None:
-        """Forget of the log what can no longer matter, or what is too much, counted."""
-        if self._log_keep_ms is not None:
-            slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
-            limit = min(self._watermark, partition.root.hold(), hold(partition.waiting))
-            partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
-        elif self._derived:
-            partition.forget_unheld()
-        excess = len(partition.log) - LOG_MAX
-        if excess > 0:
-            del partition.log[:excess]
-            self.dropped_overflow += excess
-
     def _schedule(self, key: Group, partition: Partition) -> None:
-        turn = due(partition.waiting, self._manner, self._watermark)
+        turn = due(partition.waiting, self.plan.manner, self._watermark)
         self._agenda.set(key, least([partition.root.due(), turn]))
 
-    def _sweep(self, touched: dict[Group, None]) -> bool:
-        """Let silent partitions drop what has expired, now and then; whether it was done."""
-        if self._watermark - self._swept < SWEEP_MS:
-            return False
+    def _sweep(self, touched: dict[Group, None]) -> list[Group]:
+        """Let silent partitions drop what has expired, now and then; return those that may go.
+
+        Most groups get something soon, and to make one anew costs more than to keep it: what is
+        fused goes when nothing has come since the look before; where there are many, at once.
+        """
+        if self._watermark - self._swept < self.plan.sweep_ms():
+            return []
         self._swept = self._watermark
-        patience = self._patience
+        patience, candidates = self._patience, []
+        all_go = self.plan.fused is None or MANY * len(self._partitions) > self.groups_max
         for key, one in self._partitions.items():
+            if all_go or not (one.size or one.fresh):
+                candidates.append(key)
             if key in touched:
                 continue
             if patience is not None and not one.size:
@@ -216,14 +165,23 @@ class StagedGroups:
                 if patience.forgets or not one.fresh:
                     continue  # there is nothing that its stages could forget
             touched[key] = None
-        return True
+        return candidates
 
-    def _drop_idle(self) -> None:
-        """Let go of the groups that know nothing."""
-        per_ms = 0 if self._manner.at_most is None else self._manner.at_most[1]
-        watermark = self._watermark
-        for key in [k for k, one in self._partitions.items() if one.idle(watermark, per_ms)]:
-            self._drop(key)
+    def _drop_idle(self, candidates: list[Group]) -> None:
+        """Let go of those groups that know nothing."""
+        per_ms = 0 if self.plan.manner.at_most is None else self.plan.manner.at_most[1]
+        for key in candidates:
+            if self._partitions[key].idle(self._watermark, per_ms):
+                self._drop(key)
+
+    def _hold_groups(self) -> None:
+        """Hold the limits of groups, and of all that is in them: first goes what began first."""
+        partitions = self._partitions
+        while len(partitions) > self.groups_max or (
+            self._size > self._occurrences_max and len(partitions) > 1
+        ):
+            self._drop(next(iter(partitions)))
+            self.dropped_groups += 1
 
     def _drop(self, key: Group) -> None:
         """Let go of a group, and of all that it holds."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from broker.core.choice import Manner, Waiting, eldest_of
 from broker.core.completion import Completion
 from broker.core.event import Event
-from broker.core.occurrence import Occurrence, events_of, flat
+from broker.core.occurrence import Occurrence, events_of, flat, without
 from broker.core.operands import (
     Count,
     Distinct,
@@ -29,8 +29,8 @@ from broker.core.prospects import Reach
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf
 from broker.core.stages.base import Site, Stage
+from broker.core.stages.fusion import FusedStage
 from broker.core.stages.lasting import Foresight
-from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt
 from language.tree import Case, Subscription, Thinning
 
@@ -86,16 +86,16 @@ class Partition:
         "waiting",
     )
 
-    root: Stage
+    root: Stage | FusedStage
     site: Site
 
-    def __init__(self, group: tuple[Any, ...], reach: Reach) -> None:
+    def __init__(self, group: tuple[Any, ...], reach: Reach, waiting: Waiting) -> None:
         self.group = group
         self.reach = reach  # of what it was given so far
         self.fresh: list[Entry] = []  # what the stages were not given yet
         self.full = FRESH_MAX  # with so many it is asked which of them still matter
         self.open = False  # whether there are stages
-        self.waiting = Waiting()
+        self.waiting = waiting
         self.log: list[tuple[int, Event]] = []  # kept where events are consumed
         self.log_full = LOG_MIN  # with so many it is asked which of them still matter
         self.size = 0
@@ -105,6 +105,15 @@ class Partition:
         held = self.root.held() + self.waiting.count() + len(self.log) + len(self.site.named)
         before, self.size = self.size, held
         return held - before
+
+    def eldest(self) -> int:
+        """Return when the eldest begins of what occurrences to come may be made of.
+
+        What is logged is in none of the operators' stores where a choice passed it by, and may be
+        chosen once that choice is undone.
+        """
+        starts: list[int] = [event.start for _, event in self.log]
+        return min([*starts, self.root.eldest(), eldest_of(self.waiting)])
 
     def idle(self, watermark: int, per_ms: int) -> bool:
         """Whether a new one would do as well; `per_ms` is that of `at most`."""
@@ -147,6 +156,7 @@ def manner_of(
     foresight: Foresight | None = None,
     *,
     doubt: Doubt | None = None,
+    as_decided: bool = False,
 ) -> Manner:
     """How the case's occurrences are chosen and consumed."""
     selects = layout.last or layout.first
@@ -157,21 +167,9 @@ def manner_of(
         None if at_most is None else (at_most.count, at_most.per_ms),
         Completion(layout.root, doubt),
         case.detect.maybe_drop,
+        as_decided,
         layout.budget,
     )
-
-
-def logged(
-    layout: Layout, stores: list[tuple[list[Occurrence], list[Occurrence]]]
-) -> list[tuple[int, Event]]:
-    """The events of the atoms that the stores hold, in order."""
-    found = []
-    for joint, (lefts, rights) in zip(layout.joints, stores, strict=True):
-        for side, items in ((joint.left, lefts), (joint.right, rights)):
-            if isinstance(side, Leaf):
-                found += [(side.low, event) for event in items]
-    found.sort(key=lambda entry: (entry[1].order, entry[0]))
-    return found
 
 
 def waiting_state(waiting: Waiting) -> list[Any]:
@@ -233,13 +231,16 @@ def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | N
             selection.decide(one, waiting.decided)
 
 
-def reports_at_once(layout: Layout, manner: Manner) -> bool:
-    """Whether a pattern's meaning needs no order of time, so that it waits for nothing."""
+def reports_at_once(layout: Layout, manner: Manner, *, either: bool = False) -> bool:
+    """Whether a pattern's meaning needs no order of time, so that it waits for nothing.
+
+    `either`: `or` needs none, whatever its context.
+    """
     return not manner.in_turn and all(
         isinstance(one, Leaf)
         or (
             isinstance(one, Joint)
-            and one.context == "unrestricted"
+            and (one.context == "unrestricted" or (either and one.operator == "or"))
             and one.nth is None
             and not one.next
         )

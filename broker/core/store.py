@@ -52,6 +52,11 @@ class Store:
                 ends.insert(at, end)
                 self.items.insert(at, occurrence)
 
+    def hold(self, items: list[Occurrence]) -> None:
+        """Hold these, by end, in place of all others."""
+        self.items = items
+        self.ends = [item[0] if item.__class__ is tuple else item.end for item in items]
+
     def expire(self, before: int) -> None:
         """Drop what ends before the time."""
         ends = self.ends

@@ -29,7 +29,7 @@ _order = attrgetter("order")
 
 
 class Outcome(Protocol):
-    """Makes events of occurrences (see pattern_agent.Outcome)."""
+    """Makes events of occurrences (see staged_groups.Outcome)."""
 
     dropped_inverted: int
 

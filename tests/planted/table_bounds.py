@@ -52,7 +52,7 @@ chain-orphans: what led on from a run whose time has passed stays
 )
 
 GROUPS = part(
-    "broker/core/grouped.py",
+    "broker/core/staged_groups.py",
     r"""
 groups-without-end: no limit of groups holds for patterns that choose in turn
 - self._drop(next(iter(partitions)))

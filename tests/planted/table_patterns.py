@@ -122,8 +122,22 @@ ids-by-place: ids are listed by place and not in order
     tests=MATCHING,
 )
 
-STEPS = part(
+DOOR = part(
     "broker/core/matching.py",
+    r"""
+within-alone-left-out: a single event that lasts exactly T is not within T
+- e.end - e.start <= {constants
++ e.end - e.start < {constants
+
+key-of-false: 0, false and the empty text are no keys
+- := {code}) is not None"
++ := {code})"
+""",
+    tests=MATCHING,
+)
+
+STEPS = part(
+    "broker/core/stages/fusion.py",
     r"""
 expired-too-early: a candidate goes one millisecond before it may
 - store.expire(watermark + 1 - keep)
@@ -137,13 +151,9 @@ latest-with-conditions: older candidates go though a `where` may choose them
 - joint.conjuncts or joint.anchors or joint.bound
 + joint.anchors or joint.bound
 
-within-alone-left-out: a single event that lasts exactly T is not within T
-- e.end - e.start <= {constants
-+ e.end - e.start < {constants
-
-key-of-false: 0, false and the empty text are no keys
-- := {code}) is not None"
-+ := {code})"
+consumed-still-held: what binds a consumed event goes on looking for partners
+- if not holds_any(item, gone)]
++ if True]
 
 pair-unsorted: two occurrences of one step go on unsorted
 - if self._sorted and len(made) > 1:
@@ -172,20 +182,12 @@ newest-dropped: past the limit the newest go instead of the oldest
     tests=EVERYTHING,
 )
 
-PARTITION = part(
-    "broker/core/partition.py",
+DECIDED = part(
+    "broker/core/choice.py",
     r"""
-consumed-stays-found: an occurrence with a consumed event is reported
-- if not _holds(found, ids)]
-+ if found is not taken]
-
 last-at-the-end-lost: what closes at the watermark is lost
-- selection.closes_at(found) <= watermark]
-+ selection.closes_at(found) < watermark]
-
-taken-at-once: consumption with `last` does not wait
-- if selection is not None and _undecided(
-+ if selection is None and _undecided(
+- selection.closes_at(each) <= limit
++ selection.closes_at(each) < limit
 """,
     tests=MATCHING,
 )
@@ -257,21 +259,17 @@ lag-of-whole: an assigned time that is not the last is taken for the end of the 
 )
 
 AGENT = part(
-    "broker/core/pattern_agent.py",
+    "broker/core/staged_agent.py",
     r"""
-found-not-waited-for: a detected event comes at the watermark that was given out
-- min(out, first - 1)
-+ min(out, first)
-
 ready-one-too-many: events are taken before the watermark has passed
-- pending.release(self._watermark)
-+ pending.release(self._watermark + 1)
+- until = WATERMARK_END if plan.at_once else self._watermark
++ until = WATERMARK_END if plan.at_once else self._watermark + 1
 
 key-null-is-a-group: events without a key make a group
--             if key is not None:
--                 split.setdefault
-+             if True:
-+                 split.setdefault
+-             if key is None:
+-                 continue
+-             partition = self._partition(key)
++             partition = self._partition(key)
 """,
     tests=EVERYTHING,
 )
@@ -280,20 +278,11 @@ PATIENCE = ("tests/broker/core/test_patience.py",)
 
 GROUPS = (
     part(
-        "broker/core/pattern_groups.py",
+        "broker/core/staged_groups.py",
         r"""
-swept-with-log: an event that may still be in time is not gone through again
-- if entry[1].end >= oldest]
-+ if entry[1].end >= oldest + self._log_keep_ms // 4]
-
-groups-share-state: a group's key is lost in its results
-- return Partition(key, [Store()
-+ return Partition((), [Store()
-
 overflow-not-counted: what the limit takes is not counted
-- self.dropped_overflow += count
--             excess
-+ excess
+- self.dropped_overflow += shed + part
++ self.dropped_overflow += part
 """,
         tests=EVERYTHING,
     )
@@ -351,16 +340,30 @@ solved-empty-list: a list that may be empty must have one
     tests=PATIENCE,
 )
 
-SHELF = part(
-    "broker/core/shelf.py",
+UNPACKED = part(
+    "broker/core/staged_partition.py",
     r"""
 log-forgotten: after a restore nothing is gone through again
-- [(leaf, shelf.get(at)) for leaf, at in packed["log"]]
+- [(at, shelf.get(n)) for at, n in log]
 + []
 
 found-forgotten: what was found but not final is lost in a snapshot
-- [shelf.get_occurrence(found) for found in packed["found"]]
-+ []
+- waiting.found = found
++ waiting.found = []
+""",
+    tests=EVERYTHING,
+)
+
+OPERATORS = part(
+    "broker/core/staged_plan.py",
+    r"""
+swept-with-log: an event that may still be in time is not gone through again
+- partition.forget(watermark + 1 - reach_ms)
++ partition.forget(watermark + 1 - reach_ms + reach_ms // 4)
+
+groups-share-state: a group's key is lost in its results
+- partition.root = FusedStage(self.fused, partition.group)
++ partition.root = FusedStage(self.fused, ())
 """,
     tests=EVERYTHING,
 )
@@ -415,16 +418,17 @@ empty-place-read: an attribute of the empty side of `or` is read
 )
 
 TABLE = [
-    *(JOIN + REACH + OCCURRENCE + STEPS + STORE),
+    *(JOIN + REACH + OCCURRENCE + DOOR + STEPS + STORE),
     *(
-        PARTITION
+        DECIDED
         + SELECTION
         + OUTCOME
         + ASSIGNED
         + AGENT
         + GROUPS
         + SOLVED
-        + SHELF
+        + UNPACKED
+        + OPERATORS
         + PATTERN
         + ATTACH
         + SCOPES

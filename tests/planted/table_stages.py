@@ -503,17 +503,24 @@ begun-at-once: `for` counts from what came first, though something earlier may c
     only="ending or edges",
 )
 
+AGAIN = part(
+    "broker/core/staged_plan.py",
+    r"""
+consumed-not-kept: what is consumed no longer counts for `without`
+- or place in silent or place >= places
++ or place >= places
+
+consumed-not-next: what is consumed no longer counts for `next`
+- or place in silent or place >= places
++ or place in silent
+""",
+    tests=STAGES,
+    only="ending or absent or consuming or without or next or definition or edges",
+)
+
 STAGED = part(
     "broker/core/staged_agent.py",
     r"""
-consumed-not-kept: what is consumed no longer counts for `without`
-- or at in silent or at >= places
-+ or at >= places
-
-consumed-not-next: what is consumed no longer counts for `next`
-- or at in silent or at >= places
-+ or at in silent
-
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)
 + begin is None else begin
@@ -521,6 +528,10 @@ begin-of-all: a partition's beginning is that of the task
 open-work-not-held: a detected event comes after its time was given out
 - self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
 + self._holds[key] = hold(partition.waiting)
+
+found-not-waited-for: a detected event comes at the watermark that was given out
+- self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
++ self._holds[key] = partition.root.hold()
 """,
     tests=STAGES,
     only="ending or absent or consuming or without or next or definition or edges",
@@ -543,6 +554,6 @@ sum-of-none: `Sum` over none is null
 
 TABLE = [
     *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + STAGED + LISTS + REACH),
-    *CONSUMPTION,
+    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + AGAIN + STAGED + LISTS),
+    *(REACH + CONSUMPTION),
 ]

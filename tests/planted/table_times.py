@@ -108,14 +108,14 @@ range-of-both-ends: the event of a `range` is taken to leave out one of the rang
         tests=TIMES,
     ),
     *part(
-        "broker/core/pattern_groups.py",
+        "broker/core/staged_groups.py",
         r"""
 group-gone-is-due: a group is due that went at the limit
-- self._closing.set(key, None)
+- self._agenda.set(key, None)
 + pass
 
 group-gone-holds: a group that went at the limit holds what comes back
-- self._open.set(key, None)
+- self._holds.pop(key, None)
 + pass
 """,
         tests=("tests/broker/core/test_group_limits.py",),

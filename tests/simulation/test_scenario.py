@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.core.matcher import Matcher
-from broker.core.pattern_agent import PatternAgent
+from broker.core.staged_agent import StagedAgent
 from simulation import scenario, texts
 from simulation.account import CheckFailedError
 from simulation.checkers import check_visit
@@ -179,9 +179,9 @@ def test_what_a_visitor_must_get_and_must_not_get():
 
 
 def test_an_agent_that_forgets_too_early_is_found(monkeypatch):
-    feed = PatternAgent.feed
+    feed = StagedAgent.feed
     monkeypatch.setattr(
-        PatternAgent, "feed", lambda self, batch, watermark: feed(self, batch, watermark + 4_000)
+        StagedAgent, "feed", lambda self, batch, watermark: feed(self, batch, watermark + 4_000)
     )
     assert any("missing" in text for text in failing_seeds())
 

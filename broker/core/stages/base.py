@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
-from broker.core.occurrence import Occurrence, sort_in_order
+from broker.core.occurrence import Occurrence, sort_in_order, without
 from broker.core.stages.asked import Ahead, Asked, View, WaitingView
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.spans import Span
-from broker.core.stages.taking_out import without
 from broker.core.verdicts import certainty_of
 from broker.engine.runtime.budget import Budget
 
@@ -103,7 +102,6 @@ class Site:
     exact: bool = True  # no time is uncertain
     budget: Budget = field(kw_only=True)
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
-    joints: list[Any] = field(default_factory=list)  # those of plain operators, bottom-up
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
     named_ends: list[int] = field(default_factory=list)  # theirs
     memory: Memory | None = None  # where events are consumed

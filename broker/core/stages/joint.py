@@ -205,11 +205,6 @@ class JointStage(Over):
         # What is nominally too early on the right may follow, and of two the older one alone.
         either = plan.doubt is None or plan.joint.operator not in FOLLOWS
         self._latest_only = (latest, latest and either)
-        site.joints.append(self)
-
-    def adopt(self, lefts: list[Occurrence], rights: list[Occurrence]) -> None:
-        """Take over what another agent's stores hold, by end."""
-        self.keep([lefts, rights, []])
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
@@ -279,8 +274,7 @@ class JointStage(Over):
 
     def _keep_left(self, items: list[Occurrence]) -> None:
         if len(items) < len(self._left.items):
-            self._left.items = items
-            self._left.ends = [end_of(item) for item in items]
+            self._left.hold(items)
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
@@ -293,8 +287,7 @@ class JointStage(Over):
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
         for store, items in zip((self._left, self._right), kept, strict=False):
-            store.items = items
-            store.ends = [end_of(item) for item in items]
+            store.hold(items)
         self._further.keep(kept[2])
 
 

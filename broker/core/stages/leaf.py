@@ -9,9 +9,9 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.event import Event
+from broker.core.occurrence import without
 from broker.core.stages.asked import Ahead, LeafView
 from broker.core.stages.base import Site
-from broker.core.stages.taking_out import without
 
 
 class LeafStage:

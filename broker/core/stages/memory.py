@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.core.event import Event, Order
-from broker.core.occurrence import Occurrence, events_of, flat
+from broker.core.occurrence import Occurrence, events_of, flat, without
 from broker.core.stages.base import completion, end_of
-from broker.core.stages.taking_out import without
 
 
 class Memory:

@@ -13,7 +13,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.choices import MAYBE, NO, YES, Maybe
-from broker.core.occurrence import Occurrence, bound_events, events_of, flat
+from broker.core.occurrence import Occurrence, bound_events, events_of, flat, without
 from broker.core.operands import Operand
 from broker.core.stages.asked import Ahead
 from broker.core.stages.base import (
@@ -28,7 +28,6 @@ from broker.core.stages.base import (
 )
 from broker.core.stages.leaf import LeafStage
 from broker.core.stages.spans import Span
-from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 
 PUTTING = 2  # candidates that it costs to keep another,

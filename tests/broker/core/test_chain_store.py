@@ -326,4 +326,4 @@ def test_how_long_events_last_is_looked_at_where_a_beginning_is_assigned(
 )
 def test_other_patterns_keep_the_ordinary_limit(pattern: str) -> None:
     text = f"{DECLARED} subscription S seq 1 from a to b detect {pattern}"
-    assert type(Run(text, 4).agent).__name__ in {"PatternAgent", "StagedAgent"}
+    assert type(Run(text, 4).agent).__name__ == "StagedAgent"

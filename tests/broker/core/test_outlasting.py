@@ -12,7 +12,7 @@ import pytest
 
 import headwater
 from broker.core.outlasting import longest_made_ms
-from broker.core.pattern_groups import OUTLASTING
+from broker.core.staged_groups import OUTLASTING
 from language import check_text
 from tests.oracles import spec as s
 from tests.oracles.compare import compare

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from broker.core import patience, pattern_groups, staged_groups
+from broker.core import patience, staged_plan
 from broker.core.patience import FRESH_MAX
 from broker.core.pattern import lay_out
 from broker.core.prospects import prospect_of
@@ -106,8 +106,7 @@ def test_results_are_those_of_one_that_waits_for_nothing(
         patient = told(text, events, seed, lateness_ms)
         moved = told(text, events, seed, lateness_ms, moved=True)
         with monkeypatch.context() as patched:
-            patched.setattr(staged_groups, "prospect_of", lambda _, **__: None)
-            patched.setattr(pattern_groups, "prospect_of", lambda _, **__: None)
+            patched.setattr(staged_plan, "prospect_of", lambda _, **__: None)
             assert patient == told(text, events, seed, lateness_ms)
         assert moved == patient
         total += sum(map(len, patient))
@@ -135,7 +134,7 @@ def test_plain_chains_of_readings_are_found_without_stages(pattern, monkeypatch)
     assert sum(map(len, found)) > 10
     assert not any(one.open for one in seat.agent._partitions.values())
     assert seat.agent.held() < 60
-    monkeypatch.setattr(staged_groups, "solver_of", lambda _: None)
+    monkeypatch.setattr(staged_plan, "solver_of", lambda _: None)
     again = Engine(text, 25)
     assert [again.push(batch) for batch in batches(Random(4), events)] == found
 
@@ -264,7 +263,7 @@ def test_near_its_limit_an_agent_is_not_patient(monkeypatch):
     for patient in (True, False):
         with monkeypatch.context() as patched:
             if not patient:
-                patched.setattr(staged_groups, "prospect_of", lambda _, **__: None)
+                patched.setattr(staged_plan, "prospect_of", lambda _, **__: None)
             engine = Engine(text)
         (seat,) = seats(engine)
         seat.agent._occurrences_max = 12

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.core import staged_groups, staged_partition
+from broker.core import staged_partition, staged_plan
 
 DECLARED = "event A(n: int)\nevent B(n: int)\nevent C(n: int)\nsubscription S from u to a\ndetect "
 
@@ -58,7 +58,7 @@ def test_what_a_log_forgets_changes_nothing(detect, monkeypatch):
 def test_what_is_spent_need_not_be_found_again(detect, monkeypatch):
     seeds = range(8)
     found = [results(detect, drawn(seed)) for seed in seeds]
-    monkeypatch.setattr(staged_groups, "consumption_of", lambda *_: "again")
+    monkeypatch.setattr(staged_plan, "consumption_of", lambda *_: "again")
     assert [results(detect, drawn(seed)) for seed in seeds] == found
     assert any(found)
 
