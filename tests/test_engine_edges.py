@@ -172,6 +172,14 @@ DEFINED = {
         s.Definition("X", (s.Case(within(pair("and", A, B), 2_000), thin="one"),)),
         case(pair("then", s.Atom("X"), C), context="recent"),
     ),
+    "silent and told on": (
+        s.Definition("X", (case(s.Without(*twice("B"), 2_000), "x"),)),
+        case(within(pair("and", s.Atom("X"), C), 4_000), context="recent"),
+    ),
+    "a run told on": (
+        s.Definition("X", (case(within(pair("and", C, s.Run(A, s.Bound(0, 1_000))), 4_000)),)),
+        case(within(pair("and", s.Atom("X"), C), 4_000), context="recent"),
+    ),
     "put back and told on": (
         s.Definition(
             "X",

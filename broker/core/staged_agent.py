@@ -204,10 +204,7 @@ class StagedAgent(StagedGroups):
     # --- deciding ------------------------------------------------------------------------
 
     def _advance(self, key: Group) -> list[Found]:
-        partition = self._partitions.get(key)
-        if partition is None:
-            return []
-        plan = self.plan
+        partition, plan = self._partitions[key], self.plan
         if not partition.open:
             plan.open(partition, self._begin)
         entries = partition.fresh

@@ -78,6 +78,7 @@ def test_nothing_waits_for_a_group_that_went(pattern: str) -> None:
     for number in range(LIMITS.groups_max):
         run.push("A", 1_000 + 2 * number, f"k{number}")
         run.push("B", 1_001 + 2 * number, f"k{number}")
+        assert run.agent.watermark_out(1_001 + 2 * number) <= 1_001 + 2 * number
     for number in range(2 * LIMITS.groups_max):
         run.push("A", 2_000 + number, f"other{number}")
     assert run.push("C", 3_000, "k0") == []
