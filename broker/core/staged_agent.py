@@ -67,7 +67,8 @@ class StagedAgent(StagedGroups):
         self._make_room(batch)
         since, self._watermark = self._watermark, max(self._watermark, watermark)
         touched = self._take(batch, since)
-        touched.update(dict.fromkeys(self._agenda.take(self._watermark)))
+        if self.plan.timed:
+            touched.update(dict.fromkeys(self._agenda.take(self._watermark)))
         if self._watermark >= WATERMARK_END:  # now all that is open is decided
             touched.update(dict.fromkeys(self._partitions))
         silent = self._sweep(touched)
@@ -76,7 +77,8 @@ class StagedAgent(StagedGroups):
             found += self._advance(key)
         if self._ending is not None:
             found = self._ending.sift(found, self._begin)
-        self._drop_idle(silent)
+        if silent:
+            self._drop_idle(silent)
         if self._patience is not None and self._patience.in_vain:
             self._give_up_waiting()
         self._hold_groups()
@@ -103,7 +105,7 @@ class StagedAgent(StagedGroups):
         times = [self._pending.first_end, self._agenda.first()]
         known = [time for time in times if time is not None]
         # What is fused has decided all that it can; only what `last` chooses among may wait.
-        open_size = self._size if self.plan.fused is None or self.plan.manner.in_turn else 0
+        open_size = self._size if self.plan.timed else 0
         if open_size or (self.plan.fused is None and self._patience and self._patience.count):
             known.append(WATERMARK_END)
         ends = None if self._ending is None else self._ending.due(self._watermark)

@@ -90,8 +90,9 @@ class StagedPlan:
         self._derived = derived(layout)
         self.contiguous = any(joint.next for joint in layout.joints)
         self.promise = Promise(case, layout, durations, doubt)
+        self.chooses = self.manner.in_turn  # among whole occurrences, once time has come so far
         # Where the eldest of what is held is asked for, nothing waits elsewhere.
-        self.in_turn = self.manner.in_turn or self.promise.lags
+        self.in_turn = self.chooses or self.promise.lags
         self.fused: FusedPlan | None = None
         self._make: Make | None = None
         if self.is_plain and not self.is_lone:
@@ -106,10 +107,14 @@ class StagedPlan:
         elif not self.is_plain:
             builder = Builder(layout, case.group_by, doubt, at_once=self.at_once)
             self._make = builder.build(layout.root)
-        # How long events last is not looked at where nothing depends on it.
-        asks = bool(layout.last) or self.promise.lags
-        asks = asks or (self.fused is not None and self.fused.asks_durations())
-        self.observes = asks or not self.is_plain
+        self.timed = self.fused is None or self.chooses  # time alone may decide something
+        self.observes = not self.is_plain or self._asks_durations()
+
+    def _asks_durations(self) -> bool:
+        """Return True where a plain pattern depends on how long events last."""
+        if self.layout.last or self.promise.lags:
+            return True
+        return self.fused is not None and self.fused.asks_durations()
 
     # --- partitions ----------------------------------------------------------------------
 
@@ -132,7 +137,7 @@ class StagedPlan:
 
     def new(self, key: Group, reach: Reach) -> Partition:
         """Return a partition without operators."""
-        return Partition(key, reach, Waiting() if self.manner.in_turn else NOTHING_WAITS)
+        return Partition(key, reach, Waiting() if self.chooses else NOTHING_WAITS)
 
     def open(self, partition: Partition, begin: int | None) -> None:
         """Give a partition operators that know nothing; `begin`: when its task began."""
@@ -176,7 +181,7 @@ class StagedPlan:
             partition.log += entries
         decided = self._decided(partition, entries, watermark)
         manner, waiting = self.manner, partition.waiting
-        if not manner.in_turn:
+        if not self.chooses:
             if manner.maybe_drop:
                 return [each for each in decided if certainty_of(each) != MAYBE]
             return decided
