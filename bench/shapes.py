@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from bench.workload import TYPES
+from language.functions import AGGREGATES
 from tests.oracles import spec as s
 
 SEED = 22
@@ -32,10 +33,6 @@ INTERVALS: dict[s.Relation, tuple[str, str]] = {
     "concat": ("MD", "DT"),
     "parallel": ("MD", "HT"),
 }
-AGGREGATES = (
-    *("Count", "Sum", "Avg", "Min", "Max", "StdDev", "Median", "Quantile"),
-    *("First", "Last", "CountDistinct"),
-)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from language.relations import LINKS
+
 UNITS_MS: dict[str, int] = {
     "ms": 1,
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000),
@@ -25,34 +27,24 @@ RESERVED = frozenset(
 
 KEYWORDS = frozenset(
     (
+        *LINKS,
         "aggr",
-        "and",
         "as",
         "assign",
         "at",
-        "before",
         "by",
         "case",
-        "concat",
         "consuming",
-        "contains",
         "define",
         "detect",
-        "during",
-        "equals",
         "event",
         "every",
-        "finishes",
         "for",
         "from",
         "in",
         "key",
-        "meets",
         "most",
         "of",
-        "or",
-        "overlaps",
-        "parallel",
         "per",
         "post",
         "pre",
@@ -62,16 +54,13 @@ KEYWORDS = frozenset(
         "session",
         "set",
         "spread",
-        "starts",
         "subscription",
         "table",
-        "then",
         "to",
         "until",
         "wait",
         "where",
         "within",
-        "without",
     )
 )
 """Words of the grammar that are none where a name must stand."""

@@ -53,7 +53,6 @@ __all__ = [
     "InRegion",
     "Item",
     "Link",
-    "LinkOperator",
     "Logical",
     "Lookup",
     "Membership",
@@ -81,22 +80,6 @@ __all__ = [
 # --- patterns --------------------------------------------------------------------------------
 
 Context = Literal["unrestricted", "recent", "latest", "first", "chronicle"]
-LinkOperator = Literal[
-    "or",
-    "and",
-    "then",
-    "before",
-    "meets",
-    "overlaps",
-    "during",
-    "contains",
-    "starts",
-    "finishes",
-    "equals",
-    "concat",
-    "parallel",
-    "without",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +107,7 @@ class Link(Node):
     `without[T]` (low_ms None). `context` None means that of the detect. `next` is contiguity.
     """
 
-    operator: LinkOperator
+    operator: str
     left: Pattern
     right: Pattern
     bound: Bound | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from language.functions import AGGREGATES
 from server.errors import JobsError
 
 JOBS_MAX: Final = 100  # each is a stream of Spark's with threads of its own
@@ -24,7 +25,7 @@ _DURATION: Final = re.compile(r"(\d{1,9}) ?([a-z]+)")
 
 _COLUMN: Final = re.compile(r"[\w.-]{1,64}")
 _AGGREGATE: Final = re.compile(r"(\w+) ?\( ?([\w.-]{1,64}) ?\)")
-FUNCTIONS: Final = ("Count", "Sum", "Avg", "Min", "Max", "StdDev")
+FUNCTIONS: Final = tuple(each.name for each in AGGREGATES.values() if each.spark)
 OWN_COLUMNS: Final = frozenset({"id", "start", "end", "count", "window", "day"})
 
 Convert = Callable[[Any], Any]

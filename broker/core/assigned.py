@@ -16,10 +16,9 @@ from broker.core.operands import Leaf
 from broker.core.pattern import Layout
 from broker.core.selection import has_last_leaf
 from broker.core.window_bound import (
-    CHOOSING_AGGREGATES,
-    CHOOSING_SCALARS,
     is_no_less_than_zero,
 )
+from language.functions import AGGREGATES, CHOOSING
 from language.tree import Arithmetic, Assignment, Attribute, Call, Case, Expression, Name
 from language.walk import descendants
 
@@ -28,7 +27,6 @@ from language.walk import descendants
 Place = Literal["end", "last event", "an event", "within"]
 PLACES: tuple[Place, ...] = ("end", "last event", "an event", "within")
 ENDS = frozenset({"timestamp", "end"})
-CHOOSING = CHOOSING_AGGREGATES | CHOOSING_SCALARS
 BEGINNINGS = frozenset({"start", "duration"})
 
 
@@ -86,7 +84,7 @@ def _place(value: Expression, layout: Layout) -> Place:
                 return _place(time, layout)
     if isinstance(value, Call) and value.function in CHOOSING:
         places = [_place(one, layout) for one in value.arguments]
-        if value.function in CHOOSING_AGGREGATES:  # of a list, not always the last
+        if value.function in AGGREGATES:  # of a list, not always the last
             places.append("an event")
         return max(places, key=PLACES.index)
     if isinstance(value, Name) and value.name in ENDS:

@@ -34,7 +34,7 @@ from broker.core.pattern import Layout, lay_out
 from broker.core.reach import keep_ms
 from broker.core.staged_partition import needs_stages
 from broker.core.window_shape import Shape
-from language.functions import is_aggregate
+from language.functions import MERGING, is_aggregate
 from language.printing.expressions import duration_text
 from language.taskgraph import Task, TaskGraph
 from language.tree import Call, Case, Definition, Subscription
@@ -43,7 +43,6 @@ from language.walk import descendants
 Kind = Literal["single", "sharded", "aggregate"]
 
 SWEEP_MS = 60_000  # partitions without events are looked at for what has expired so often, or rarer
-MERGED = frozenset(("Count", "Sum", "Min", "Max", "Avg", "StdDev", "First", "Last"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +331,7 @@ class _Bounds:
             for one in descendants(item.value)
             if isinstance(one, Call) and is_aggregate(one)
         ]
-        whole = [name for name in dict.fromkeys(used) if name not in MERGED]
+        whole = [name for name in dict.fromkeys(used) if name not in MERGING]
         if shape.distinct:
             return "single", "`distinct` looks at all events of a window together"
         if whole:

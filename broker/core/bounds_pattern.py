@@ -17,10 +17,11 @@ from typing import Any
 
 from broker.core import operands as ops
 from broker.core.bounds_amount import Flow, Held, never, product, total
-from broker.core.operands import FOLLOWS, Leaf, Operand, composite, span_max_ms
+from broker.core.operands import Leaf, Operand, composite, span_max_ms
 from broker.core.pattern import Layout
 from broker.core.reach import Between, between, keep_ms
 from broker.core.store import TRIM_MIN
+from language.relations import FOLLOWS
 
 NO_CHOICE = frozenset(("first", "latest"))
 

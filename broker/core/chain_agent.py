@@ -19,13 +19,14 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.chain_store import ChainStore, Group, Link
 from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
-from broker.core.operands import FOLLOWS, Joint, Leaf, Operand
+from broker.core.operands import Joint, Leaf, Operand
 from broker.core.pattern import Layout
 from broker.core.pending import Entry, Pending
 from broker.core.promises import Promise
 from broker.core.shelf import Shelf
 from broker.core.staged_agent import StagedAgent
 from broker.core.stages.lasting import Foresight
+from language.relations import FOLLOWS
 from language.tree import Case
 
 STATE_VERSION = 1

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.choices import MAYBE
 from broker.core.collecting import Groups, as_reported, by_end, decide, ripe
 from broker.core.collecting import times as times_of
 from broker.core.completion import Completion, completing
@@ -29,6 +28,7 @@ from broker.core.occurrence import (
 from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, next_of, start_of
 from broker.core.verdicts import certainty_of
+from broker.engine.pattern.uncertainty import MAYBE
 from broker.engine.runtime.budget import Budget
 
 # Choices of `first` and `last`, and events answered by `one`, that are remembered in one partition;

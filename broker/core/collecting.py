@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.choices import MAYBE, Maybe
 from broker.core.completion import Completion, completing
 from broker.core.occurrence import Occurrence, events_of, flat, identity, sort_in_order
 from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, start_of
 from broker.core.verdicts import certainty_of
+from broker.engine.pattern.uncertainty import MAYBE, Maybe
 
 
 @dataclass(slots=True)

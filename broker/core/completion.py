@@ -14,7 +14,6 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.occurrence import Occurrence, bound_events
 from broker.core.operands import (
-    FOLLOWS,
     Count,
     Distinct,
     Gathered,
@@ -31,6 +30,7 @@ from broker.core.operands import (
 )
 from broker.core.stages.base import end_of
 from broker.core.verdicts import Doubt
+from language.relations import FOLLOWS
 from language.tree import Case
 
 

@@ -20,32 +20,17 @@ from typing import Any
 
 from broker.core.geometry import near
 from broker.core.occurrence import after_anchor, all_near, apart, has_reading, order_of
-from broker.core.operands import FOLLOWS, Joint, Operand, composite, silent_places
+from broker.core.operands import Joint, Operand, composite, silent_places
 from broker.core.pattern import Layout
 from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
+from broker.engine.pattern.relations import RELATION_TESTS
 from broker.engine.runtime.budget import weight
+from language.relations import FOLLOWS
 from language.walk import descendants
 
 Join = Callable[..., list[Any]]
-
-# What an operator asks of its left (ls..le) and right (rs..re) occurrence: Allen's relations with
-# points of length 0, `then`, which may touch, and those of seed 001, where intervals share time.
-RELATIONS: dict[str, tuple[str, ...]] = {
-    "and": (),
-    "then": ("({le} < {rs} or ({le} == {rs} and touching))",),
-    "before": ("{le} < {rs}",),
-    "meets": ("{le} == {rs}", "touching"),
-    "overlaps": ("{ls} < {rs} < {le} < {re}",),
-    "during": ("{rs} < {ls}", "{le} < {re}"),
-    "contains": ("{ls} < {rs}", "{re} < {le}"),
-    "starts": ("{ls} == {rs}", "{le} < {re}"),
-    "finishes": ("{le} == {re}", "{rs} < {ls}"),
-    "equals": ("{ls} == {rs}", "{le} == {re}"),
-    "concat": ("{ls} <= {rs}", "({rs} < {le} or ({rs} == {le} and touching))"),
-    "parallel": ("{ls} <= {re}", "{rs} <= {le}"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +310,7 @@ class JoinWriter:
         left, right = self._left, self._right
         parts = [
             form.format(ls=left.start, le=left.end, rs=right.start, re=right.end)
-            for form in RELATIONS[self._joint.operator]
+            for form in RELATION_TESTS[self._joint.operator].asks
         ]
         if any("touching" in part for part in parts):
             self._constants.helper("has_reading", has_reading)

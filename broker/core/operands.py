@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from language.relations import FOLLOWS, RELATIONS
+
 if TYPE_CHECKING:
-    from language.tree import Bound, Context, Expression, LinkOperator, RegionLiteral
+    from language.tree import Bound, Context, Expression, RegionLiteral
 
 DurationMs: TypeAlias = int | Callable[[str], int | None]
 SlackMs: TypeAlias = Callable[[int], int]
-
-FOLLOWS = frozenset(("then", "before"))  # the right operand comes after the left one
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,7 @@ class Joint(Operand):
     `nth`: the right one is the so-manieth after the left one. `next`: nothing lies between.
     """
 
-    operator: LinkOperator = "and"
+    operator: str = "and"
     left: Operand = NOTHING
     right: Operand = NOTHING
     bound: Bound | None = None
@@ -216,13 +216,6 @@ def _sum(*spans: int | None) -> int | None:
     return sum(known) if len(known) == len(spans) else None
 
 
-# Of each relation that no reading can meet: which sides have to last.
-_LAST = {
-    "during": (False, True), "starts": (False, True), "finishes": (False, True),
-    "contains": (True, False), "overlaps": (True, True),
-}  # fmt: skip
-
-
 _NO_TYPES: frozenset[str] = frozenset()  # one for all patterns, as most have none
 
 
@@ -231,8 +224,11 @@ def types_that_last(root: Operand) -> frozenset[str]:
     found = set()
     for joint in operands(root):
         if isinstance(joint, Joint):
-            sides = zip(_LAST.get(joint.operator, (False, False)), joint.parts, strict=True)
-            found |= {one.event_type for last, one in sides if last and isinstance(one, Leaf)}
+            lasting = RELATIONS[joint.operator].lasting if joint.operator in RELATIONS else ()
+            sides = zip(("left", "right"), joint.parts, strict=True)
+            found |= {
+                one.event_type for side, one in sides if side in lasting and isinstance(one, Leaf)
+            }
     return frozenset(found) or _NO_TYPES
 
 

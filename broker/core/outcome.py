@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, Order, slot_of
 from broker.core.expressions import Writer, as_float, held
 from broker.core.group_keys import shown_form
@@ -26,6 +25,7 @@ from broker.core.scopes import PlaceScope
 from broker.core.source import Constants, build
 from broker.core.verdicts import certainty_of
 from broker.core.window_ids import Lazy
+from broker.engine.pattern.uncertainty import WORDS
 from language.tree import Attribute, Call, Case, Name
 
 if TYPE_CHECKING:

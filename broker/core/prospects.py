@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.core.event import Event
-from broker.core.operands import FOLLOWS, Gathered, Joint, Leaf, Operand, Padded, operands
+from broker.core.operands import Gathered, Joint, Leaf, Operand, Padded, operands
 from broker.core.pattern import Layout
 from broker.core.source import Constants, build
+from language.relations import FOLLOWS
 
 NEVER = -(2**63)
 Reach = list[int]  # by operand, the latest start of an occurrence so far

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.core.operands import (
-    FOLLOWS,
     Gathered,
     Joint,
     Leaf,
@@ -18,6 +17,7 @@ from broker.core.operands import (
     operands,
     span_max_ms,
 )
+from language.relations import FOLLOWS
 
 Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
 

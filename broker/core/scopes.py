@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from broker.core.computations import aggregate, is_nullable
 from broker.core.expressions import Writer, attribute_code, children
-from broker.core.list_values import aggregate
 from broker.core.operands import (
     Count,
     Gathered,
@@ -25,8 +24,8 @@ from broker.core.operands import (
     operands,
 )
 from broker.core.source import Constants
-from language.functions import is_aggregate
-from language.tree import Attribute, Call, Constant, Expression, Name
+from language.functions import is_aggregate, share_of
+from language.tree import Attribute, Call, Expression, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,9 +140,10 @@ class PlaceScope:
             return f"{self._constants.add(node.own)}.of({values})", True
         helper = self._constants.helper("aggregate", aggregate)
         arguments = [repr(node.function), values]
-        if node.function == "Quantile" and isinstance(node.arguments[1], Constant):
-            arguments.append(self._constants.add(Fraction(str(node.arguments[1].value))))
-        return f"{helper}({', '.join(arguments)})", node.function not in {"Count", "Sum"}
+        share = share_of(node)
+        if share is not None:
+            arguments.append(self._constants.add(share))
+        return f"{helper}({', '.join(arguments)})", is_nullable(node.function)
 
     def _argument_place(self, node: Expression) -> int | None:
         if isinstance(node, Name):

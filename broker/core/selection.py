@@ -16,7 +16,6 @@ from broker.core.agent import WATERMARK_END
 from broker.core.event import Event
 from broker.core.occurrence import events_of, flat, identity, order_of
 from broker.core.operands import (
-    FOLLOWS,
     Distinct,
     Gathered,
     Joint,
@@ -32,6 +31,7 @@ from broker.core.pattern import Layout
 from broker.core.stages.base import end_of
 from broker.core.stages.lasting import Foresight
 from broker.core.verdicts import Doubt
+from language.relations import FOLLOWS
 
 Closes = Callable[[Any], int]
 Keys = list[tuple[Any, Any, bool]]  # what is shared, the rank, whether the latest one counts

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from broker.core.choices import Maybe
 from broker.core.event import Detected, Event
 from broker.core.occurrence import Absence
 from broker.core.window_ids import Lazy, made_of
+from broker.engine.pattern.uncertainty import Maybe
 
 
 class Shelf:

@@ -21,13 +21,14 @@ from typing import Any
 from broker.core import compiled
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence
-from broker.core.operands import FOLLOWS, Gathered, Joint, Leaf, Operand, Padded, operands
+from broker.core.operands import Gathered, Joint, Leaf, Operand, Padded, operands
 from broker.core.patience import FRESH_MAX, Entry, Group, Patience
 from broker.core.pattern import Layout
 from broker.core.prospects import NEVER, Prospect, Reach
 from broker.core.staged_partition import Partition
 from broker.core.stages.gathered import SLICED
 from broker.engine.runtime.budget import PLACE_BYTES, Budget
+from language.relations import FOLLOWS
 
 PLACES_MAX = 16  # of chains that the compiled pass takes
 WITHIN_MS_MAX = 2**62 - 1

@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from broker.core.agent import WATERMARK_NONE
 from broker.core.agents import output_name
-from broker.core.bounds import MERGED
 from broker.core.event import Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
@@ -34,7 +33,7 @@ from broker.core.window_ids import IDS_MAX
 from broker.core.window_panes import PaneWindows
 from broker.core.window_shape import Shape
 from language import Task, check_text
-from language.functions import is_aggregate
+from language.functions import MERGING, is_aggregate
 from language.tree import Call, Case, Definition, Lookup, Subscription
 from language.walk import descendants
 
@@ -121,7 +120,7 @@ def _merges(task: Task, node: Definition, case: Case) -> bool:
 
 
 def _is_known(one: Call) -> bool:
-    return one.own is None and (not is_aggregate(one) or one.function in MERGED)
+    return one.own is None and (not is_aggregate(one) or one.function in MERGING)
 
 
 def _looks_at_one(task: Task) -> bool:

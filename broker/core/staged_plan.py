@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from broker.core.agent import WATERMARK_END
 from broker.core.choice import Waiting, hold, take
-from broker.core.choices import MAYBE, Maybe
 from broker.core.conditions import slots_read
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence
@@ -39,6 +38,7 @@ from broker.core.stages.fusion import FusedPlan, FusedStage
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.memory import Memory
 from broker.core.verdicts import Doubt, certainty_at, certainty_of
+from broker.engine.pattern.uncertainty import MAYBE, Maybe
 from language.tree import Case, Subscription
 
 DURATION_MAX_MS = 7 * 86_400_000

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.core import compiled
-from broker.core.choices import WORDS
 from broker.core.event import Event, Head, Order
 from broker.core.expressions import Writer, held
 from broker.core.group_keys import shown_form, text_of
@@ -25,6 +24,7 @@ from broker.core.outcome import OccurrenceScope, bound_ids
 from broker.core.pattern import Layout
 from broker.core.source import Constants, Parameters, build, shared
 from broker.core.verdicts import certainty_of
+from broker.engine.pattern.uncertainty import WORDS
 from broker.engine.runtime.budget import Budget
 from language.tree import Subscription
 

@@ -14,89 +14,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from broker.core.choices import (
+from broker.core.occurrence import Occurrence, events_of, flat, identity, touches
+from broker.core.operands import Distinct, Joint, Kth, Operand, least
+from broker.engine.pattern.relations import RELATION_TESTS
+from broker.engine.pattern.uncertainty import (
     MAYBE,
     NO,
     P_END,
-    P_ENDS_IN_NONE,
-    P_ENDS_IN_READING,
     P_START,
     Q_END,
     Q_START,
-    Q_STARTS_IN_NONE,
-    Q_STARTS_IN_READING,
     YES,
-    Condition,
     Number,
     Way,
+    le,
+    lt,
     verdict,
 )
-from broker.core.occurrence import Occurrence, events_of, flat, identity, touches
-from broker.core.operands import Distinct, Joint, Kth, Operand, least
 from language.tree import Bound
-
-
-def _le(a: int, b: int, c: Number = 0) -> Condition:
-    return (a, b, c, False)
-
-
-def _lt(a: int, b: int, c: Number = 0) -> Condition:
-    return (a, b, c, True)
-
-
-_MEET = (_le(P_END, Q_START), _le(Q_START, P_END))
-_TOUCH: tuple[Way, ...] = ((*_MEET, P_ENDS_IN_NONE), (*_MEET, Q_STARTS_IN_NONE))
-_READINGS_MEET: Way = (*_MEET, P_ENDS_IN_READING, Q_STARTS_IN_READING)
-_SAME_START = (_le(P_START, Q_START), _le(Q_START, P_START))
-_SAME_END = (_le(P_END, Q_END), _le(Q_END, P_END))
-
-# By operator: the ways to meet it, and the ways to fail it.
-WAYS: dict[str, tuple[tuple[Way, ...], tuple[Way, ...]]] = {
-    "and": (((),), ()),
-    "then": (((_lt(P_END, Q_START),), *_TOUCH), ((_lt(Q_START, P_END),), _READINGS_MEET)),
-    "before": (((_lt(P_END, Q_START),),), ((_le(Q_START, P_END),),)),
-    "meets": (_TOUCH, ((_lt(P_END, Q_START),), (_lt(Q_START, P_END),), _READINGS_MEET)),
-    "overlaps": (
-        ((_lt(P_START, Q_START), _lt(Q_START, P_END), _lt(P_END, Q_END)),),
-        ((_le(Q_START, P_START),), (_le(P_END, Q_START),), (_le(Q_END, P_END),)),
-    ),
-    "during": (
-        ((_lt(Q_START, P_START), _lt(P_END, Q_END)),),
-        ((_le(P_START, Q_START),), (_le(Q_END, P_END),)),
-    ),
-    "contains": (
-        ((_lt(P_START, Q_START), _lt(Q_END, P_END)),),
-        ((_le(Q_START, P_START),), (_le(P_END, Q_END),)),
-    ),
-    "starts": (
-        ((*_SAME_START, _lt(P_END, Q_END)),),
-        ((_lt(P_START, Q_START),), (_lt(Q_START, P_START),), (_le(Q_END, P_END),)),
-    ),
-    "finishes": (
-        ((*_SAME_END, _lt(Q_START, P_START)),),
-        ((_lt(P_END, Q_END),), (_lt(Q_END, P_END),), (_le(P_START, Q_START),)),
-    ),
-    "equals": (
-        ((*_SAME_START, *_SAME_END),),
-        (
-            (_lt(P_START, Q_START),),
-            (_lt(Q_START, P_START),),
-            (_lt(P_END, Q_END),),
-            (_lt(Q_END, P_END),),
-        ),
-    ),
-    "concat": (
-        (
-            (_le(P_START, Q_START), _lt(Q_START, P_END)),
-            *((_le(P_START, Q_START), *way) for way in _TOUCH),
-        ),
-        ((_lt(Q_START, P_START),), (_lt(P_END, Q_START),), _READINGS_MEET),
-    ),
-    "parallel": (
-        ((_le(P_START, Q_END), _le(Q_START, P_END)),),
-        ((_lt(Q_END, P_START),), (_lt(P_END, Q_START),)),
-    ),
-}
 
 
 @dataclass(slots=True)
@@ -141,7 +76,8 @@ def related(operator: str, p: Sequence[Any], q: Sequence[Any]) -> int:
     """How certainly p and q are in the relation."""
     if not any(event.uncertainty for event in p) and not any(event.uncertainty for event in q):
         return YES if _nominally(operator, p, q) else NO
-    return verdict(*WAYS[operator], p, q)
+    judged = RELATION_TESTS[operator]
+    return verdict(judged.holds, judged.fails, p, q)
 
 
 def _nominally(operator: str, p: Sequence[Any], q: Sequence[Any]) -> bool:
@@ -151,7 +87,7 @@ def _nominally(operator: str, p: Sequence[Any], q: Sequence[Any]) -> bool:
         Q_START: min([event.start for event in q]),
         Q_END: max([event.end for event in q]),
     }
-    for way in WAYS[operator][0]:
+    for way in RELATION_TESTS[operator].holds:
         conditions = [one for one in way if not isinstance(one, str)]
         if not all(
             times[a] - times[b] < c if strict else times[a] - times[b] <= c
@@ -169,12 +105,12 @@ def bounded(operator: str, bound: Bound, p: Sequence[Any], q: Sequence[Any], dou
     parts = [YES]
     low, high = bound.low_ms, bound.high_ms
     if low is not None and (low > 0 or operator != "and"):
-        holds: list[Way] = [(_le(a, b, -doubt.shorter(low)),) for a, b in gaps]
-        fails: list[Way] = [tuple(_lt(b, a, doubt.longer(low)) for a, b in gaps)]
+        holds: list[Way] = [(le(a, b, -doubt.shorter(low)),) for a, b in gaps]
+        fails: list[Way] = [tuple(lt(b, a, doubt.longer(low)) for a, b in gaps)]
         parts.append(verdict(holds, fails, p, q))
     if high is not None:
-        holds = [tuple(_le(b, a, doubt.longer(high)) for a, b in gaps)]
-        fails = [(_lt(a, b, -doubt.shorter(high)),) for a, b in gaps]
+        holds = [tuple(le(b, a, doubt.longer(high)) for a, b in gaps)]
+        fails = [(lt(a, b, -doubt.shorter(high)),) for a, b in gaps]
         parts.append(verdict(holds, fails, p, q))
     return min(parts)
 
@@ -184,8 +120,8 @@ def spanning(p: Sequence[Any], limit_ms: int, doubt: Doubt) -> int:
     if _exact(doubt, p):
         span = max([event.end for event in p]) - min([event.start for event in p])
         return YES if span <= limit_ms else NO
-    holds: list[Way] = [(_le(P_END, P_START, doubt.longer(limit_ms)),)]
-    fails: list[Way] = [(_lt(P_START, P_END, -doubt.shorter(limit_ms)),)]
+    holds: list[Way] = [(le(P_END, P_START, doubt.longer(limit_ms)),)]
+    fails: list[Way] = [(lt(P_START, P_END, -doubt.shorter(limit_ms)),)]
     return verdict(holds, fails, p)
 
 
@@ -194,10 +130,10 @@ def anchored(anchor: Any, other: Any, limit_ms: int, doubt: Doubt) -> int:
     if _exact(doubt, (anchor,), (other,)):
         inside = anchor.end <= other.start and other.end <= anchor.end + limit_ms
         return YES if inside else NO
-    after = verdict([(_le(P_END, Q_START),)], [(_lt(Q_START, P_END),)], (anchor,), (other,))
+    after = verdict([(le(P_END, Q_START),)], [(lt(Q_START, P_END),)], (anchor,), (other,))
     in_time = verdict(
-        [(_le(Q_END, P_END, doubt.longer(limit_ms)),)],
-        [(_lt(P_END, Q_END, -doubt.shorter(limit_ms)),)],
+        [(le(Q_END, P_END, doubt.longer(limit_ms)),)],
+        [(lt(P_END, Q_END, -doubt.shorter(limit_ms)),)],
         (anchor,),
         (other,),
     )
@@ -207,13 +143,13 @@ def anchored(anchor: Any, other: Any, limit_ms: int, doubt: Doubt) -> int:
 def inside(p: Sequence[Any], q: Sequence[Any], window_ms: int | None, doubt: Doubt) -> int:
     """How certainly q falls where `p without q` (or `without[T]`) does not want it."""
     if window_ms is None:
-        holds: list[Way] = [(_le(P_START, Q_START), _le(Q_END, P_END))]
-        fails: list[Way] = [(_lt(Q_START, P_START),), (_lt(P_END, Q_END),)]
+        holds: list[Way] = [(le(P_START, Q_START), le(Q_END, P_END))]
+        fails: list[Way] = [(lt(Q_START, P_START),), (lt(P_END, Q_END),)]
         return verdict(holds, fails, p, q)
-    after = verdict([(_lt(P_START, Q_START),)], [(_le(Q_START, P_START),)], p, q)
+    after = verdict([(lt(P_START, Q_START),)], [(le(Q_START, P_START),)], p, q)
     in_time = verdict(
-        [(_le(Q_START, P_START, doubt.longer(window_ms)),)],
-        [(_lt(P_START, Q_START, -doubt.shorter(window_ms)),)],
+        [(le(Q_START, P_START, doubt.longer(window_ms)),)],
+        [(lt(P_START, Q_START, -doubt.shorter(window_ms)),)],
         p,
         q,
     )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
 from typing import Literal
 
+from language.functions import AGGREGATES, CHOOSING, SCALARS
 from language.tree import (
     Arithmetic,
     Assignment,
@@ -32,8 +33,6 @@ Moment = Literal["window end", "window start", "newest end", "least end", "least
 Anchors = dict[Moment, int]  # how many milliseconds before a moment the event may end
 WINDOW = "window"
 
-CHOOSING_AGGREGATES = frozenset({"First", "Last", "Min", "Max"})
-CHOOSING_SCALARS = frozenset({"min", "max"})
 ENDS = frozenset({"timestamp", "end"})
 
 AnchorsOf = Callable[[str], Anchors | None]  # of a name
@@ -98,9 +97,9 @@ def _anchors(node: Expression, outside: AnchorsOf, inside: AnchorsOf) -> Anchors
             return {"window start": 0} if node.name == "start" else {"window end": -1}
         return inside(node.name)
     if isinstance(node, Call):
-        if node.function in CHOOSING_AGGREGATES:
+        if node.function in CHOOSING and node.function in AGGREGATES:
             return _anchors(node.arguments[0], inside, inside)
-        if node.function in CHOOSING_SCALARS:
+        if node.function in CHOOSING:
             return _joined([_anchors(choice, outside, inside) for choice in node.arguments])
     if isinstance(node, Arithmetic) and node.operator == "+":
         for time, added in ((node.left, node.right), (node.right, node.left)):
@@ -126,7 +125,7 @@ def says_events(value: Expression, partial: Mapping[str, Expression]) -> bool:
         return value.base != WINDOW
     if isinstance(value, Arithmetic):
         return says_events(value.left, partial) or says_events(value.right, partial)
-    if isinstance(value, Call) and value.function in CHOOSING_SCALARS:
+    if isinstance(value, Call) and value.function in CHOOSING and value.function in SCALARS:
         return any(says_events(argument, partial) for argument in value.arguments)
     if isinstance(value, Call) and isinstance(value.arguments[0], Name):
         row = partial.get(value.arguments[0].name)

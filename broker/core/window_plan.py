@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Protocol
 
+from broker.core.computations import COMPUTATIONS, is_nullable
 from broker.core.expressions import Scope, attribute_code, children
-from language.functions import AGGREGATES, SCALARS, is_aggregate
+from language.functions import AGGREGATES, SCALARS, is_aggregate, share_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.tree import (
     Arithmetic,
@@ -31,20 +31,6 @@ from language.tree import (
     Unary,
 )
 
-# aggregate -> (what is kept, the code of its result, whether that may be null)
-RESULTS: dict[str, tuple[str, str, bool]] = {
-    "Count": ("tally", "{kept}.n", False),
-    "Sum": ("moments", "{kept}.sum_float()", True),
-    "Avg": ("moments", "{kept}.mean()", True),
-    "StdDev": ("squares", "{kept}.deviation()", True),
-    "Min": ("least", "{kept}.result()", True),
-    "Max": ("greatest", "{kept}.result()", True),
-    "Median": ("bag", "{kept}.quantile({over}, {under})", True),
-    "Quantile": ("bag", "{kept}.quantile({over}, {under})", True),
-    "First": ("ends", "{kept}.first()", True),
-    "Last": ("ends", "{kept}.last()", True),
-    "CountDistinct": ("distinct", "{kept}.result()", False),
-}
 CONSTANT_KINDS = {bool: "bool", int: "int", float: "float", str: "text"}
 
 KindOf = Callable[[Name | Attribute], str]
@@ -201,7 +187,7 @@ class Aggregation:
             kind = kind_of(value, self._names.kind)
             argument = self._by_text[leaf, repr(value)] = Argument(leaf, value, kind)
             self.arguments.append(argument)
-        argument.kept.setdefault("ordered" if call.own else RESULTS[call.function][0], -1)
+        argument.kept.setdefault("ordered" if call.own else COMPUTATIONS[call.function].kept, -1)
 
     def _settle(self, argument: Argument) -> None:
         """One of tally, moments and squares does for all three."""
@@ -228,20 +214,21 @@ class Aggregation:
             return Result(
                 f"{{own}}.of({kept}.values)", nullable=True, constants=(("own", call.own),)
             )
-        what, code, nullable = RESULTS[call.function]
-        stronger = [name for name in (what, "moments", "squares") if name in argument.kept]
-        kept = f"k[{argument.kept[stronger[0]]}]"
-        if call.function == "Sum" and argument.kind == "int":
-            return Result(f"{kept}.sum_int()", nullable=False)
-        if what != "bag":
-            return Result(code.format(kept=kept), nullable)
-        q = quantile_of(call)
-        constants = (("over", q.numerator), ("under", q.denominator))
-        return Result(code.replace("{kept}", kept), nullable, constants)
+        computed = COMPUTATIONS[call.function]
+        does = (computed.kept, "moments", "squares")
+        kept = f"k[{next(argument.kept[what] for what in does if what in argument.kept)}]"
+        if computed.of_whole is not None and argument.kind == "int":
+            return Result(computed.of_whole.replace("{kept}", kept), nullable=False)
+        share = share_of(call)
+        constants: tuple[tuple[str, Any], ...] = ()
+        if share is not None:
+            constants = (("over", share.numerator), ("under", share.denominator))
+        code = computed.result.replace("{kept}", kept)
+        return Result(code, is_nullable(call.function), constants)
 
     def _operand(self, call: Call) -> int | None:
         first = call.arguments[0]
-        if call.function == "Count" and isinstance(first, Name):
+        if isinstance(first, Name) and call.own is None and AGGREGATES[call.function].of_events:
             return self._names.leaf_of_operand(first.name)
         return None
 
@@ -263,18 +250,6 @@ class Names(Protocol):
 
     def scattered(self, leaf: int) -> bool:
         """Whether the leaf's events may begin to count in any order."""
-
-
-def quantile_of(call: Call) -> Fraction:
-    """The q as it was written: 0.1 is a tenth, not the float nearest to it."""
-    if call.function == "Median":
-        return Fraction(1, 2)
-    q = call.arguments[1]
-    if isinstance(q, Constant) and not isinstance(q.value, bool | str):
-        exact = Fraction(repr(q.value))
-        if 0 <= exact <= 1:
-            return exact
-    raise ValueError("q of Quantile(x, q) is a number from 0 to 1")
 
 
 def bases_in(node: Expression) -> list[str]:

@@ -15,13 +15,14 @@ from broker.core.event import slot_of
 from broker.core.geometry import distance_m
 from broker.core.join import JoinWriter
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat
-from broker.core.operands import FOLLOWS, Joint
+from broker.core.operands import Joint
 from broker.core.pattern import Layout
 from broker.core.stages.base import end_of, start_of
 from headwater.testing.notation import duration_text as short
 from language.diagnostics import shorten
 from language.printing.expressions import distance_text, duration_text, expression_text
 from language.printing.patterns import bound_text
+from language.relations import FOLLOWS
 from language.tree import Arithmetic, Attribute, Comparison, Constant, Expression
 from language.walk import descendants
 

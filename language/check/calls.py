@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from language import tree
 from language.check.kinds import NUMBERS, Type, kind_word
-from language.functions import AGGREGATES, SCALARS, Function
+from language.functions import AGGREGATES, SCALARS, AggregateFunction, Function
 from language.walk import descendants
 
 if TYPE_CHECKING:
@@ -101,14 +101,14 @@ def _aggregate(
     found = type_of(value, inside)
     types = [found, *(type_of(argument, inside) for argument in rest)]
     if found == "event":
-        if node.function != "Count":
+        if not (isinstance(function, AggregateFunction) and function.of_events):
             hint = f"name an attribute: {node.function}(x.attribute)"
             scope.collector.note("HW310", value.span, hint, name=node.function)
             return fallback
         return "int"
     _one_operand(node, value, scope)
     types = _fit(node, function, types, scope)
-    if node.function == "Quantile":
+    if isinstance(function, AggregateFunction) and function.takes_share:
         _quantile(node, scope)
     return _result(function, types[:1])
 

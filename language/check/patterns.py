@@ -12,6 +12,7 @@ from language import tree
 from language.check.expressions import Scope, attribute_type, check_condition
 from language.check.scope import Binder, Bindings, names_within, never_together
 from language.diagnostics import quote
+from language.relations import RELATIONS
 from language.walk import conjuncts, descendants
 
 if TYPE_CHECKING:
@@ -19,24 +20,6 @@ if TYPE_CHECKING:
 
     from language.check.declarations import Declared
     from language.diagnostics import Collector
-
-_BOTH = frozenset(("left", "right"))
-CLOSED_BY_OTHER: dict[str, frozenset[str]] = {
-    "before": frozenset(("left",)),
-    "meets": frozenset(("left",)),
-    "overlaps": frozenset(("left",)),
-    "during": frozenset(("left",)),
-    "starts": frozenset(("left",)),
-    "finishes": frozenset(("left",)),
-    "contains": frozenset(("right",)),
-    "equals": _BOTH,
-    "concat": frozenset(),
-    "parallel": frozenset(),
-    "and": frozenset(),
-    "or": frozenset(),
-    "without": frozenset(("right",)),
-}
-"""Which operand can have no later event once the other is there; for `then` see `_chain`."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +127,13 @@ class PatternChecker:
             self._chain(node, around)
             return
         bounded = _bounded(node)
-        closing = CLOSED_BY_OTHER[operator]
         if operator == "or":
             left = right = replace(around, partner=False, listed=False)
         elif operator == "without":
             left = around
             right = _Around(closed=True)
         else:
+            closing = RELATIONS[operator].closed
             both = replace(around, partner=True, listed=False)
             ends = around.closed or bounded
             left = replace(both, closed=around.closed or "left" in closing or (
@@ -186,7 +169,7 @@ class PatternChecker:
             hint = "say by conditions, or by `without`, what must not lie between"
             words = {"operator": "then beside a list", "option": "next"}
             self.collector.note("HW408", link.place("next"), hint, **words)
-        if lists < len(_BOTH):
+        if lists < 2:
             return
         hint = "each of the lists lies between its nearest neighbours that are no lists"
         between = "then between two lists"

@@ -14,13 +14,14 @@ import re
 from bisect import bisect_right
 from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from language import tree
 from language.diagnostics import Collector
 from language.limits import ITEMS_MAX, NESTING_MAX, TEXT_LENGTH_MAX
 from language.reading import syntax_errors
 from language.reading.values import COLLECTOR
+from language.relations import LINKS
 from language.suggest import nearest
 from language.tree import Span
 from language.walk import beyond
@@ -34,7 +35,7 @@ _GAP = r"(?:\s|#[^\n]*(?:\n|$))+"
 _NAME = r"(?:[^\W\d][\w./-]*|`[^`\n]*`)"
 # What has no end on its line reaches to the end of it, so that passing over it takes linear time.
 _PASSED_OVER = r'"(?:[^"\\\n]|\\.)*"?|\#[^\n]*|`[^`\n]*`?'
-_OPERATOR = rf"(?:detect|within|spread|in|where|as|{'|'.join(get_args(tree.LinkOperator))})\b"
+_OPERATOR = rf"(?:detect|within|spread|in|where|as|{'|'.join(LINKS)})\b"
 _ITEM = re.compile(
     rf"(?:{_PASSED_OVER})|(?P<item>(?<![\w.\-/])(?:"
     # A type or actor may be called `event`: in `event then (` no item begins.
@@ -85,6 +86,9 @@ def parser() -> Lark:
     from language.reading.items import Items
 
     grammar = resources.files("language").joinpath("headwater.lark").read_text("utf-8")
+    # `or` and `and` bind less than all others, which are one terminal.
+    closer = [each for each in LINKS if each not in ("or", "and")]
+    grammar = grammar.replace("$CLOSER_LINKS", "|".join(closer))
     return Lark(
         grammar,
         parser="lalr",

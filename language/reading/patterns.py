@@ -24,14 +24,10 @@ from language.reading.values import (
     span_of,
     unique_names,
 )
+from language.relations import RELATIONS, WITH_GAP
 
 if TYPE_CHECKING:
     from lark import Token
-
-BOUNDED = frozenset(("then", "before", "and"))
-"""Operators that take a gap bound, and `next`."""
-
-WITHOUT_CONTEXT = frozenset(("or", "without"))
 
 
 class Patterns(Expressions, OptionActions):
@@ -153,7 +149,7 @@ def _operator_bound(operator: Token, options: Options) -> tree.Bound | None:
         if options.bound is not None:
             note("HW412", options.bound.span)
         return None
-    if options.bound is not None and name not in BOUNDED:
+    if options.bound is not None and name not in WITH_GAP:
         note("HW407", options.bound.span, operator=name)
         return None
     return options.bound
@@ -163,7 +159,7 @@ def _operator_context(operator: Token, options: Options) -> tree.Context | None:
     name = str(operator)
     if options.context is None:
         return None
-    if name in WITHOUT_CONTEXT:
+    if name not in RELATIONS:
         note("HW408", options.place("context"), option=options.context, operator=name)
         return None
     if options.context == "latest" and name != "then":
@@ -174,7 +170,7 @@ def _operator_context(operator: Token, options: Options) -> tree.Context | None:
 
 def _operator_next(operator: Token, options: Options) -> bool:
     name = str(operator)
-    if "next" in options.words and name not in BOUNDED:
+    if "next" in options.words and name not in WITH_GAP:
         note("HW408", options.words["next"], option="next", operator=name)
         return False
     return "next" in options.words

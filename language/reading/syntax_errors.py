@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from language.diagnostics import quote
 from language.lexicon import KEYWORDS, RESERVED, UNITS_M, UNITS_MS
 from language.limits import NESTING_MAX
+from language.relations import LINKS
 from language.suggest import nearest
 from language.tree import Span
 
@@ -268,9 +269,7 @@ def _hint(found: str, expected: frozenset[str]) -> str | None:
     if "$END" in expected:
         words.extend(ITEM_WORDS)
     if "FOLLOWS" in expected:
-        from language.tree import LinkOperator
-
-        words.extend(get_args(LinkOperator))
+        words.extend(LINKS)
     near = found.lower() if found.lower() in words else nearest(found, words)
     return f"did you mean {quote(near)}?" if near is not None and near != found else None
 

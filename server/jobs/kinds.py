@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from language.functions import AGGREGATES
 from server.config import Jobs, Part
 from server.detection.firsts import KEY, Firsts
 from server.detection.packing import PACKED, Packing
@@ -19,15 +20,6 @@ from server.jobs.reading import column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-_FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
-    "Count": F.count,
-    "Sum": F.sum,
-    "Avg": F.avg,
-    "Min": F.min,
-    "Max": F.max,
-    "StdDev": F.stddev_pop,
-}
 
 _INSTANTS: Final = frozenset(("start", "end", "detected_at"))
 _PARTS: Final = 8  # into which rows to be told apart are split, by their keys; as in checkpoints
@@ -53,7 +45,7 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
     made = [
         F.count("*").alias("count"),
         *(
-            _FUNCTIONS[function](_counted(frame, function, value)).alias(name)
+            _of_spark(function)(_counted(frame, function, value)).alias(name)
             for name, (function, value) in job["values"].items()
         ),
     ]
@@ -69,13 +61,19 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
     )
 
 
+def _of_spark(function: str) -> "Callable[[Column], Column]":
+    """Spark's aggregate of that name."""
+    aggregate: Callable[[Column], Column] = getattr(F, AGGREGATES[function].spark or "")
+    return aggregate
+
+
 def _counted(frame: "DataFrame", function: str, name: str) -> "Column":
     """What an aggregate takes of a row: Count whatever there is, all others a number, else null.
 
     A text where a number should be must not end the job, which would meet it again for ever.
     """
     said = column(frame, name)
-    if function == "Count":
+    if AGGREGATES[function].of_events:
         return said
     if name in frame.columns:
         return said.try_cast("double")

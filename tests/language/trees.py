@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from language import tree
 from language.lexicon import CONTEXTS, RESERVED
 from language.limits import WINDOWS_AT_ONCE_MAX
-from language.reading.patterns import BOUNDED, WITHOUT_CONTEXT
+from language.relations import LINKS, RELATIONS, WITH_GAP
 
 DAY_MS = 86_400_000
 
@@ -115,17 +115,17 @@ def bounds(draw, open_ends=True):
 @st.composite
 def links(draw, inner):
     """An operator with the options that it may have."""
-    operator = draw(st.sampled_from(tree.LinkOperator.__args__))
+    operator = draw(st.sampled_from(LINKS))
     bound = None
-    if operator in BOUNDED:
+    if operator in WITH_GAP:
         bound = draw(st.none() | bounds())
     elif operator == "without":
         bound = draw(st.none() | milliseconds.map(lambda ms: tree.Bound(None, ms)))
     context = None
-    if operator not in WITHOUT_CONTEXT:
+    if operator in RELATIONS:
         allowed = CONTEXTS if operator == "then" else [c for c in CONTEXTS if c != "latest"]
         context = draw(st.none() | st.sampled_from(allowed))
-    contiguous = operator in BOUNDED and draw(st.booleans())
+    contiguous = operator in WITH_GAP and draw(st.booleans())
     return tree.Link(operator, draw(inner), draw(inner), bound, context, contiguous)
 
 

@@ -202,7 +202,7 @@ def aggregate(expr: s.Aggregate, scope: Scope) -> Value:
         return len(scope.events[expr.alias])
     else:
         given = [event.value(expr.attribute) for event in scope.events[expr.alias]]
-    return _AGGREGATES[expr.function]([value for value in given if value is not None], expr)
+    return AGGREGATES[expr.function]([value for value in given if value is not None], expr)
 
 
 def exact_sum(values: Iterable[Value]) -> Fraction:
@@ -280,7 +280,7 @@ def _distinct(values: list[Value], _: s.Aggregate) -> Value:
     return sum(value not in values[:i] for i, value in enumerate(values))
 
 
-_AGGREGATES: dict[str, Callable[[list[Value], s.Aggregate], Value]] = {
+AGGREGATES: dict[str, Callable[[list[Value], s.Aggregate], Value]] = {
     "Count": lambda values, _: len(values),
     "Sum": _sum,
     "Avg": _avg,

@@ -175,7 +175,7 @@ _KEYS = (("location",), ("source",), ("tag",), ("source", "tag"), ())
 _NUMBERS = ("n", "v")
 _DISTINCT_KEYS = (("n",), ("tag",), ("source", "flag"), ())
 _OFTEN = ("Sum", "Avg", "StdDev")
-_FUNCTIONS = (
+FUNCTIONS = (
     *("Count", "Min", "Max", "Median", "Quantile", "First", "Last", "CountDistinct"),
     *_OFTEN,
     *_OFTEN,
@@ -189,7 +189,7 @@ def _aggregate(builder: Builder, alias: str, kind: str) -> s.Expr:
         name = draw.pick(builder.whole[kind])
         function = draw.pick(("Sum", "Min", "Max", "Count", "Avg", "First", "Last"))
         return s.Aggregate(function, alias, name)
-    function = draw.pick(_FUNCTIONS)
+    function = draw.pick(FUNCTIONS)
     if function in ("Median", "Quantile"):  # whole numbers and quarters: no rounding can differ
         q = draw.pick((0.0, 0.25, 0.5, 0.75, 1.0)) if function == "Quantile" else None
         return s.Aggregate(function, alias, "n", q)

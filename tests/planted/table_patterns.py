@@ -8,33 +8,39 @@ from __future__ import annotations
 
 from tests.planted.fault import EVERYTHING, MATCHING, part
 
-JOIN = part(
-    "broker/core/join.py",
+RELATION_TESTS = part(
+    "broker/engine/pattern/relations.py",
     r"""
 then-same-instant: two readings of one instant follow each other
-- or ({le} == {rs} and touching))"
-+ or ({le} == {rs}))"
+- or ({le} == {rs} and touching)
++ or ({le} == {rs})
 
 before-touches: what touches counts as before
-- "before": ("{le} < {rs}"
-+ "before": ("{le} <= {rs}"
+- asks=("{le} < {rs}",)
++ asks=("{le} <= {rs}",)
 
 overlaps-ends-together: `finishes` counts as `overlaps`
 - {rs} < {le} < {re}
 + {rs} < {le} <= {re}
 
 during-begins-together: `starts` counts as `during`
-- "during": ("{rs} < {ls}"
-+ "during": ("{rs} <= {ls}"
+- asks=("{rs} < {ls}"
++ asks=("{rs} <= {ls}"
 
 parallel-end-left-out: intervals that share only an end are not parallel
-- "parallel": ("{ls} <= {re}"
-+ "parallel": ("{ls} < {re}"
+- asks=("{ls} <= {re}"
++ asks=("{ls} < {re}"
 
 concat-begin-left-out: `concat` needs a later begin
-- "concat": ("{ls} <= {rs}"
-+ "concat": ("{ls} < {rs}"
+- asks=("{ls} <= {rs}"
++ asks=("{ls} < {rs}"
+""",
+    tests=MATCHING,
+)
 
+JOIN = part(
+    "broker/core/join.py",
+    r"""
 bound-low-left-out: a bound's low end does not count
 - {gap} >= {self
 + {gap} > {self
@@ -418,7 +424,7 @@ empty-place-read: an attribute of the empty side of `or` is read
 )
 
 TABLE = [
-    *(JOIN + REACH + OCCURRENCE + DOOR + STEPS + STORE),
+    *(RELATION_TESTS + JOIN + REACH + OCCURRENCE + DOOR + STEPS + STORE),
     *(
         DECIDED
         + SELECTION

@@ -538,15 +538,26 @@ found-not-waited-for: a detected event comes at the watermark that was given out
 )
 
 LISTS = part(
-    "broker/core/list_values.py",
+    "broker/core/computations.py",
     r"""
 last-of-list: `Last` of a list is its first
-- "Last": lambda values: values[-1],
-+ "Last": lambda values: values[0],
+- values[-1])
++ values[0])
 
+sum-never-null: a sum beyond all floats is compared as if it were a number
+- _sum, nullable=True
++ _sum, nullable=False
+""",
+    tests=("tests/broker/core/test_great_numbers.py", *STAGES),
+    only="list or edges or great",
+)
+
+NONE = part(
+    "language/functions.py",
+    r"""
 sum-of-none: `Sum` over none is null
-- {"Count": 0, "Sum": 0, "CountDistinct": 0}
-+ {"Count": 0, "CountDistinct": 0}
+- "the sum; 0 of none", over_none=0, merges
++ "the sum; 0 of none", merges
 """,
     tests=STAGES,
     only="list or edges",
@@ -554,6 +565,6 @@ sum-of-none: `Sum` over none is null
 
 TABLE = [
     *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + AGAIN + STAGED + LISTS),
+    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + AGAIN + STAGED + LISTS + NONE),
     *(REACH + CONSUMPTION),
 ]

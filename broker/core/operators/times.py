@@ -12,7 +12,6 @@ from fractions import Fraction
 from math import floor
 
 from broker.core.operands import (
-    FOLLOWS,
     Distinct,
     Gathered,
     Joint,
@@ -24,6 +23,7 @@ from broker.core.operands import (
     Silence,
     least,
 )
+from language.relations import FOLLOWS
 from language.tree import Comparison, Constant, Expression, Name
 
 DAY_MS = 86_400_000

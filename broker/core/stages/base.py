@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, sort_in_order, without
 from broker.core.stages.asked import Ahead, Asked, View, WaitingView
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.spans import Span
 from broker.core.verdicts import certainty_of
+from broker.engine.pattern.uncertainty import MAYBE, Maybe
 from broker.engine.runtime.budget import Budget
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, events_of, flat
-from broker.core.operands import FOLLOWS, Joint, Leaf, composite
+from broker.core.operands import Joint, Leaf, composite
 from broker.core.stages.base import (
     Inbox,
     Over,
@@ -33,9 +33,8 @@ from broker.core.stages.ends import Ends, longer
 from broker.core.stages.joint import Further, JointPlan
 from broker.core.stages.judge import Judge
 from broker.core.stages.sides import Entry, in_order
+from language.relations import FOLLOWS, IN_ORDER
 
-# Operators whose operands can only come in the order of the text; the others begin with any.
-IN_THEIR_ORDER = FOLLOWS | {"meets", "overlaps"}
 TRYING = 2  # candidates that it costs to look whether one is for a run,
 FITTING = 8  # and besides, to ask whether it fits,
 JUDGING = 2  # with as many for each element
@@ -81,7 +80,7 @@ class CourseStage(Over):
         self._plans = plans
         self._judge = judge
         self._latest = plans[0].joint.context == "latest"
-        self._sign: Literal[-1, 1] = -1 if plans[0].joint.operator in IN_THEIR_ORDER else 1
+        self._sign: Literal[-1, 1] = -1 if plans[0].joint.operator in IN_ORDER else 1
         self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
         self._ends = Ends(plans)
         self._endless = self._is_endless()

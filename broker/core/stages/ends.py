@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker.core.occurrence import Occurrence
-from broker.core.operands import FOLLOWS
 from broker.core.stages.base import end_of, least, start_of
 from broker.core.stages.joint import JointPlan
+from language.relations import FOLLOWS
 
 Filled = Mapping[int, Occurrence]  # by element
 Elements = tuple[int, ...]

@@ -18,12 +18,13 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.event import Event
 from broker.core.join import Join, JoinWriter
 from broker.core.occurrence import Occurrence, events_of, holds_any, sort_in_order
-from broker.core.operands import FOLLOWS, Joint, Leaf, Operand, operands
+from broker.core.operands import Joint, Leaf, Operand, operands
 from broker.core.pattern import Layout
 from broker.core.reach import keep_ms
 from broker.core.stages.base import start_of
 from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
+from language.relations import FOLLOWS
 
 SORTED = 4  # candidates that each occurrence costs where they are put in order
 PURGING = 2  # that each costs that is held, where events are taken out of it

@@ -13,12 +13,13 @@ from itertools import islice
 from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
 from broker.core.occurrence import Occurrence
-from broker.core.operands import FOLLOWS, Joint
+from broker.core.operands import Joint
 from broker.core.reach import Between
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.core.stages.spans import Span
 from broker.core.store import Store
 from broker.core.verdicts import Doubt
+from language.relations import FOLLOWS
 
 
 @dataclass(frozen=True, slots=True)

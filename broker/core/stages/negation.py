@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.core.agent import WATERMARK_END
-from broker.core.choices import MAYBE, NO, YES, Maybe
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat, without
 from broker.core.operands import Operand
 from broker.core.stages.asked import Ahead
@@ -29,6 +28,7 @@ from broker.core.stages.base import (
 from broker.core.stages.leaf import LeafStage
 from broker.core.stages.spans import Span
 from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
+from broker.engine.pattern.uncertainty import MAYBE, NO, YES, Maybe
 
 PUTTING = 2  # candidates that it costs to keep another,
 PASSED = 4  # and so many of those that are kept cost one more

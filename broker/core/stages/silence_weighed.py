@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.choices import MAYBE, NO, YES, Maybe
 from broker.core.occurrence import Absence, Occurrence
 from broker.core.operands import Silence
 from broker.core.stages.base import Site, Stage, end_of, start_of
 from broker.core.stages.silence import Awaiting
 from broker.core.verdicts import Doubt, certainty_at, disturbing, spanning, spans_of
+from broker.engine.pattern.uncertainty import MAYBE, NO, YES, Maybe
 
 Told = tuple[int, int]  # how certain a silence is, and less the uncertainty of its time
 EXACT_FACTS = 3  # what a stage of exact times tells of itself

@@ -10,9 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.core.choices import MAYBE, NO, Maybe
 from broker.core.occurrence import Occurrence, events_of, flat, order_of
-from broker.core.operands import FOLLOWS, Joint, Operand, silent_places
+from broker.core.operands import Joint, Operand, silent_places
 from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.stages.base import end_of, start_of
 from broker.core.store import Store
@@ -25,7 +24,9 @@ from broker.core.verdicts import (
     spanning,
     spans_of,
 )
+from broker.engine.pattern.uncertainty import MAYBE, NO, Maybe
 from broker.engine.runtime.budget import PLACE_BYTES, Budget
+from language.relations import FOLLOWS
 
 WEIGHING = 24  # candidates that a pair costs whose times are weighed
 

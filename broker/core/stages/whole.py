@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.core.choices import YES
 from broker.core.geometry import near
 from broker.core.occurrence import Occurrence, after_anchor, bound_events, flat, touches
 from broker.core.operands import Gathered, Member, Negation, Operand, composite, silent_places
@@ -17,6 +16,7 @@ from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
 from broker.core.stages.weighed import anchored_parts, marked
 from broker.core.verdicts import Doubt, certainty_of, spanning, spans_of
+from broker.engine.pattern.uncertainty import YES
 
 NEVER_SO_LATE = 2**62
 

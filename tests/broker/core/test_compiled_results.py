@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core import compiled
-from broker.core.choices import Maybe
 from broker.core.event import event_class
 from broker.core.occurrence import Absence, sort_in_order, span_of
 from broker.core.results import sort_results, told
 from broker.core.subscribed import IN_ORDER, OccurrenceResult
+from broker.engine.pattern.uncertainty import Maybe
 from headwater import Engine, Event
 from tests.pure import python_alone
 

@@ -74,3 +74,20 @@ def test_detected_events_hold_what_can_be_sent():
     [one] = results(text, GREAT | {"v": 0.5})
     assert one["values"]["D"] == {"f": float(2**124)}
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(one)) == one
+
+
+@pytest.mark.parametrize("operator", [">", "<="])
+@pytest.mark.parametrize("name", ["Sum", "Avg", "StdDev", "Max"])
+def test_an_aggregate_of_a_list_beyond_all_numbers_compares_to_nothing(name, operator):
+    """The sum of two of the greatest floats is none; their mean and the greatest of them are."""
+    text = f"{DECLARED}event B()\n{SUBSCRIPTION}"
+    text += f"detect A+ as some then B where {name}(some.v) {operator} 3"
+    events = [GREAT | {"v": 1.7e308}, GREAT | {"id": "a2", "timestamp": 2, "v": 1.7e308}]
+    found = results(text, *events, {"type": "B", "id": "b1", "timestamp": 3})
+    expected = {
+        "Sum": False,
+        "Avg": operator == ">",
+        "StdDev": operator == "<=",
+        "Max": operator == ">",
+    }
+    assert bool(found) == expected[name]

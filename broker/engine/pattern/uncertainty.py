@@ -1,4 +1,4 @@
-"""What can be said of times that are known up to an uncertainty: yes, maybe or no.
+"""Verdicts over times that are known up to an uncertainty: yes, maybe or no.
 
 Owns the exact answer to "does some choice of the true times meet these conditions?". Must not know
 operators. Invariant: true times are real numbers, chosen independently for each event within its
@@ -28,7 +28,18 @@ Condition = tuple[int, int, Number, bool]
 # What a way to meet a relation may ask beside differences.
 P_ENDS_IN_READING, Q_STARTS_IN_READING = "p ends in a reading", "q starts in a reading"
 P_ENDS_IN_NONE, Q_STARTS_IN_NONE = "no reading ends p", "no reading starts q"
+# A conjunction; a relation is met in one of several ways.
 Way = tuple[Condition | str, ...]
+
+
+def le(a: int, b: int, c: Number = 0) -> Condition:
+    """Ask that a - b ≤ c."""
+    return (a, b, c, False)
+
+
+def lt(a: int, b: int, c: Number = 0) -> Condition:
+    """Ask that a - b < c."""
+    return (a, b, c, True)
 
 
 class Maybe(int):
@@ -42,36 +53,38 @@ class Piece(NamedTuple):
 
     start: tuple[int, int]
     end: tuple[int, int]
-    one: bool  # start and end are one time
+    is_point: bool  # start and end are one time
     reading_first: bool
     reading_last: bool
 
 
 def pieces(events: Sequence[Any]) -> list[Piece]:
-    """All choices of the first and the last of the events that times allow."""
+    """Return all choices of the first and the last of the events that times allow."""
     start_max = min([event.start + event.uncertainty for event in events])
     end_min = max([event.end - event.uncertainty for event in events])
-    found = []
+    # No start is later than the earliest that is surely over, no end earlier than the latest.
+    allowed = []
     for first, last in product(events, events):
         start = (first.start - first.uncertainty, start_max)
         end = (end_min, last.end + last.uncertainty)
         if start[0] > start[1] or end[0] > end[1]:
             continue
         reading = first.start == first.end
-        one = first is last and reading
-        found.append(Piece(start, end, one, reading, last.start == last.end))
-    return found
+        is_point = first is last and reading
+        allowed.append(Piece(start, end, is_point, reading, last.start == last.end))
+    return allowed
 
 
 def can(ways: Sequence[Way], p: Sequence[Any], q: Sequence[Any]) -> bool:
-    """Whether some choice of the times of p's and q's events goes one of the ways."""
+    """Return True where some choice of the times of p's and q's events goes one of the ways."""
+    # Without q it is asked of one occurrence alone.
     for a, b in product(pieces(p), pieces(q) if q else (None,)):
-        known = _bounds(a, P_START, P_END)
+        bounds = _bounds(a, P_START, P_END)
         if b is not None:
-            known += _bounds(b, Q_START, Q_END)
-        for way in ways:
-            told = _told(way, a, b, p, q)
-            if told is not None and _feasible(known + told):
+            bounds += _bounds(b, Q_START, Q_END)
+        for conjunction in ways:
+            conditions = _conditions(conjunction, a, b, p, q)
+            if conditions is not None and _feasible(bounds + conditions):
                 return True
     return False
 
@@ -79,24 +92,25 @@ def can(ways: Sequence[Way], p: Sequence[Any], q: Sequence[Any]) -> bool:
 def verdict(
     holds: Sequence[Way], fails: Sequence[Way], p: Sequence[Any], q: Sequence[Any] = ()
 ) -> int:
-    """YES if no choice fails, NO if none holds.
+    """Return YES if no choice fails, NO if none holds, else MAYBE.
 
     Nearly always the ranges of the four times alone tell; only what they leave open is asked for.
     """
     low, high = _ranges(p, q)
-    may_hold = _told_by_ranges(holds, low, high)
+    # A piece's search costs some hundred steps, a look at the ranges some ten.
+    may_hold = _decided_by_ranges(holds, low, high)
     if may_hold is None:
         may_hold = can(holds, p, q)
     if not may_hold:
         return NO
-    may_fail = _told_by_ranges(fails, low, high)
+    may_fail = _decided_by_ranges(fails, low, high)
     if may_fail is None:
         may_fail = can(fails, p, q)
     return MAYBE if may_fail else YES
 
 
 def _ranges(p: Sequence[Any], q: Sequence[Any]) -> tuple[list[int], list[int]]:
-    """The least and the greatest that each of the five times can be."""
+    """Return the least and the greatest that each of the five times can be."""
     low, high = [0], [0]
     for events in (p, q):
         if events:
@@ -107,21 +121,23 @@ def _ranges(p: Sequence[Any], q: Sequence[Any]) -> tuple[list[int], list[int]]:
     return low, high
 
 
-def _told_by_ranges(ways: Sequence[Way], low: list[int], high: list[int]) -> bool | None:
-    """Whether some choice goes one of the ways; None where the ranges do not tell."""
+def _decided_by_ranges(ways: Sequence[Way], low: list[int], high: list[int]) -> bool | None:
+    """Return True where some choice goes one of the ways; None where the ranges do not tell."""
     open_ways = False
-    for way in ways:
+    for conjunction in ways:
         sure = possible = True
-        for one in way:
-            if isinstance(one, str):
+        for condition in conjunction:
+            if isinstance(condition, str):
                 sure = False
                 continue
-            a, b, c, strict = one
-            most, least = high[a] - low[b], low[a] - high[b]
+            a, b, c, strict = condition
+            greatest, least = high[a] - low[b], low[a] - high[b]
+            # Where the least difference is too much, no choice of times goes this way.
             if least > c or (strict and least == c):
                 possible = False
                 break
-            if most > c or (strict and most == c):
+            # Ranges of one occurrence are not independent: what some choice breaks is left open.
+            if greatest > c or (strict and greatest == c):
                 sure = False
         if possible and sure:
             return True
@@ -130,32 +146,34 @@ def _told_by_ranges(ways: Sequence[Way], low: list[int], high: list[int]) -> boo
 
 
 def _bounds(piece: Piece, start: int, end: int) -> list[Condition]:
+    # A range is two differences to ZERO.
     return [
         (start, ZERO, piece.start[1], False),
         (ZERO, start, -piece.start[0], False),
         (end, ZERO, piece.end[1], False),
         (ZERO, end, -piece.end[0], False),
         (start, end, 0, False),
-        *([(end, start, 0, False)] if piece.one else []),
+        *([(end, start, 0, False)] if piece.is_point else []),
     ]
 
 
-def _told(
-    way: Way, a: Piece, b: Piece | None, p: Sequence[Any], q: Sequence[Any]
+def _conditions(
+    conjunction: Way, a: Piece, b: Piece | None, p: Sequence[Any], q: Sequence[Any]
 ) -> list[Condition] | None:
-    """The conditions of a way on two pieces; None where these cannot go it."""
+    """Return the conditions of a way on two pieces; None where these cannot go it."""
     conditions: list[Condition] = []
-    for one in way:
-        if not isinstance(one, str):
-            conditions.append(one)
-        elif one == P_ENDS_IN_READING:
+    for condition in conjunction:
+        if not isinstance(condition, str):
+            conditions.append(condition)
+        elif condition == P_ENDS_IN_READING:
             if not a.reading_last:
                 return None
-        elif one == P_ENDS_IN_NONE:
+        elif condition == P_ENDS_IN_NONE:
             if a.reading_last:
                 return None
+            # Of several events that may end together none may be a reading.
             conditions += _readings_before(p)
-        elif one == Q_STARTS_IN_READING:
+        elif condition == Q_STARTS_IN_READING:
             if b is None or not b.reading_first:
                 return None
         else:
@@ -166,41 +184,43 @@ def _told(
 
 
 def _readings_before(p: Sequence[Any]) -> list[Condition]:
-    """Each reading of p comes before p's end."""
+    """Ask that each reading of p comes before p's end."""
     readings = [event for event in p if event.start == event.end]
-    told: list[Condition] = [
+    conditions: list[Condition] = [
         (ZERO, P_END, event.uncertainty - event.start, True) for event in readings
     ]
-    return [*told, (P_START, P_END, 0, True)] if readings else told
+    return [*conditions, (P_START, P_END, 0, True)] if readings else conditions
 
 
 def _readings_after(q: Sequence[Any]) -> list[Condition]:
-    """Each reading of q comes after q's start."""
+    """Ask that each reading of q comes after q's start."""
     readings = [event for event in q if event.start == event.end]
-    told: list[Condition] = [
+    conditions: list[Condition] = [
         (Q_START, ZERO, event.start + event.uncertainty, True) for event in readings
     ]
-    return [*told, (Q_START, Q_END, 0, True)] if readings else told
+    return [*conditions, (Q_START, Q_END, 0, True)] if readings else conditions
 
 
 def _feasible(conditions: Sequence[Condition]) -> bool:
-    """Whether times meet all conditions: no circle of differences asks for less than nothing."""
-    far: dict[tuple[int, int], tuple[Number, int]] = {}
+    """Return True where times meet all: no circle of differences asks for less than nothing."""
+    # The tightest limit of each difference; a strict one is tighter than its equal.
+    limits: dict[tuple[int, int], tuple[Number, int]] = {}
     for a, b, c, strict in conditions:
-        way = (c, -1 if strict else 0)
-        if (a, b) not in far or way < far[a, b]:
-            far[a, b] = way
+        limit = (c, -1 if strict else 0)
+        if (a, b) not in limits or limit < limits[a, b]:
+            limits[a, b] = limit
+    # Floyd and Warshall's shortest ways, over the five times.
     names = range(5)
     for middle in names:
         for a in names:
-            first = far.get((a, middle))
+            first = limits.get((a, middle))
             if first is None:
                 continue
             for b in names:
-                second = far.get((middle, b))
+                second = limits.get((middle, b))
                 if second is None:
                     continue
-                way = (first[0] + second[0], max(-1, first[1] + second[1]))
-                if (a, b) not in far or way < far[a, b]:
-                    far[a, b] = way
-    return all(far.get((name, name), (0, 0)) >= (0, 0) for name in names)
+                limit = (first[0] + second[0], max(-1, first[1] + second[1]))
+                if (a, b) not in limits or limit < limits[a, b]:
+                    limits[a, b] = limit
+    return all(limits.get((name, name), (0, 0)) >= (0, 0) for name in names)

@@ -1,0 +1,133 @@
+"""Each relation and each aggregate is one record of the language, and nothing of it is missing.
+
+What the records state is held against the reference matcher's definitions, over all pairs of short
+intervals and over drawn values.
+"""
+
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import pytest
+from pyspark.sql import functions as spark
+
+from broker.core.computations import COMPUTATIONS, aggregate
+from broker.engine.pattern.relations import RELATION_TESTS
+from language.functions import AGGREGATES
+from language.relations import RELATIONS
+from tests.oracles import expressions, generate, recipes_defined
+from tests.oracles import relations as reference
+from tests.oracles import spec as s
+from tests.oracles.events import Event, Occurrence
+
+GUIDE = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+INTERVALS = [(start, end) for start in range(5) for end in range(start, 5)]
+PAIRS = list(product(INTERVALS, INTERVALS))
+
+
+def holds(name, p, q):
+    """Return what the reference says of two single events."""
+    return reference.RELATIONS[name](*(occurrence(*one) for one in ((*p, "p"), (*q, "q"))))
+
+
+def occurrence(start, end, name):
+    return Occurrence((name,), ((Event(("event", name, end), "A", start, end, {}),),))
+
+
+# --- relations ----------------------------------------------------------------------------------
+
+
+def test_every_relation_is_tested_and_has_its_reference():
+    assert (
+        set(RELATIONS)
+        == set(RELATION_TESTS)
+        == set(reference.RELATIONS)
+        == set(get_args(s.Relation))
+    )
+    assert {*generate.RELATIONS_OF_INTERVALS, "and", "then"} == set(RELATIONS)
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_a_relation_is_told_of_in_the_guide(name):
+    rows = [line for line in GUIDE.splitlines() if f"`{name}`" in line or f" {name} " in line]
+    said = RELATIONS[name].meaning
+    assert any(said in row for row in rows), f"no line tells of {name}: {said}"
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_its_code_asks_what_the_reference_asks(name):
+    for p, q in PAIRS:
+        times = {"ls": p[0], "le": p[1], "rs": q[0], "re": q[1]}
+        touching = not (p[0] == p[1] and q[0] == q[1])  # no two readings meet
+        found = all(
+            eval(ask.format(**times), {"touching": touching}) for ask in RELATION_TESTS[name].asks
+        )
+        assert found == holds(name, p, q), (name, p, q)
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_what_is_said_of_its_sides_is_so(name):
+    relation = RELATIONS[name]
+    met = [(p, q) for p, q in PAIRS if holds(name, p, q)]
+    assert met
+    lasting = {
+        side
+        for at, side in enumerate(("left", "right"))
+        if all(pair[at][0] < pair[at][1] for pair in met)
+    }
+    assert relation.lasting == lasting
+    closed = {"left"} if all(p[1] <= q[1] for p, q in met) else set()
+    closed |= {"right"} if all(q[1] <= p[1] for p, q in met) else set()
+    assert relation.closed <= closed
+    assert bool(relation.closed) == bool(closed)
+    assert relation.follows == (name != "meets" and all(p[1] <= q[0] for p, q in met))
+    if relation.in_order:
+        assert all(p[0] <= q[0] and p[1] <= q[1] for p, q in met)
+    if relation.gap and name != "and":
+        assert relation.follows
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_its_inverse_says_the_same_of_the_sides_in_turn(name):
+    turned = {pair for pair in PAIRS if holds(name, *pair)}
+    inverses = [
+        other for other in RELATIONS if {(p, q) for p, q in PAIRS if holds(other, q, p)} == turned
+    ]
+    assert inverses == ([] if RELATIONS[name].inverse is None else [RELATIONS[name].inverse])
+
+
+# --- aggregates ---------------------------------------------------------------------------------
+
+
+def test_every_aggregate_is_computed_and_has_its_reference():
+    assert set(AGGREGATES) == set(COMPUTATIONS) == set(expressions.AGGREGATES)
+    assert set(recipes_defined.FUNCTIONS) == set(AGGREGATES)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_over_a_list_it_has_the_value_of_the_reference(name):
+    draw = Random(name)
+    share = 0.25 if AGGREGATES[name].takes_share else None
+    for length in (0, 0, 1, 2, 3, 5, 8):
+        for values in (
+            [draw.randint(-5, 5) for _ in range(length)],
+            [draw.choice((-1.5, 0.0, 0.25, 3.0)) for _ in range(length)],
+        ):
+            asked = s.Aggregate(name, "A", "v", share)
+            exact = AGGREGATES[name].share if share is None else Fraction(1, 4)
+            expected = expressions.AGGREGATES[name](values, asked)
+            assert aggregate(name, values, exact) == expected
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_what_is_said_of_it_is_so(name):
+    function = AGGREGATES[name]
+    share = Fraction(1, 4) if function.takes_share else function.share
+    assert aggregate(name, [], share) == function.over_none
+    draws = [[Random(f"{name}{at}").randint(1, 9) for _ in range(4)] for at in range(40)]
+    chosen = all(aggregate(name, values, share) in values for values in draws)
+    assert not function.chooses or chosen
+    assert function.takes_share == (len(function.arguments) == 2)
+    assert function.spark is None or callable(getattr(spark, function.spark))
