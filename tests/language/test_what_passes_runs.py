@@ -18,8 +18,8 @@ from tests.language.test_any_text import mutated
 from tests.oracles.worked_cases import WORKED_CASES
 
 SENSIBLE = frozenset(
-    ("HW401", "HW404", "HW405", "HW406", "HW413", "HW415", "HW417", "HW424", "HW431", "HW434",
-     "HW438", "HW439", "HW440", "HW128")
+    ("HW401", "HW404", "HW405", "HW406", "HW407", "HW408", "HW413", "HW415", "HW417", "HW424",
+     "HW431", "HW434", "HW438", "HW439", "HW440", "HW128")
 )  # fmt: skip
 """What may be wrong with a pattern whose names and values are good."""
 
