@@ -24,7 +24,7 @@ SANS_IO_PACKAGES = tuple(room.replace("/", ".") for room in SANS_IO)
 
 # Beside the packages; a scratch file that slipped into a commit shows here.
 AT_THE_ROOT = {*PACKAGES, "bench", "deploy", "docs", "examples", "experiments", "tests"} | {
-    *(".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md"),
+    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
     *("pyproject.toml", "uv.lock", "docker-compose.yml", ".dockerignore"),
 }
 
