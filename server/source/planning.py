@@ -22,6 +22,7 @@ from server.source.options import SourceOptions
 from server.source.places import Place
 from server.source.watch import Known
 
+PAGE_ROWS: Final = 10_000  # offsets of the pages that brokers keep
 GO_ON: Final = '; with lost = "skip" (failOnDataLoss=false) it goes on without them'
 
 
@@ -229,5 +230,7 @@ def _share(ranges: dict[str, Span], rows_max: int | None) -> None:
     waiting = sorted(ranges.values(), key=lambda one: one.end - one.begin)
     for n, one in enumerate(waiting):
         part = max(1, left // (len(waiting) - n))
-        one.end = min(one.end, one.begin + part)
+        whole_pages = (one.begin + part) // PAGE_ROWS * PAGE_ROWS
+        if one.begin + part < one.end:  # it is cut anyway: at the edge of a page, where one is near
+            one.end = whole_pages if whole_pages > one.begin else one.begin + part
         left -= one.end - one.begin

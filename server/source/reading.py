@@ -12,10 +12,11 @@ from typing import Final
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql.datasource import InputPartition
 
+from server.source.columnar import ColumnPage, Columns
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import GO_ON, LostError, gap
-from server.source.rows import Origin, Page, batch_of, chosen, has_msgpack, mark_alone, page_of
+from server.source.rows import Origin, Page, chosen, has_msgpack, mark_alone, page_of
 
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 5.0
@@ -44,10 +45,21 @@ class Range(InputPartition):
 def ranges_of(options: SourceOptions, broker: str, epoch: str, begin: int, end: int) -> list[Range]:
     """A range, cut into what one task reads."""
     address = dict(options.brokers)[broker]
-    return [
-        Range(broker, address, epoch, at, min(end, at + options.split_rows))
-        for at in range(begin, end, options.split_rows)
-    ]
+    ranges: list[Range] = []
+    while begin < end:
+        to = page_end(begin, end, options.split_rows)
+        ranges.append(Range(broker, address, epoch, begin, to))
+        begin = to
+    return ranges
+
+
+def page_end(begin: int, end: int, rows: int) -> int:
+    """Return the end of what begins there: that of the range, or of the page of so many offsets.
+
+    Pages are at fixed places of a log, not counted from where a reader is, so that all readers ask
+    for the same ones: a broker then need not make them again.
+    """
+    return min(end, (begin // rows + 1) * rows)
 
 
 class Late:
@@ -58,12 +70,11 @@ class Late:
         self._offsets: list[int] = []  # the first and the last
         self._count = 0
 
-    def note(self, page: Page) -> None:
+    def note(self, page: "Page | ColumnPage") -> None:
         """Look at a page."""
         late_ms = self._part.late_ms
-        if late_ms is not None and page.ends_ms and min(page.ends_ms) < late_ms:
-            ends = zip(page.offsets, page.ends_ms, strict=True)
-            offsets = [offset for offset, end_ms in ends if end_ms < late_ms]
+        offsets = [] if late_ms is None else page.before(late_ms)
+        if offsets:
             self._count += len(offsets)
             self._offsets = [*self._offsets[:1], *offsets[:1]][:1] + offsets[-1:]
 
@@ -98,13 +109,14 @@ class Reading:
         origin = Origin(part.broker, part.epoch, part.mark_ms)
         log = Log(part.broker, part.address, options.login)
         late = Late(part)
+        asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
         some = False
         try:
             at = part.begin
             while at < part.end:
-                to = min(part.end, at + options.page_rows)
+                to = page_end(at, part.end, options.page_rows)
                 try:
-                    to, page = self._page(log, part, at, to)
+                    to, page = self._page(log, part, (at, to), asked)
                 except GoneError as gone:
                     at = self._passed(part, at, min(gone.earliest, part.end))
                     continue
@@ -114,9 +126,9 @@ class Reading:
                     self._passed(part, at, part.end)
                     break
                 late.note(page)
-                if page.offsets:
+                if page.row_count:
                     some = True
-                    yield batch_of(page, origin, self._columns)
+                    yield page.shown(origin, self._columns)
                 at = to
             if part.arrive and not some:
                 yield mark_alone(origin, self._columns)
@@ -124,16 +136,25 @@ class Reading:
             log.close()
             late.tell()
 
-    def _page(self, log: Log, part: Range, at: int, to: int) -> tuple[int, Page]:
-        """The page from `at`; it may end before `to` where that is too much for one answer."""
+    def _page(
+        self, log: Log, part: Range, span: tuple[int, int], asked: Columns
+    ) -> tuple[int, Page | ColumnPage]:
+        """The page of a span; it may end before that where it is too much for one answer."""
+        begin, to = span
         pause_s, deadline = AGAIN_S, time.monotonic() + self._options.retry_s
         while True:
             form = self._forms[0]
             try:
-                data = log.page(part.epoch, at, to, form)
+                if form == "arrow":
+                    data = log.columns(part.epoch, begin, to, asked.names, asked.pushed)
+                    columnar = asked.page_of(data)
+                    if columnar is not None:
+                        return to, columnar
+                else:
+                    data = log.page(part.epoch, begin, to, form)
                 return to, chosen(page_of(form, data), self._options.subscriptions)
             except TooLargeError as large:
-                if not at < large.fits < to:
+                if not begin < large.fits < to:
                     raise
                 to = large.fits
             except FormError:

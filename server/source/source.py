@@ -4,8 +4,9 @@ Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is ma
 Spark wants one, so that it holds nothing but options until it is asked for something.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -13,6 +14,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -23,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import Place, offset_of, places_of
@@ -66,14 +69,33 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self.options = options
         self.columns = columns
+        self.bound = ReadBounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Read no more than these leave; Spark looks at each row all the same."""
+        self.bound.take(filters)
+        both = self.bound.subscriptions
+        if both is not None and self.options.subscriptions:
+            both &= self.options.subscriptions
+        if both:
+            self.options = replace(self.options, subscriptions=both)
+        self.bound.subscriptions = both
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges from the beginning to the end of each log. Raises LogError."""
         found: list[InputPartition] = []
-        for name, address in self.options.brokers:
+        bound = self.bound
+        for name, address in () if bound.empty else self.options.brokers:
+            if bound.brokers is not None and name not in bound.brokers:
+                continue
             log = Log(name, address, self.options.login)
             try:
                 standing = log.offsets()
+                begin = max(standing.earliest, bound.first)
+                if bound.after_ms is not None:
+                    after = log.first_offset_after(standing.epoch, bound.after_ms)
+                    begin = max(begin, after)
             except AwayError:
                 if self.options.on_away == "fail":
                     raise
@@ -82,7 +104,8 @@ class BatchReader(DataSourceReader):
                 ) from None
             finally:
                 log.close()
-            found += ranges_of(self.options, name, standing.epoch, standing.earliest, standing.end)
+            end = standing.end if bound.behind is None else min(standing.end, bound.behind)
+            found += ranges_of(self.options, name, standing.epoch, begin, end)
         return found or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -263,6 +286,8 @@ def register(spark: "SparkSession") -> None:
 
     cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
     spark.dataSource.register(HeadwaterSource)
+    # Else Spark refuses a source that would look at conditions, instead of keeping them to itself.
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def _read(
