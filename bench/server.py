@@ -26,7 +26,7 @@ WARM_S, WARM_S_QUICK = 25.0, 5.0
 LIVE_ROWS_S = 50  # of each log
 LOCATIONS = 20
 STEP_MS = 10
-BATCH_ROWS = 100_000  # of one batch: twice what a file of jobs has by default
+MANY, MANY_ROWS = 100, 500  # small logs, and the rows of each
 
 NEXT = """
 event Frost(n: int)
@@ -37,7 +37,6 @@ group by location
 JOBS = """
 [sources.logs]
 brokers = {{ {brokers} }}
-batch_rows = {batch_rows}
 
 [jobs.history]
 kind = "history"
@@ -84,13 +83,18 @@ async def serve(folder: Path, rows: int) -> None:
     `renew` instead has a new face take the place of the old one: whatever that kept is gone.
     """
     from broker.http import HttpOptions, listen, make_app
-    from broker.store import RESULTS, Outbox, Store
+    from broker.store import RESULTS, Outbox, Settled, Store
     from tests.broker.http.fakes import OPEN, FakeBroker
     from tests.broker.rows import row_of
 
     store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
     outbox = await Outbox.open(store)
     loop = asyncio.get_running_loop()
+
+    async def settled(_names: frozenset[str], _fresh: bool) -> Settled:
+        return Settled(1, 10**15, "")
+
+    outbox.promised = settled
 
     async def add(count: int) -> None:
         first, now_ms = outbox.end, time.time_ns() // 1_000_000
@@ -188,7 +192,7 @@ def timed(writer: Any, folder: Path) -> tuple[float, int]:
     return took_ms / 1000, rows
 
 
-def job_of(name: str, logs: list[Served], folder: Path, batch_rows: int) -> tuple[Any, Any]:
+def job_of(name: str, logs: list[Served], folder: Path) -> tuple[Any, Any]:
     """A file of jobs over these logs, and one of its jobs."""
     from server.config import read
 
@@ -196,18 +200,16 @@ def job_of(name: str, logs: list[Served], folder: Path, batch_rows: int) -> tupl
     (folder / "pairs.hw").write_text(NEXT)
     brokers = ", ".join(f'b{n} = "{one.url}"' for n, one in enumerate(logs))
     file = folder / "jobs.toml"
-    file.write_text(JOBS.format(brokers=brokers, batch_rows=batch_rows))
+    file.write_text(JOBS.format(brokers=brokers))
     jobs = read(file)
     return jobs, jobs.jobs[name]
 
 
-def to_files(
-    spark: Any, name: str, logs: list[Served], folder: Path, batch_rows: int
-) -> tuple[float, int]:
+def to_files(spark: Any, name: str, logs: list[Served], folder: Path) -> tuple[float, int]:
     """Rows a second of a job into Parquet, and how many rows came out."""
     from server.jobs.kinds import frame_of
 
-    jobs, job = job_of(name, logs, folder, batch_rows)
+    jobs, job = job_of(name, logs, folder)
     rows = frame_of(spark, jobs, job, f"bench.{folder.name}")
     took_s, count = timed(
         rows.writeStream.format("parquet").option("path", str(folder / "archive")), folder
@@ -221,6 +223,33 @@ def copied(spark: Any, folder: Path, target: Path) -> float:
     spark.read.parquet(str(folder / "archive")).write.parquet(str(target))
     took_s = time.monotonic() - began
     return float(spark.read.parquet(str(target)).count() / took_s)
+
+
+def planned(folder: Path) -> tuple[float, int]:
+    """Milliseconds of a plan over many small logs by event time, and its tasks.
+
+    All are faces of one broker: what it costs is the asking, not the answers' content.
+    """
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    from server.source.options import SourceOptions
+    from server.source.source import StreamReader
+
+    one = Served(folder, MANY_ROWS)
+    try:
+        brokers = ",".join(f"b{n}={one.url}" for n in range(MANY))
+        options = SourceOptions.of({"brokers": brokers, "lateAfter": "10", "tasks": "4"})
+        reader = StreamReader(options, ["offset"])
+        pinned = reader.latestOffset({}, ReadMaxRows(MANY * MANY_ROWS))
+        began = time.monotonic()
+        end = reader.latestOffset(pinned, ReadMaxRows(MANY * MANY_ROWS // 2))
+        took_s = time.monotonic() - began
+        tasks = reader.partitions(pinned, end)
+        reader.stop()
+    finally:
+        one.end()
+    assert end != pinned, "nothing was planned"
+    return took_s * 1000, len(tasks)
 
 
 def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) -> list[float]:
@@ -255,18 +284,18 @@ def rates(spark: Any, sizes: dict[str, int], folder: Path, repeats: int) -> dict
     small = [Served(folder / f"small{n}", sizes["detection"]) for n in range(2)]
     found: dict[str, list[float]] = {"copied": [], "cold": [], "kept": [], "detection": []}
     try:
-        to_files(spark, "history", small, folder / "warm", BATCH_ROWS)
-        to_files(spark, "pairs", small, folder / "warm-pairs", BATCH_ROWS)
+        to_files(spark, "history", small, folder / "warm")
+        to_files(spark, "pairs", small, folder / "warm-pairs")
         copied(spark, folder / "warm", folder / "warm-copy")
         for n in range(repeats):
             for one in large:
                 one.renew()
             for name in ("cold", "kept"):
-                rate, count = to_files(spark, "history", large, folder / f"{name}{n}", BATCH_ROWS)
+                rate, count = to_files(spark, "history", large, folder / f"{name}{n}")
                 assert count == 2 * sizes["parquet"], f"{count} rows came"
                 found[name].append(rate)
             found["copied"].append(copied(spark, folder / f"kept{n}", folder / f"copy{n}"))
-            rate, count = to_files(spark, "pairs", small, folder / f"pairs{n}", BATCH_ROWS)
+            rate, count = to_files(spark, "pairs", small, folder / f"pairs{n}")
             assert count > sizes["detection"] / 2, f"{count} pairs were detected"
             found["detection"].append(rate)
     finally:
@@ -292,6 +321,7 @@ def report(options: Options) -> Report:
         try:
             found = rates(spark, sizes, folder, options.times(3))
             late_ms = latencies(spark, live, folder / "live", options)
+            plans = [planned(folder / f"many{n}") for n in range(options.times(3))]
         finally:
             spark.stop()
             for one in live:
@@ -318,6 +348,18 @@ def report(options: Options) -> Report:
                         ("kept", "logs to Parquet, pages kept", "parquet"),
                         ("detection", "logs to detection", "detection"),
                     )
+                ],
+            ),
+            Table(
+                f"A plan by event time over {MANY} brokers",
+                ["plans", "median, ms", "range, ms", "tasks"],
+                [
+                    [
+                        str(len(plans)),
+                        f"{median(took for took, _ in plans):.0f}",
+                        f"{min(plans)[0]:.0f} to {max(plans)[0]:.0f}",
+                        str(plans[0][1]),
+                    ]
                 ],
             ),
             Table(

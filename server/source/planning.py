@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from server.source.aligning import Bounds, EventTimes, Span, align, mark
+from server.source.fanout import Fanout
 from server.source.log import AwayError, EpochError, LogError, Standing, tell
 from server.source.options import SourceOptions
 from server.source.places import Place
@@ -38,6 +39,7 @@ class Planner:
     times: Callable[[str], EventTimes]
     clock: Callable[[], float] = time.monotonic
     told: set[str] = field(default_factory=set)
+    fanout: Fanout = field(default_factory=Fanout)
 
     def plan(
         self,
@@ -89,8 +91,8 @@ class Planner:
     def _aligned(self, spans: dict[str, Span], holds: "Holds") -> int | None:
         """Cut the spans in event time; the mark behind them, where brokers are to promise."""
         bounds = holds.bounds(self.options.slack_s)
-        align(spans, bounds, self.times)
-        return mark(spans, bounds, self.times) if self.options.by_promises else None
+        align(spans, bounds, self.times, self.fanout)
+        return mark(spans, bounds, self.times, self.fanout) if self.options.by_promises else None
 
     def _promised(self, name: str, seen: Known, log: Standing, holds: "Holds") -> None:
         """What a broker says of what it still owes holds all."""

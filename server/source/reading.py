@@ -6,8 +6,8 @@ which are not there; with `failOnDataLoss` off, what retention took is left out 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql.datasource import InputPartition
@@ -20,9 +20,11 @@ from server.source.rows import Origin, Page, chosen, has_msgpack, mark_alone, pa
 
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 5.0
+TASK_ROWS: Final = 10_000  # more of them are worth a task of their own
+TASK_RANGES: Final = 8
 
 
-class Range(InputPartition):
+class Range:
     """A half-open range of the log of one broker.
 
     What ends before `late_ms` comes too late. `mark_ms` goes along with each row, and by itself
@@ -34,7 +36,6 @@ class Range(InputPartition):
     arrive: bool = False
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
-        super().__init__((broker, epoch, begin, end))
         self.broker = broker
         self.address = address
         self.epoch = epoch
@@ -42,14 +43,57 @@ class Range(InputPartition):
         self.end = end
 
 
-def ranges_of(options: SourceOptions, broker: str, epoch: str, begin: int, end: int) -> list[Range]:
-    """A range, cut into what one task reads."""
-    address = dict(options.brokers)[broker]
+class ReadTask(InputPartition):
+    """Ranges that one task of Spark's reads, one after the other."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        super().__init__(tuple((part.broker, part.begin, part.end) for part in ranges))
+        self.ranges = list(ranges)
+
+
+def tasks_of(options: SourceOptions, ranges: Sequence[Range]) -> list[ReadTask]:
+    """The ranges, in their order, in as many tasks as are worth it.
+
+    A task costs Spark about as much as two thousand rows, and the request for a range a broker's
+    answer to wait for: with many small brokers most of a batch would be waiting and beginning.
+    """
+    rows = sum(part.end - part.begin for part in ranges)
+    wanted = max(rows // TASK_ROWS, -(-len(ranges) // TASK_RANGES), 1)
+    share = max(1, -(-rows // min(wanted, options.tasks_max)))
+    tasks: list[list[Range]] = []
+    room = 0
+    for part in ranges:
+        size = part.end - part.begin
+        if room <= 0:
+            tasks.append([])
+            room = share
+        tasks[-1].append(part)
+        room -= size
+    return [ReadTask(parts) for parts in tasks]
+
+
+class Stretch(NamedTuple):
+    """All that is to be read of the log of one broker: a half-open range of one epoch."""
+
+    broker: str
+    epoch: str
+    begin: int
+    end: int
+
+
+def ranges_of(options: SourceOptions, stretches: Iterable[Stretch]) -> list[Range]:
+    """The stretches, cut into what one task reads at most, at the edges of pages."""
+    whole = [stretch for stretch in stretches if stretch.begin < stretch.end]
+    share = sum(stretch.end - stretch.begin for stretch in whole) // options.tasks_max
+    pages = max(1, -(-share // options.page_rows)) * options.page_rows
+    rows, addresses = min(options.split_rows, pages), dict(options.brokers)
     ranges: list[Range] = []
-    while begin < end:
-        to = page_end(begin, end, options.split_rows)
-        ranges.append(Range(broker, address, epoch, begin, to))
-        begin = to
+    for broker, epoch, first, end in whole:
+        begin = first
+        while begin < end:
+            to = page_end(begin, end, rows)
+            ranges.append(Range(broker, addresses[broker], epoch, begin, to))
+            begin = to
     return ranges
 
 

@@ -30,7 +30,7 @@ from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import Place, offset_of, places_of
 from server.source.planning import Planner, mark_of
-from server.source.reading import Range, Reading, ranges_of
+from server.source.reading import Range, Reading, ReadTask, Stretch, ranges_of, tasks_of
 from server.source.rows import COLUMNS, MARK, MARKED_SCHEMA, SCHEMA
 from server.source.watch import Known, Watch
 
@@ -84,7 +84,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges from the beginning to the end of each log. Raises LogError."""
-        found: list[InputPartition] = []
+        stretches: list[Stretch] = []
         bound = self.bound
         for name, address in () if bound.empty else self.options.brokers:
             if bound.brokers is not None and name not in bound.brokers:
@@ -105,8 +105,9 @@ class BatchReader(DataSourceReader):
             finally:
                 log.close()
             end = standing.end if bound.behind is None else min(standing.end, bound.behind)
-            found += ranges_of(self.options, name, standing.epoch, begin, end)
-        return found or [InputPartition(None)]
+            stretches.append(Stretch(name, standing.epoch, begin, end))
+        ranges = ranges_of(self.options, stretches)
+        return tasks_of(self.options, ranges) or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
@@ -188,11 +189,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a batch; brokers that are seen first in it have none yet."""
         before, after = places_of(start), places_of(end)
-        found: list[Range] = []
+        stretches: list[Stretch] = []
         for name, _ in self.options.brokers:
             here, there = before.get(name), after.get(name)
             if here is not None and there is not None and here.epoch == there.epoch:
-                found += ranges_of(self.options, name, here.epoch, here.next, there.next)
+                stretches.append(Stretch(name, here.epoch, here.next, there.next))
         missing = [
             name
             for name, place in after.items()
@@ -203,6 +204,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
                 f" once more before it can be taken out"
             )
+        found = ranges_of(self.options, stretches)
         if self.options.late_s is not None:
             delay_ms = round(self.options.late_s * 1000)
             late_ms, mark_ms = mark_of(before, delay_ms), mark_of(after, delay_ms)
@@ -214,7 +216,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 one.mark_ms = mark_ms if self.options.by_promises else None
                 # What is read may be of other subscriptions, all of it.
                 one.arrive = moves and one is found[-1]
-        return found
+        return tasks_of(self.options, found)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
@@ -234,6 +236,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Spark reads no more."""
         if self._watch is not None:
             self._watch.stop()
+        if self._planner is not None:
+            self._planner.fanout.close()
         for log in self._logs.values():
             log.close()
 
@@ -293,8 +297,10 @@ def register(spark: "SparkSession") -> None:
 def _read(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    if isinstance(partition, Range):
-        yield from Reading(options, columns).batches(partition)
+    if isinstance(partition, ReadTask):
+        reading = Reading(options, columns)
+        for part in partition.ranges:
+            yield from reading.batches(part)
 
 
 def _columns(schema: StructType, options: SourceOptions) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import operator
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -22,11 +23,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 import server.source
 from server.source import HeadwaterSource
+from server.source.aligning import Bounds, Span, align
 from server.source.columnar import PUSHED_MAX
+from server.source.fanout import Fanout
 from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
-from server.source.reading import Range, Reading
+from server.source.reading import Range, Reading, Stretch, ranges_of, tasks_of
 from server.source.rows import COLUMNS, MARKED_SCHEMA, SCHEMA, SPARK_COLUMNS
 from tests.server.logs import FakeLog, result
 
@@ -199,7 +202,7 @@ def test_a_range_is_cut_into_what_one_task_reads(two):
         stream.batch()
         end = stream.reader.latestOffset(stream.offset, ALL)
         parts = stream.reader.partitions(stream.offset, end)
-        spans = [(part.broker, part.begin, part.end) for part in parts]
+        spans = [(part.broker, part.begin, part.end) for task in parts for part in task.ranges]
     assert spans[:2] == [("a", 0, 2), ("a", 2, 4)]
     assert {name for name, _, _ in spans} == {"a", "b"}
 
@@ -628,7 +631,62 @@ def test_conditions_spare_what_they_exclude(two):
         ]
     )
     parts = reader.partitions()
-    assert [(part.broker, part.begin, part.end) for part in parts] == [("b", 1, 4)]
+    assert [[(part.broker, part.begin, part.end) for part in task.ranges] for task in parts] == [
+        [("b", 1, 4)]
+    ]
     assert len(rows_of(reader, parts)) == 3
     assert not two["a"].asked
     assert two["b"].asked[-1][1]["subscription"] == "Frost"
+
+
+# --- many brokers ----------------------------------------------------------------------------
+
+
+SIZES = st.lists(st.integers(0, 30_000), min_size=1, max_size=120)
+
+
+@given(SIZES, st.integers(1, 8))
+def test_ranges_of_many_brokers_are_read_by_few_tasks_and_none_twice(sizes, tasks_max):
+    brokers = ",".join(f"b{n}=http://b{n}" for n in range(len(sizes)))
+    options = SourceOptions.of({"brokers": brokers, "tasks": str(tasks_max)})
+    stretches = [Stretch(f"b{n}", "e", 7, 7 + size) for n, size in enumerate(sizes)]
+    tasks = tasks_of(options, ranges_of(options, stretches))
+    assert len(tasks) <= tasks_max
+    read = [
+        (part.broker, offset)
+        for task in tasks
+        for part in task.ranges
+        for offset in range(part.begin, part.end)
+    ]
+    assert read == [(f"b{n}", 7 + at) for n, size in enumerate(sizes) for at in range(size)]
+
+
+def test_one_large_log_is_shared_among_tasks_at_the_edges_of_pages():
+    options = SourceOptions.of({"brokers": "a=http://a", "tasks": "4"})
+    ranges = ranges_of(options, [Stretch("a", "e", 12_345, 92_345)])
+    assert [(part.begin, part.end) for part in ranges] == [
+        (12_345, 20_000), (20_000, 40_000), (40_000, 60_000), (60_000, 80_000), (80_000, 92_345),
+    ]  # fmt: skip
+    assert [len(task.ranges) for task in tasks_of(options, ranges)] == [2, 1, 1, 1]
+
+
+class SlowTimes:
+    """A broker that takes its time to answer, as one does that is far away."""
+
+    def __init__(self, meeting):
+        self._meeting = meeting
+
+    def ts_at(self, _epoch, offset):
+        self._meeting.wait(10.0)
+        return offset
+
+
+def test_brokers_are_asked_for_event_times_at_the_same_time():
+    """Each answers only once all others were asked too: in turn it would never end."""
+    names = [f"b{n}" for n in range(8)]
+    meeting = threading.Barrier(len(names))
+    spans = {name: Span("e", 0, 10, 10, None) for name in names}
+    fanout = Fanout()
+    align(spans, Bounds(None, None), lambda _: SlowTimes(meeting), fanout)
+    fanout.close()
+    assert [span.reached_ms for span in spans.values()] == [9] * len(names)
