@@ -23,7 +23,7 @@ class Progress(Protocol):
     """A stream, as much as is told of it; `streams.Stream` is one."""
 
     job: Part
-    sink: Part
+    sinks: tuple[Part, ...]
     failures: int
     error: str
     down: bool
@@ -163,7 +163,8 @@ class Monitor:
             "stream": stream.name,
             "job": stream.job.name,
             "kind": stream.job.kind,
-            "sink": stream.sink.name,
+            "sink": stream.sinks[0].name,
+            "sinks": [sink.name for sink in stream.sinks],
             "state": _state(stream),
             "failures": stream.failures,
             "batch": latest.get("batchId"),

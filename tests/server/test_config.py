@@ -54,9 +54,9 @@ def test_a_good_file_is_complete(file, tmp_path):
     assert jobs.path("x") == tmp_path / "x"
     assert [stream.name for stream in streams_of(jobs)] == [
         "history-archive",
-        "history-db",
         "hours-db",
     ]
+    assert [sink.name for sink in streams_of(jobs)[0].sinks] == ["archive", "db"]
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,56 @@ def test_a_faulty_specification_is_told_with_all_else_before_anything_starts(fil
     assert not (tmp_path / "state").exists()
 
 
+def begun(jobs, lead, *sinks):
+    """A stream of the history that was begun with these sinks."""
+    checkpoint(jobs, jobs.jobs["history"], lead, "", sinks)
+
+
+def streams(jobs):
+    return [
+        (stream.lead, [sink.name for sink in stream.sinks])
+        for stream in streams_of(jobs)
+        if stream.job.name == "history"
+    ]
+
+
+def test_a_stream_for_each_sink_of_an_older_version_goes_on_as_it_was(file):
+    jobs = read(file())
+    for name in ("archive", "db"):
+        begun(jobs, name)
+        old = jobs.path("state") / f"history-{name}-1" / "headwater.json"
+        content = json.loads(old.read_text())
+        del content["sinks"]
+        old.write_text(json.dumps(content))
+    assert streams(jobs) == [("archive", ["archive"]), ("db", ["db"])]
+
+
+def test_a_sink_that_comes_later_has_a_stream_of_its_own(file):
+    """From the beginning of the logs; the others go on where they are, as one."""
+    jobs = read(file())
+    begun(jobs, "archive", "archive", "db")
+    assert streams(jobs) == [("archive", ["archive", "db"])]
+    text = GOOD.replace('["archive", "db"]', '["screen", "archive", "db"]')
+    more = read(file(f'{text}\n[sinks.screen]\nkind = "console"\n'))
+    assert streams(more) == [("screen", ["screen"]), ("archive", ["archive", "db"])]
+
+
+def test_a_sink_that_was_taken_out_is_not_filled_again_with_a_gap(file):
+    jobs = read(file())
+    begun(jobs, "archive", "archive", "db")
+    fewer = read(file(GOOD.replace('["archive", "db"]', '"archive"')))
+    assert streams(fewer) == [("archive", ["archive"])]
+    begun(fewer, "archive", "archive")
+    assert streams(jobs) == [("archive", ["archive"]), ("db", ["db"])]
+    begun(jobs, "archive", "db")
+    with pytest.raises(JobsError, match="sink archive was taken out of it before"):
+        streams_of(jobs)
+
+
 def test_jobs_that_mean_something_else_are_told_before_anything_starts(file, tmp_path, monkeypatch):
     jobs = read(file())
     for stream in streams_of(jobs):
-        checkpoint(jobs, stream.job, stream.sink.name, "")
+        checkpoint(jobs, stream.job, stream.lead, "")
     monkeypatch.setattr("server.process.start", lambda _: pytest.fail("Spark was started"))
     other = GOOD.replace('"1 h"', '"2 h"').replace(
         '[jobs.hours]\nkind = "windows"\nsource = "region"\nwindow = "2 h"',

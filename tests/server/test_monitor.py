@@ -277,7 +277,9 @@ class Falling(Stream):
 
 def test_a_stream_that_failed_is_begun_again_later_each_time(told, capsys):
     now = [0.0]
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: now[0])
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: now[0]
+    )
     stream.start(None, once=False)
     for pause_s in (*AGAIN_S, AGAIN_S[-1]):
         stream.fall("java.io.IOException: the disk")
@@ -296,7 +298,7 @@ def test_a_stream_that_failed_is_begun_again_later_each_time(told, capsys):
 
 
 def test_what_would_lose_something_stays_down(told, capsys):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead)
     stream.fall("…\nserver.source.planning.LostError: broker a: offsets 3 to 8 (6 offsets) …")
     assert not stream.look(None, once=False)
     assert stream.down
@@ -305,7 +307,9 @@ def test_what_would_lose_something_stays_down(told, capsys):
 
 
 def test_a_bounded_run_does_not_try_for_ever(told, capsys):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: 0.0)
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: 0.0
+    )
     for _ in range(ONCE_MAX - 1):
         stream.fall("broker b cannot be reached")
         assert stream.look(None, once=True)
@@ -315,7 +319,9 @@ def test_a_bounded_run_does_not_try_for_ever(told, capsys):
 
 
 def test_a_bounded_run_that_has_waited_for_a_broker_does_not_do_so_again(told, capsys):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: 0.0)
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: 0.0
+    )
     stream.fall("…\nserver.source.log.AwayError: broker b cannot be reached: refused")
     assert stream.look(None, once=False)
     stream.fall("…\nserver.source.log.AwayError: broker b cannot be reached: refused")
@@ -325,7 +331,7 @@ def test_a_bounded_run_that_has_waited_for_a_broker_does_not_do_so_again(told, c
 
 
 def test_a_stream_that_has_read_all_is_done(told):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead)
     stream.fall(None)
     assert not stream.look(None, once=True)
     assert not stream.down
@@ -333,7 +339,9 @@ def test_a_stream_that_has_read_all_is_done(told):
 
 def test_a_stream_that_ends_without_a_word_before_it_was_told_to_is_begun_again(told, capsys):
     now = [0.0]
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: now[0])
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: now[0]
+    )
     stream.fall(None)
     assert stream.look(None, once=False)
     now[0] += AGAIN_S[0]

@@ -12,8 +12,11 @@ import sqlalchemy as sa
 
 import server.sinks.alerts as alerts_module
 from broker.credentials import hash_password
+from server.checkpoint import Checkpoint
+from server.config import read
 from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
+from server.sinks.batches import Batches
 from server.sinks.database import LEDGER, Database, expanded
 from tests.broker.running import CONFIG, RunningBroker, client, take
 from tests.broker.store.databases import KINDS, postgresql
@@ -123,6 +126,53 @@ def test_a_batch_that_fails_leaves_nothing(url, monkeypatch):
     monkeypatch.undo()
     assert written(url, (1, batch("b"))) == [True]
     assert [row["id"] for row in rows_of(url)] == ["a", "b"]
+
+
+JOBS = """
+[sources.region]
+brokers = {{ a = "http://127.0.0.1:1" }}
+[jobs.history]
+kind = "history"
+source = "region"
+sink = ["alerts", "first", "second"]
+[sinks.first]
+kind = "database"
+url = "sqlite:///{folder}/first.db"
+[sinks.second]
+kind = "database"
+url = "sqlite:///{folder}/second.db"
+[sinks.alerts]
+kind = "mqtt"
+"""
+
+
+def test_a_batch_that_one_sink_refuses_comes_to_the_others_once(tmp_path, monkeypatch):
+    """And alerts go out when all that keeps the batch has it, whatever the order in the file."""
+    (tmp_path / "jobs.toml").write_text(JOBS.format(folder=tmp_path))
+    jobs = read(tmp_path / "jobs.toml")
+    sinks = tuple(jobs.sinks[name] for name in jobs.jobs["history"]["sink"])
+    sent, refused = [], [True]
+    monkeypatch.setattr(Alerts, "send", lambda _self, rows: sent.extend(rows))
+    write = Database.write
+
+    def failing(self, rows, number):
+        if "second" in self._url and refused:
+            refused.clear()
+            raise OSError("the disk is full")
+        return write(self, rows, number)
+
+    monkeypatch.setattr(Database, "write", failing)
+    place = Checkpoint(tmp_path, "c1")
+    with closing(Batches(jobs, jobs.jobs["history"], sinks, place)) as batches:
+        frame = SimpleNamespace(toArrow=lambda: batch("a", "b"))
+        with pytest.raises(OSError, match="full"):
+            batches(frame, 0)
+        assert sent == []
+        batches(frame, 0)
+    for name in ("first", "second"):
+        kept = rows_of(f"sqlite:///{tmp_path}/{name}.db", "history")
+        assert [row["id"] for row in kept] == ["a", "b"]
+    assert [row["id"] for row in sent] == ["a", "b"]
 
 
 def test_an_empty_batch_is_noted_too(url):
