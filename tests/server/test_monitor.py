@@ -431,3 +431,27 @@ def test_a_java_that_ended_is_a_sentence(tmp_path, monkeypatch, capsys, error, s
     (tmp_path / "jobs.toml").write_text(text.replace("[server]", '[server]\nhttp = "127.0.0.1:0"'))
     with pytest.raises(ServerError, match=said):
         process.run(tmp_path / "jobs.toml")
+
+
+def test_state_watermark_and_rate_are_told(told, monkeypatch):
+    monkeypatch.setattr("server.monitor.time.time", lambda: 1_772_366_490.0)  # 90 s after noon
+    state = [{"numRowsTotal": 3, "memoryUsedBytes": 500}, {"numRowsTotal": 4, "memoryUsedBytes": 1}]
+    told.recent.append(
+        progress(2, 5, "ea:8", "eb:4", stateOperators=state, inputRowsPerSecond=12.5)
+    )
+    (stream,) = told.monitor.status()["streams"]
+    assert (stream["state_rows"], stream["state_bytes"]) == (7, 501)
+    assert (stream["watermark_age_s"], stream["input_rows_s"]) == (90.0, 12.5)
+    text = metrics(told.monitor.status())
+    for sample in (
+        'state_rows{stream="history-archive"} 7',
+        'state_bytes{stream="history-archive"} 501',
+        'watermark_age_seconds{stream="history-archive"} 90',
+        'input_rows_per_second{stream="history-archive"} 12.5',
+    ):
+        assert f"headwater_server_stream_{sample}" in text
+    nothing = {"watermark": "1970-01-01T00:00:00.000Z"}
+    told.recent.append(progress(3, 0, "ea:8", "eb:4", eventTime=nothing, inputRowsPerSecond="NaN"))
+    (stream,) = told.monitor.status()["streams"]
+    assert (stream["watermark_age_s"], stream["input_rows_s"]) == (None, None)
+    assert "watermark_age_seconds{" not in metrics(told.monitor.status())
