@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from server.config import Jobs, Part
 from server.errors import JobsError
@@ -38,6 +38,20 @@ class Checkpoint:
     id: str
 
 
+class Meaning(NamedTuple):
+    """The text that a job runs besides: in its canonical form, and as it was written.
+
+    Checkpoints of before were of the text as it was written, comments and all. They go on where
+    that has not changed.
+    """
+
+    canonical: str = ""
+    written: str = ""
+
+
+NOTHING: Final = Meaning()
+
+
 @contextmanager
 def claimed(jobs: Jobs) -> Iterator[None]:
     """The folder of checkpoints is this process's alone. Raises JobsError where it is another's."""
@@ -58,22 +72,21 @@ def claimed(jobs: Jobs) -> Iterator[None]:
 
 
 def checkpoint(
-    jobs: Jobs, job: Part, lead: str, text: str = "", sinks: Sequence[str] = ()
+    jobs: Jobs, job: Part, lead: str, meaning: Meaning = NOTHING, sinks: Sequence[str] = ()
 ) -> Checkpoint:
     """The checkpoint of a stream, made where there is none. Raises JobsError.
 
-    `text` is what the job runs besides, such as a specification in its canonical form; `sinks` are
-    those that it fills from now on, and `lead` the first of those that it began with.
+    `sinks` are those that it fills from now on, and `lead` the first of those that it began with.
     """
     folder = _folder(jobs, job, lead)
-    mark = fingerprint(jobs, job, text)
+    mark = fingerprint(jobs, job, meaning.canonical)
     file = folder / FILE
     names = list(sinks) or [lead]
     try:
         if file.is_file():
-            held = _held(file, job, mark)
+            held, former = _held(jobs, file, job, meaning)
             # A sink that was taken out misses what comes now: it is no part of this any more.
-            if sorted(_sinks_of(file, lead)) != sorted(names):
+            if former != mark or sorted(_sinks_of(file, lead)) != sorted(names):
                 _write(file, job, held.id, mark, names)
             return held
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,12 +146,12 @@ def _sinks_of(file: Path, lead: str) -> list[str]:
     return names
 
 
-def fits(jobs: Jobs, job: Part, sink: str, text: str = "") -> None:
+def fits(jobs: Jobs, job: Part, sink: str, meaning: Meaning = NOTHING) -> None:
     """Raise JobsError where there is a checkpoint and it is of something else; none is made."""
     file = _folder(jobs, job, sink) / FILE
     try:
         if file.is_file():
-            _held(file, job, fingerprint(jobs, job, text))
+            _held(jobs, file, job, meaning)
     except OSError as error:
         raise JobsError(f"{file}: cannot be read: {(error.strerror or '').lower()}") from None
 
@@ -171,7 +184,8 @@ def claim(folder: Path, place: Checkpoint) -> None:
         raise JobsError(f"{file}: damaged; name another folder") from None
 
 
-def _held(file: Path, job: Part, mark: str) -> Checkpoint:
+def _held(jobs: Jobs, file: Path, job: Part, meaning: Meaning) -> tuple[Checkpoint, str]:
+    """The checkpoint there, and the mark in it. Raises JobsError where it is of something else."""
     try:
         said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         known, number = said["mark"], int(said["format"])
@@ -180,12 +194,12 @@ def _held(file: Path, job: Part, mark: str) -> Checkpoint:
         raise JobsError(f"{file}: damaged; remove {file.parent} to begin anew") from None
     if number > FORMAT:
         raise JobsError(f"{file}: written by a newer Headwater")
-    if known != mark:
+    if known not in {fingerprint(jobs, job, text) for text in meaning}:
         raise JobsError(
             f"jobs.{job.name} means something else than when {file.parent} was begun: give it"
             f" another `version` to begin anew beside it, or put back what was changed"
         )
-    return found
+    return found, known
 
 
 def fingerprint(jobs: Jobs, job: Part, text: str) -> str:

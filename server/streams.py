@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
-from server.checkpoint import Checkpoint, checkpoint, fits
+from server.checkpoint import NOTHING, Checkpoint, Meaning, checkpoint, fits
 from server.config import Jobs, Part
+from server.detection.program import canonical_of
 from server.errors import ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
 from server.jobs.reading import same_by_id
@@ -62,7 +63,7 @@ class Stream:
 
     def start(self, spark: "SparkSession", *, once: bool) -> None:
         """Begin; with `once`, up to where the logs end now. Raises ServerError."""
-        place = checkpoint(self.jobs, self.job, self.lead, self._text(), self._sink_names)
+        place = checkpoint(self.jobs, self.job, self.lead, self._meaning(), self._sink_names)
         self._began_s = self.clock()
         try:
             self.running = self._begun(spark, place, once=once)
@@ -71,20 +72,22 @@ class Stream:
 
     def check(self) -> None:
         """Raise JobsError where it was begun before and meant something else; make nothing."""
-        fits(self.jobs, self.job, self.lead, self._text())
+        fits(self.jobs, self.job, self.lead, self._meaning())
 
     @property
     def _sink_names(self) -> tuple[str, ...]:
         return tuple(sink.name for sink in self.sinks)
 
-    def _text(self) -> str:
-        """What the job runs besides what its file says."""
+    def _meaning(self) -> Meaning:
+        """Return what the job runs besides what its file says."""
         if self.job.kind == "detect":
             source = self.jobs.sources[self.job["source"]]
-            return program_of(self.jobs, self.job, raw=source.kind == "events").text
+            program = program_of(self.jobs, self.job, raw=source.kind == "events")
+            return Meaning(canonical_of(program), program.text)
         if self.job.kind == "dedup" and not same_by_id(self.job):
-            return firsts_of(self.job).text
-        return ""
+            text = firsts_of(self.job).text
+            return Meaning(text, text)
+        return NOTHING
 
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
         writer = self._writer(frame_of(spark, self.jobs, self.job, self.consumer), place)
