@@ -38,7 +38,7 @@ class Checkpoint:
     id: str
 
 
-class Meaning(NamedTuple):
+class JobMeaning(NamedTuple):
     """The text that a job runs besides: in its canonical form, and as it was written.
 
     Checkpoints of before were of the text as it was written, comments and all. They go on where
@@ -49,7 +49,7 @@ class Meaning(NamedTuple):
     written: str = ""
 
 
-NOTHING: Final = Meaning()
+NOTHING: Final = JobMeaning()
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def claimed(jobs: Jobs) -> Iterator[None]:
 
 
 def checkpoint(
-    jobs: Jobs, job: Part, lead: str, meaning: Meaning = NOTHING, sinks: Sequence[str] = ()
+    jobs: Jobs, job: Part, lead: str, meaning: JobMeaning = NOTHING, sinks: Sequence[str] = ()
 ) -> Checkpoint:
     """The checkpoint of a stream, made where there is none. Raises JobsError.
 
@@ -146,7 +146,7 @@ def _sinks_of(file: Path, lead: str) -> list[str]:
     return names
 
 
-def fits(jobs: Jobs, job: Part, sink: str, meaning: Meaning = NOTHING) -> None:
+def fits(jobs: Jobs, job: Part, sink: str, meaning: JobMeaning = NOTHING) -> None:
     """Raise JobsError where there is a checkpoint and it is of something else; none is made."""
     file = _folder(jobs, job, sink) / FILE
     try:
@@ -184,7 +184,7 @@ def claim(folder: Path, place: Checkpoint) -> None:
         raise JobsError(f"{file}: damaged; name another folder") from None
 
 
-def _held(jobs: Jobs, file: Path, job: Part, meaning: Meaning) -> tuple[Checkpoint, str]:
+def _held(jobs: Jobs, file: Path, job: Part, meaning: JobMeaning) -> tuple[Checkpoint, str]:
     """The checkpoint there, and the mark in it. Raises JobsError where it is of something else."""
     try:
         said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

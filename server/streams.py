@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
-from server.checkpoint import NOTHING, Checkpoint, Meaning, checkpoint, fits
+from server.checkpoint import NOTHING, Checkpoint, JobMeaning, checkpoint, fits
 from server.config import Jobs, Part
 from server.detection.program import canonical_of
 from server.errors import ServerError
@@ -78,15 +78,15 @@ class Stream:
     def _sink_names(self) -> tuple[str, ...]:
         return tuple(sink.name for sink in self.sinks)
 
-    def _meaning(self) -> Meaning:
+    def _meaning(self) -> JobMeaning:
         """Return what the job runs besides what its file says."""
         if self.job.kind == "detect":
             source = self.jobs.sources[self.job["source"]]
             program = program_of(self.jobs, self.job, raw=source.kind == "events")
-            return Meaning(canonical_of(program), program.text)
+            return JobMeaning(canonical_of(program), program.text)
         if self.job.kind == "dedup" and not same_by_id(self.job):
             text = firsts_of(self.job).text
-            return Meaning(text, text)
+            return JobMeaning(text, text)
         return NOTHING
 
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":

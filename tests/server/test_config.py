@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from server.checkpoint import NOTHING, Meaning, checkpoint, claim, claimed, fingerprint
+from server.checkpoint import NOTHING, JobMeaning, checkpoint, claim, claimed, fingerprint
 from server.config import duration_ms, read
 from server.errors import JobsError
 from server.process import check, run, streams_of
@@ -285,8 +285,8 @@ def test_no_lengths_of_time(said):
 
 def test_a_checkpoint_is_found_again(file):
     jobs = read(file())
-    first = checkpoint(jobs, jobs.jobs["hours"], "db", Meaning("text"))
-    assert checkpoint(jobs, jobs.jobs["hours"], "db", Meaning("text")) == first
+    first = checkpoint(jobs, jobs.jobs["hours"], "db", JobMeaning("text"))
+    assert checkpoint(jobs, jobs.jobs["hours"], "db", JobMeaning("text")) == first
     assert checkpoint(jobs, jobs.jobs["history"], "db").id != first.id
 
 
@@ -318,11 +318,11 @@ def test_another_meaning_is_refused_until_it_has_another_version(file, before, a
     first = checkpoint(jobs, jobs.jobs["hours"], "db")
     later = read(file(GOOD.replace(before, after)))
     with pytest.raises(JobsError, match=r"jobs\.hours means something else"):
-        checkpoint(later, later.jobs["hours"], "db", Meaning(text, text))
+        checkpoint(later, later.jobs["hours"], "db", JobMeaning(text, text))
     anew = read(file(GOOD.replace(before, after).replace('"1 h"', '"1 h"\nversion = 2', 1)))
     if 'window = "2 h"' in after:
         anew = read(file(GOOD.replace(before, after + "\nversion = 2")))
-    assert checkpoint(anew, anew.jobs["hours"], "db", Meaning(text, text)).id != first.id
+    assert checkpoint(anew, anew.jobs["hours"], "db", JobMeaning(text, text)).id != first.id
 
 
 def test_a_damaged_checkpoint_is_a_sentence(file):
