@@ -15,7 +15,7 @@ STAGES = (
 )
 
 BASE = part(
-    "broker/core/stages/base.py",
+    "broker/engine/pattern/base.py",
     r"""
 inbox-unsorted: what was passed on out of order is taken so
 - sort_in_order(self.items, tied=self._budget.tie)
@@ -38,7 +38,7 @@ waiting-state-lost: after a restore what waited between stages is gone
 )
 
 ASKED = part(
-    "broker/core/stages/asked.py",
+    "broker/engine/pattern/asked.py",
     r"""
 floor-without-kept: what is kept may begin before the floor
 - if first is not None and first < floor:
@@ -49,7 +49,7 @@ floor-without-kept: what is kept may begin before the floor
 )
 
 VIEWS = part(
-    "broker/core/stages/asked.py",
+    "broker/engine/pattern/asked.py",
     r"""
 view-forgets-the-last: what begins just then is not seen by who asks much
 - at = bisect_right(self._starts, until) - 1
@@ -63,7 +63,7 @@ view-with-what-waits: what waits between stages is not seen by who asks much
 )
 
 JOINT = part(
-    "broker/core/stages/joint.py",
+    "broker/engine/pattern/joint.py",
     r"""
 next-touches: an event that begins as the left one ends stands between
 - if event.start > low:
@@ -92,7 +92,7 @@ instants-by-side: under `recent` the left ones of all instants go first
 )
 
 CHRONICLE = part(
-    "broker/core/stages/chronicle.py",
+    "broker/engine/pattern/chronicle.py",
     r"""
 newest-partner: `chronicle` takes the newest candidate
 - for at, other in enumerate(others):
@@ -125,7 +125,7 @@ chronicle-expires-early: a candidate at the edge of the reach goes
 )
 
 COURSE = part(
-    "broker/core/stages/course.py",
+    "broker/engine/pattern/course.py",
     r"""
 run-end-unspent: what ends as the run ends may begin the next
 - any(member.end <= self._spent for
@@ -164,7 +164,7 @@ spent-mark-lost: a snapshot forgets up to where all is spent
 )
 
 NEGATION = part(
-    "broker/core/stages/negation.py",
+    "broker/engine/pattern/negation.py",
     r"""
 without-begin-left-out: what begins with p does not count
 - falls = start <= start_of(q) and
@@ -203,7 +203,7 @@ open-not-held: what is open is not held back from those above
 )
 
 REPEATS = part(
-    "broker/core/stages/repeats.py",
+    "broker/engine/pattern/repeats.py",
     r"""
 touching-breaks: a P that begins as the last ends breaks the row
 - return start_of(item) >= end_of(self._row[-1]) and
@@ -241,7 +241,7 @@ lone-lost: what breaks a run begins none
 )
 
 GATHERED = part(
-    "broker/core/stages/gathered.py",
+    "broker/engine/pattern/gathered.py",
     r"""
 empty-list-passes: `+` with none gives an occurrence
 - if not plan.optional:
@@ -274,7 +274,7 @@ span-without-list: a list at the end does not count for the interval
 )
 
 SILENCE = part(
-    "broker/core/stages/silence.py",
+    "broker/engine/pattern/silence.py",
     r"""
 silence-ends-late: a P exactly T later does not break the silence
 - self._instants = [
@@ -307,7 +307,7 @@ beginning-lost: the beginning gives no interval
 )
 
 WHOLE = part(
-    "broker/core/stages/whole.py",
+    "broker/engine/pattern/whole.py",
     r"""
 list-spread-pairs: only neighbours in a list are near each other
 - for b in positions[at + 1 :]
@@ -334,7 +334,7 @@ element-as-member: an event of the chain is a member of its list too
 )
 
 REACH = part(
-    "broker/core/stages/joint.py",
+    "broker/engine/pattern/joint.py",
     r"""
 reach-of-starts-short: what an event to come that lasts may reach is gone
 - from_start = partner.begins() - self._reach_ms(start_ms)
@@ -353,7 +353,7 @@ latest-too-soon: under `recent` an older one is gone that precedes what is to co
 )
 
 CONSUMPTION = part(
-    "broker/core/staged_partition.py",
+    "broker/engine/pattern/staged_partition.py",
     r"""
 taken-stays: what is consumed stays a candidate
 - self.root.forget(gone)
@@ -376,7 +376,7 @@ log-too-short: what stages hold is gone when all is found again
 )
 
 PICK = part(
-    "broker/core/stages/pick.py",
+    "broker/engine/pattern/pick.py",
     r"""
 kth-before: the one before the k-th is taken
 - if self._number == self._k:
@@ -407,7 +407,7 @@ distinct-first: an equal one counts from the first on only
 )
 
 CHOICE = part(
-    "broker/core/choice.py",
+    "broker/engine/pattern/choice.py",
     r"""
 one-of-each: `one` reports each occurrence
 - if id(last) in waiting.answered:
@@ -448,7 +448,7 @@ answered-forgotten: `one` forgets an event while what it completes waits
 )
 
 COMPLETION = part(
-    "broker/core/completion.py",
+    "broker/engine/pattern/completion.py",
     r"""
 first-completes: an occurrence is completed by its first event
 - return max(bound_events(one)
@@ -466,7 +466,7 @@ silence-for-ever: a bound says nothing of when a silence begins
 )
 
 COLLECTING = part(
-    "broker/core/collecting.py",
+    "broker/engine/pattern/collecting.py",
     r"""
 collected-repeats: a collected list holds an event as often as it was bound
 - distinct = {identity(member): member for member in flat(column)}
@@ -485,7 +485,7 @@ at-most-as-it-comes: `at most` counts what is whole first
 )
 
 ENDING = part(
-    "broker/core/ending.py",
+    "broker/engine/pattern/ending.py",
     r"""
 until-included: a result that ends as its subscription ends is reported
 - if end_of(one[0]) < until]
@@ -504,7 +504,7 @@ begun-at-once: `for` counts from what came first, though something earlier may c
 )
 
 AGAIN = part(
-    "broker/core/staged_plan.py",
+    "broker/engine/pattern/staged_plan.py",
     r"""
 consumed-not-kept: what is consumed no longer counts for `without`
 - or place in silent or place >= places
@@ -519,7 +519,7 @@ consumed-not-next: what is consumed no longer counts for `next`
 )
 
 STAGED = part(
-    "broker/core/staged_agent.py",
+    "broker/engine/pattern/staged_agent.py",
     r"""
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)
@@ -538,7 +538,7 @@ found-not-waited-for: a detected event comes at the watermark that was given out
 )
 
 LISTS = part(
-    "broker/core/computations.py",
+    "broker/engine/window/computations.py",
     r"""
 last-of-list: `Last` of a list is its first
 - values[-1])

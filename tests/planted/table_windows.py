@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import CORE, EVERYTHING, part
 
 GRID = part(
-    "broker/core/window_grid.py",
+    "broker/engine/window/grid.py",
     r"""
 closes-one-late: a window closes a moment after its last instant
 - * self.every_ms - 1
@@ -27,7 +27,7 @@ last-window-lost: the second pane of a T is missing in its last window
 )
 
 OUTCOME = part(
-    "broker/core/window_outcome.py",
+    "broker/engine/window/outcome.py",
     r"""
 first-end-of-a-window: a window's event happens when the window has ended, and not in it
 - (closes - 1, closes - 1)
@@ -49,7 +49,7 @@ unsure-at-its-edge: what only its window says is as uncertain as its events
 )
 
 PANES = part(
-    "broker/core/window_panes.py",
+    "broker/engine/window/panes.py",
     r"""
 plain-though-uncertain: a run of events is taken for certain of its time
 - and not any(
@@ -85,7 +85,7 @@ restored-open: after a restore panes that are kept do not count
 )
 
 DAYS = part(
-    "broker/core/window_days.py",
+    "broker/engine/window/days.py",
     r"""
 days-of-24-hours: a day ends 24 hours after it began
 - self._days.start(day), self._days.start(day + 1)
@@ -99,7 +99,7 @@ midnight-in-the-day-before: the instant of midnight belongs to the day that ends
 )
 
 WAIT = part(
-    "broker/core/window_wait.py",
+    "broker/engine/window/wait.py",
     r"""
 stray-after-the-line: events that came out of order are taken after the others
 - mixed.sort(key=_first)
@@ -117,7 +117,7 @@ leaf-once: an event of two operands comes to the first alone
 )
 
 SLIDE = part(
-    "broker/core/window_slide.py",
+    "broker/engine/window/slide.py",
     r"""
 far-edge-left-out: an event exactly R before the newest is let go
 - self.enter(entry, end - self._range_ms)
@@ -141,7 +141,7 @@ step-skipped: of windows that move by ticks one is left out
 )
 
 GROUP = part(
-    "broker/core/window_group.py",
+    "broker/engine/window/group.py",
     r"""
 alike-goes-for-good: when what counted has gone, none of its kind counts
 - if alike:
@@ -167,7 +167,7 @@ null-is-alike: events without a key are one of a kind
 )
 
 RUNS = part(
-    "broker/core/window_runs.py",
+    "broker/engine/window/runs.py",
     r"""
 gap-excluded: an event exactly G after a session's end opens the next
 - event.start - run.end <= self._gap_ms
@@ -194,7 +194,7 @@ seen-forgotten: `distinct` in a run forgets what a snapshot held
 )
 
 IDS = part(
-    "broker/core/window_ids.py",
+    "broker/engine/window/ids.py",
     r"""
 first-id-alone: of a window's constituents the first alone is listed
 - ids += event.ids
@@ -212,7 +212,7 @@ trail-of-later-events: what a sliding window told grows with it
 )
 
 MERGE = part(
-    "broker/core/window_merge.py",
+    "broker/engine/window/merge.py",
     r"""
 oldest-goes-too: the oldest pane of a window goes
 - self._panes[self._first][0] < first:
@@ -234,7 +234,7 @@ left-without-middle: the older half is not merged with the newer
 )
 
 AGGREGATES = part(
-    "broker/core/aggregates.py",
+    "broker/engine/window/aggregates.py",
     r"""
 rank-of-n: quantiles go by n and not by n - 1
 - (count - 1) * over
@@ -253,7 +253,7 @@ tally-of-others: a merged count leaves out its own
 )
 
 MOVING = part(
-    "broker/core/aggregates_moving.py",
+    "broker/engine/window/aggregates_moving.py",
     r"""
 ranks-of-before: ranks are those before the last change
 - self.count -= 1
@@ -279,7 +279,7 @@ last-is-the-newest: Last is the value that came last, not the last in order
 )
 
 EXACT = part(
-    "broker/core/exact.py",
+    "broker/engine/window/exact.py",
     r"""
 loose-not-told: what is loose is not in the mean
 - self.settle()
@@ -306,7 +306,7 @@ sample-deviation: the deviation is that of a sample
 )
 
 SHAPE = part(
-    "broker/core/window_shape.py",
+    "broker/engine/window/shape.py",
     r"""
 any-operand-will-do: a group stands with an event of any operand
 - all(counts[leaf] for leaf in self._asked)
@@ -320,7 +320,7 @@ all-outer-always: operands that may be missing are asked for
 )
 
 CODE = part(
-    "broker/core/window_code.py",
+    "broker/engine/window/code.py",
     r"""
 null-key-is-a-group: events without a key make a group
 - lines.append(f"if {part} is None: continue")
@@ -334,7 +334,7 @@ span-begins-at-end: `start` is the end in a window's assignments
 )
 
 TICK = part(
-    "broker/core/window_tick.py",
+    "broker/engine/window/tick.py",
     r"""
 tick-after-next: what ends just before a tick waits for the next
 - known = max(end, self._watermark + 1)

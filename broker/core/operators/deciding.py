@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import inf, nextafter
 
-from broker.core.operands import (
+from broker.core.operators import reasons
+from broker.core.operators.times import Spans
+from broker.engine.pattern.operands import (
     Gathered,
     Joint,
     Leaf,
@@ -27,9 +29,7 @@ from broker.core.operands import (
     Silence,
     operands,
 )
-from broker.core.operators import reasons
-from broker.core.operators.times import Spans
-from broker.core.pattern import Layout
+from broker.engine.pattern.pattern import Layout
 
 WAYS_MAX = 8  # of a pattern in which each place may stay empty: one operator each
 PAIRED = frozenset(("recent", "chronicle", "first"))  # what chooses among pairs alone

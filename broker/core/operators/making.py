@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from broker.core.identity import digest
-from broker.core.operands import Leaf
 from broker.core.operators import reasons
 from broker.core.operators.deciding import Group, decide
 from broker.core.operators.keys import key_of
 from broker.core.operators.times import Spans, Times
-from broker.core.pattern import Layout, lay_out
 from broker.core.routing.operator import Key, Operator
+from broker.engine.event.identity import digest
+from broker.engine.pattern.operands import Leaf
+from broker.engine.pattern.pattern import Layout, lay_out
 from language.taskgraph import cases_of
 from language.tree import Case, Definition
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
-from broker.core.operands import (
+from broker.engine.pattern.operands import (
     Distinct,
     Gathered,
     Joint,

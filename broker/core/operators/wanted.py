@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from broker.core.event import Event
-from broker.core.filterer import Filterer
-from broker.core.limits import Limits
 from broker.core.operators.conditions import conditions_of
 from broker.core.routing.operator import Operator
+from broker.engine.event.event import Event
+from broker.engine.filter.filterer import Filterer
+from broker.engine.limits import Limits
 
 
 class Passed(NamedTuple):

@@ -15,9 +15,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from broker.core.geometry import region_test, under_path
 from broker.core.routing.held import DEGREES, METRES, START, Held
 from broker.core.routing.operator import Key, Region, Scalar
+from broker.engine.event.geometry import region_test, under_path
 
 STEP = 8  # rows between two integers that are kept of a column; fewer cost memory, more time
 FRESH_MAX = 64  # rows asked one by one before the columns are built anew

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import aggregates_moving
-from broker.core.aggregates import Bag
-from broker.core.aggregates_moving import Ascending, Greatest, Least, ScatteredEnds
-from broker.core.event import event_class
+from broker.engine.event.event import event_class
+from broker.engine.window import aggregates_moving
+from broker.engine.window.aggregates import Bag
+from broker.engine.window.aggregates_moving import Ascending, Greatest, Least, ScatteredEnds
 
 A = event_class("A", {"x": "float"})
 values = st.one_of(st.integers(-3, 3), st.floats(-3, 3, allow_nan=False))

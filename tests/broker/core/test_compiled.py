@@ -22,17 +22,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import compiled
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.choosing import choice_of
-from broker.core.clocks import course
-from broker.core.event import Event as CoreEvent
-from broker.core.event import doubtful, event_class, lasting, sorted_by_class
-from broker.core.exact import Moments
-from broker.core.filterer import Filterer
-from broker.core.identity import digest
-from broker.core.pending import Pending
-from broker.core.results import sort_results, told
+from broker.engine import native
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.event.event import Event as CoreEvent
+from broker.engine.event.event import doubtful, event_class, lasting, sorted_by_class
+from broker.engine.event.identity import digest
+from broker.engine.filter.choosing import choice_of
+from broker.engine.filter.filterer import Filterer
+from broker.engine.ingest.clocks import course
+from broker.engine.runtime.pending import Pending
+from broker.engine.runtime.results import sort_results, told
+from broker.engine.window.exact import Moments
 from headwater import Engine, Event
 from headwater.events import taken_out
 from language import check_text
@@ -41,7 +41,7 @@ from tests.pure import python_alone
 
 ROOT = Path(__file__).resolve().parents[3]
 FEWER = settings(max_examples=settings.default.max_examples // 4)  # there are many cases of each
-passes = compiled.passes
+passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 
 
@@ -748,7 +748,7 @@ def test_no_more_is_kept_than_python_keeps():
 
 @pytest.mark.parametrize(("value", "is_compiled"), [("1", False), ("0", True), ("", True)])
 def test_the_environment_may_ask_for_python_alone(value, is_compiled):
-    script = "from broker.core import compiled; print(compiled.passes is not None)"
+    script = "from broker.engine import native; print(native.passes is not None)"
     environ = {**os.environ, "HEADWATER_PURE_PYTHON": value}
     command = [sys.executable, "-c", script]
     said = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, check=True)

@@ -3,11 +3,11 @@
 import pytest
 
 import headwater
-from broker.core.identity import digest
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.matcher import Matcher
-from broker.core.occurrence import flat
-from broker.core.outcome import bound_ids, silent
+from broker.engine.event.identity import digest
+from broker.engine.event.occurrence import flat
+from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.outcome import bound_ids, silent
 from language import check_text
 
 pytestmark = pytest.mark.usefixtures("both_ways")

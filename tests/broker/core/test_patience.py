@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from broker.core import patience, staged_plan
-from broker.core.patience import FRESH_MAX
-from broker.core.pattern import lay_out
-from broker.core.prospects import prospect_of
-from broker.core.solved import solver_of
+from broker.engine.pattern import patience, staged_plan
+from broker.engine.pattern.patience import FRESH_MAX
+from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.prospects import prospect_of
+from broker.engine.pattern.solved import solver_of
 from headwater import Engine
 from language import check_text
 

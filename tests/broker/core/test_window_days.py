@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_END
-from broker.core.window_days import DAY_MS, DayGrid, LocalDays
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.window.days import DAY_MS, DayGrid, LocalDays
 from tests.broker.core.window_support import CLASSES, agent_of
 
 HOUR_MS = 3_600_000
@@ -41,9 +41,7 @@ def test_a_day_begins_with_the_first_instant_of_its_date(zone: str, day: int):
 
 def test_zones_are_known_where_the_system_brings_none():
     """As on slim images, which leave the database of time zones out."""
-    code = (
-        "from broker.core.window_days import LocalDays; print(LocalDays('Asia/Kathmandu').start(0))"
-    )
+    code = "from broker.engine.window import days; print(days.LocalDays('Asia/Kathmandu').start(0))"
     made = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONTZPATH": ""},

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.agent import WATERMARK_END
-from broker.core.event import Detected
-from broker.core.identity import window_id
-from broker.core.limits import make_limits
-from broker.core.matcher import Matcher
-from broker.core.window import WindowAgent
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import Detected
+from broker.engine.event.identity import window_id
+from broker.engine.limits import make_limits
+from broker.engine.runtime.matcher import Matcher
+from broker.engine.window.agent import WindowAgent
 from language import check_text
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
 
@@ -147,7 +147,7 @@ def test_of_detected_events_nobody_knows_how_long_they_last():
 
 
 def _detected(task: Any) -> Any:
-    from broker.core.event import event_class
+    from broker.engine.event.event import event_class
 
     return event_class(f"D@{task.needs['D']}", {"i": "int"}, detected=True)
 

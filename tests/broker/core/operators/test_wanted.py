@@ -7,11 +7,11 @@ from time import process_time
 
 import pytest
 
-from broker.core.event import event_class
-from broker.core.limits import LimitReachedError, make_limits
 from broker.core.operators.conditions import compile_condition
 from broker.core.operators.wanted import Wanted
 from broker.core.routing.operator import Key, Operator, Range
+from broker.engine.event.event import event_class
+from broker.engine.limits import LimitReachedError, make_limits
 from tests.broker.core.operators.travels import drawn
 from tests.growing import growth
 from tests.oracles.travelling import passes

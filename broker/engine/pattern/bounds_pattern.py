@@ -1,0 +1,361 @@
+"""What the operators of a pattern hold at most.
+
+Owns, for each kind of operand, how long it keeps what, and how much it passes on. Must not know
+tasks or agents. Invariant: never less than what the stages of the operand hold (see stages/), for
+inputs that keep to their rates and are readings. Where times are uncertain, what is out of reach by
+nominal times may be in reach, and what follows may seem to precede: both are kept for longer.
+
+All lengths are of event time before the newest event: an operand's input lags so far behind the
+newest event as the watermark does, and as what waits beneath it holds it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.engine.pattern import operands as ops
+from broker.engine.pattern.bounds_amount import Flow, Held, never, product, total
+from broker.engine.pattern.operands import Leaf, Operand, composite, span_max_ms
+from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.reach import Between, between, keep_ms
+from broker.engine.pattern.store import TRIM_MIN
+from language.relations import FOLLOWS
+
+NO_CHOICE = frozenset(("first", "latest"))
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What an operand passes on: how much, and how far it lags behind; None: without limit."""
+
+    flow: Flow
+    lag_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all operands of one pattern.
+
+    `slack_ms`: how long what has expired may stay, as partitions are looked at only now and then.
+    `unsure_ms`: by how much nominal times may miss a limit; 0 where times are exact.
+    """
+
+    layout: Layout
+    leaves: Sequence[Flow]  # by place
+    lag_ms: int  # of the watermark
+    duration_max_ms: int
+    slack_ms: int
+    grouped: bool
+    unsure_ms: int = 0
+
+
+class Operators:
+    """Adds up what the operands of one pattern hold."""
+
+    def __init__(self, terms: Terms, held: Held) -> None:
+        self.terms = terms
+        self.held = held
+        # How long before the newest event what is kept may begin, as far as `passed` has come.
+        self.reach_ms: int | None = terms.lag_ms
+        self._between: dict[int, Between] = {}  # by the identity of the operator
+
+    def passed(self, operand: Operand) -> Passed:
+        """What an operand passes on; what it and those beneath hold is added up."""
+        kinds: dict[type[Operand], Callable[[Any], Passed]] = {
+            ops.Leaf: self._leaf,
+            ops.Joint: self._joint,
+            ops.Negation: self._negation,
+            ops.Silence: self._silence,
+            ops.Count: self._count,
+            ops.Run: self._run,
+            ops.Kth: self._one_side,
+            ops.Distinct: self._distinct,
+            ops.Padded: self._one_side,
+            ops.Gathered: self._gathered,
+        }
+        return kinds[type(operand)](operand)
+
+    # --- what is kept --------------------------------------------------------------------
+
+    def _keep(
+        self, operand: Operand, passed: Passed, kept_ms: int | None, lag_ms: int | None, why: str
+    ) -> None:
+        """An operator keeps what an operand passes on for so long."""
+        own_ms = self.span_ms(operand)
+        if kept_ms is None or lag_ms is None:
+            count = self.reach_ms = None
+        else:
+            kept_ms += 2 * self.terms.unsure_ms
+            span_ms = kept_ms + lag_ms + 1
+            if self.terms.grouped:
+                span_ms += kept_ms + self.terms.slack_ms
+            count = total(passed.flow(span_ms), TRIM_MIN - 1)
+            known = None not in (own_ms, self.reach_ms)
+            self.reach_ms = max(self.reach_ms or 0, span_ms + (own_ms or 0)) if known else None
+        self._add(operand, count, why)
+
+    def _add(self, operand: Operand, count: int | None, why: str) -> None:
+        name = self._name(operand)
+        self.held.add(count, matches=composite(operand), reason=why.format(name))
+
+    def _waits(self, operand: Operand, passed: Passed, lag_ms: int | None) -> None:
+        """What comes sooner than its neighbour beneath the same operator waits for it."""
+        if lag_ms is None or passed.lag_ms is None:
+            self._add(operand, None, "{} waits for what may never be decided")
+        elif lag_ms > passed.lag_ms or passed.lag_ms > self.terms.lag_ms:
+            self._add(operand, passed.flow(lag_ms + 1), "{} comes without limit")
+
+    def _name(self, operand: Operand) -> str:
+        names = self.terms.layout.leaves[operand.low : operand.high]
+        return " with ".join(f"`{leaf.name}`" for leaf in names)
+
+    # --- operators of two sides ----------------------------------------------------------
+
+    def _leaf(self, leaf: Leaf) -> Passed:
+        return Passed(self.terms.leaves[leaf.low], self.terms.lag_ms)
+
+    def _joint(self, joint: ops.Joint) -> Passed:
+        if joint.operator != "or" and joint.context in NO_CHOICE:
+            return self._course(joint)
+        left, right = self.passed(joint.left), self.passed(joint.right)
+        lag_ms = _most(left.lag_ms, right.lag_ms)
+        self._waits(joint.left, left, lag_ms)
+        self._waits(joint.right, right, lag_ms)
+        if joint.operator == "or":
+            return Passed(_sum(left.flow, right.flow), lag_ms)
+        kept = keep_ms(joint, self.terms.duration_max_ms)
+        right_ms = span_max_ms(joint.right, self.terms.duration_max_ms)
+        gap_ms = self._gap_ms(joint)
+        if gap_ms is not None and right_ms is not None:
+            kept = (ops.least(kept[0], gap_ms + right_ms), kept[1])
+        if joint.nth is not None:
+            kept = (None, kept[1])
+        word = f"`{joint.operator}`"
+        why = f"{word} keeps every {{}}, as neither `within` nor a bound limits it"
+        if joint.nth is not None:
+            why = f"`nth` after {word} keeps every {{}}"
+        if None in kept and self._keeps_latest(joint):
+            follows = joint.operator in FOLLOWS  # the right side of `then` is not kept
+            latest_ms = self.terms.duration_max_ms if follows else 0
+            self._keep(joint.left, left, latest_ms, lag_ms, why)
+            if not follows or self.terms.unsure_ms:
+                self._keep(joint.right, right, latest_ms, lag_ms, why)
+        else:
+            self._keep(joint.left, left, kept[0], lag_ms, why)
+            self._keep(joint.right, right, kept[1], lag_ms, why)
+        if joint.next:
+            self._named(kept, lag_ms)
+        return Passed(self._pairs(joint, left.flow, right.flow, kept), lag_ms)
+
+    def _pairs(
+        self, joint: ops.Joint, left: Flow, right: Flow, kept: tuple[int | None, int | None]
+    ) -> Flow:
+        """How many occurrences end within an interval: new ones times those kept for them."""
+        unsure_ms = self.terms.unsure_ms
+        follows = joint.operator in FOLLOWS and not unsure_ms
+        if joint.context in {"recent", "chronicle"}:
+            return right if follows else _sum(left, right)
+
+        def flow(span_ms: int) -> int | None:
+            before = None if kept[0] is None else left(kept[0] + unsure_ms)
+            made = product(right(span_ms), before)
+            if follows:
+                return made
+            beside = None if kept[1] is None else right(kept[1] + unsure_ms)
+            return total(made, product(left(span_ms), beside))
+
+        return flow
+
+    def _gap_ms(self, joint: ops.Joint) -> int | None:
+        """How far apart both sides can be, as a list between them must not be empty."""
+        gap = self._between.get(id(joint))
+        return None if gap is None else gap.gap_ms(self.terms.duration_max_ms)
+
+    def _keeps_latest(self, joint: ops.Joint) -> bool:
+        """Whether only the latest of each side is kept (matching.keeps_latest_only)."""
+        return False if self.terms.grouped else _latest_only(joint)
+
+    def _named(self, kept: tuple[int | None, int | None], lag_ms: int | None) -> None:
+        """For `next`, the events between partners are kept as long as these."""
+        why = "`next` keeps what may lie between partners that are kept for ever"
+        for name in self.terms.layout.named:
+            place = next(one.low for one in self.terms.layout.leaves if one.event_type == name)
+            if kept[0] is None or kept[1] is None or lag_ms is None:
+                self.held.add(None, matches=False, reason=why)
+                continue
+            span_ms = max(kept[0], kept[1]) * 2 + lag_ms + 1 + self.terms.slack_ms
+            self.held.add(self.terms.leaves[place](span_ms), matches=False, reason=why)
+
+    def _course(self, joint: ops.Joint) -> Passed:
+        """One run over a whole chain of like links."""
+        links = [joint]
+        while _alike(links[0].left, joint):
+            assert isinstance(links[0].left, ops.Joint)
+            links.insert(0, links[0].left)
+        elements = [links[0].left, *(link.right for link in links)]
+        passed = [self.passed(one) for one in elements]
+        lag_ms = _most(*(one.lag_ms for one in passed))
+        span_ms = joint.within_ms
+        if span_ms is None and all(isinstance(one, Leaf) for one in elements):
+            span_ms = span_max_ms(joint, 0)
+        word = f"`{joint.context}`"
+        why = f"{word} keeps every {{}} that a later run may need, as nothing ends a run"
+        if any(link.nth is not None or link.next for link in links):
+            span_ms = None
+        for operand, one in zip(elements, passed, strict=True):
+            self._waits(operand, one, lag_ms)
+            self._keep(operand, one, span_ms, lag_ms, why)
+        self.held.matches_each += len(elements)
+        follows = joint.operator in FOLLOWS and not self.terms.unsure_ms
+        flow = passed[-1].flow if follows else _sum(*(p.flow for p in passed))
+        unsure_ms = self.terms.unsure_ms
+        delay_ms = None if lag_ms is None or span_ms is None else lag_ms + span_ms + unsure_ms
+        return Passed(flow, delay_ms)
+
+    def _negation(self, negation: ops.Negation) -> Passed:
+        left, right = self.passed(negation.left), self.passed(negation.right)
+        lag_ms = _most(left.lag_ms, right.lag_ms)
+        own_ms = self.span_ms(negation.left)
+        window_ms = negation.window_ms
+        open_ms = self.terms.unsure_ms + (0 if window_ms is None else window_ms)
+        why = "`without` keeps every {}"
+        self._keep(negation.left, left, open_ms, lag_ms, why)
+        kept_ms = None if own_ms is None else max(open_ms, own_ms)
+        self._keep(
+            negation.right, right, kept_ms, lag_ms, why + ", as what is left of it may be old"
+        )
+        return Passed(left.flow, None if lag_ms is None else lag_ms + open_ms + 1)
+
+    # --- operators of one side -----------------------------------------------------------
+
+    def _silence(self, silence: ops.Silence) -> Passed:
+        beneath = self.passed(silence.operand)
+        span_ms = self.span_ms(silence.operand)
+        why = "`absent` keeps the ends of every {}"
+        if beneath.lag_ms is None or span_ms is None:
+            count = None
+        else:
+            open_ms = silence.for_ms + self.terms.unsure_ms
+            count = beneath.flow(open_ms + span_ms + beneath.lag_ms + 1)
+            if self.terms.grouped:
+                count = total(count, beneath.flow(open_ms + self.terms.slack_ms))
+        count = product(count, 2)
+        if self.terms.unsure_ms and beneath.lag_ms is not None:  # what may have come after others
+            count = total(count, beneath.flow(self.terms.unsure_ms + beneath.lag_ms + 1))
+        self.held.add(count, matches=True, reason=why.format(self._name(silence)))
+        self.held.matches_each += 1
+        wait_ms = silence.for_ms + self.terms.unsure_ms + 1
+        lag_ms = None if beneath.lag_ms is None else beneath.lag_ms + wait_ms
+        return Passed(lambda ms: total(beneath.flow(ms), 1), lag_ms)
+
+    def _count(self, count: ops.Count) -> Passed:
+        beneath = self.passed(count.operand)
+        if composite(count.operand):
+            self.held.matches_each += count.count
+        else:
+            self.held.events_each += count.count
+        return beneath
+
+    def _run(self, run: ops.Run) -> Passed:
+        beneath = self.passed(run.operand)
+        self._add(run.operand, None, "a run of {} may go on for ever")
+        return Passed(beneath.flow, None)
+
+    def _one_side(self, operand: Any) -> Passed:
+        return self.passed(operand.operand)
+
+    def _distinct(self, distinct: ops.Distinct) -> Passed:
+        beneath = self.passed(distinct.operand)
+        self._keep(
+            distinct.operand,
+            beneath,
+            distinct.window_ms,
+            beneath.lag_ms,
+            "`distinct` keeps every {}",
+        )
+        return beneath
+
+    # --- lists ---------------------------------------------------------------------------
+
+    def _gathered(self, gathered: ops.Gathered) -> Passed:
+        self._between |= {id(joint): gap for joint, gap in between(gathered)}
+        base = self.passed(gathered.base)
+        lists = [self.passed(member.operand) for member in gathered.members]
+        lag_ms = _most(base.lag_ms, *(one.lag_ms for one in lists))
+        span_ms = self.span_ms(gathered.base)
+        open_ms = self._open_ms(gathered)
+        if gathered.trailing and open_ms is not None:
+            open_ms += self.terms.unsure_ms
+        why = "a chain with lists keeps every {}, as nothing closes it"
+        self._keep(gathered.base, base, open_ms, lag_ms, why)
+        for member, one in zip(gathered.members, lists, strict=True):
+            kept_ms: int | None = 0
+            if member.after is None:
+                bound = member.before_bound
+                before_ms = None if bound is None else bound.high_ms
+                kept_ms = ops.least(gathered.within_ms, before_ms)
+            if kept_ms is not None and span_ms is not None and open_ms is not None:
+                kept_ms += span_ms + open_ms + self.terms.unsure_ms
+            else:
+                kept_ms = None
+            self._keep(member.operand, one, kept_ms, lag_ms, "the list keeps every {}")
+        if open_ms is None or lag_ms is None:
+            return Passed(never, None)
+        return Passed(lambda ms: base.flow(ms + open_ms), lag_ms + open_ms + 1)
+
+    def _open_ms(self, gathered: ops.Gathered) -> int | None:
+        """How long the other elements wait for the last list to be whole."""
+        if not gathered.trailing:
+            return 0
+        ends = [gathered.within_ms, *(within_ms for _, within_ms in gathered.anchors)]
+        last = [one.after_bound for one in gathered.members if one.before is None]
+        ends += [bound.high_ms for bound in last if bound is not None]
+        return min([one for one in ends if one is not None], default=None)
+
+    def span_ms(self, operand: Operand) -> int | None:
+        """The longest span of what an operand passes on; that of a reading is 0."""
+        if not composite(operand):
+            return 0
+        unsure_ms = self.terms.unsure_ms
+        span_ms = span_max_ms(operand, self.terms.duration_max_ms, lambda _: unsure_ms)
+        if span_ms is None and isinstance(operand, ops.Gathered) and not operand.trailing:
+            # A member lies between two of the other elements, unless nothing stands before it.
+            return self.span_ms(operand.base) if all(m.after for m in operand.members) else None
+        if span_ms is None and isinstance(operand, ops.Joint) and operand.operator in FOLLOWS:
+            gap_ms = None if operand.bound is None else operand.bound.high_ms
+            gap_ms = None if gap_ms is None else gap_ms + unsure_ms
+            sides = [self.span_ms(operand.left), ops.least(gap_ms, self._gap_ms(operand))]
+            sides.append(self.span_ms(operand.right))
+            known = [one for one in sides if one is not None]
+            return sum(known) if len(known) == len(sides) else None
+        return span_ms
+
+
+def _most(*times: int | None) -> int | None:
+    known = [time for time in times if time is not None]
+    return max(known) if len(known) == len(times) else None
+
+
+def _sum(*flows: Flow) -> Flow:
+    return lambda span_ms: total(*(flow(span_ms) for flow in flows))
+
+
+def _latest_only(joint: ops.Joint) -> bool:
+    left, right = joint.left, joint.right
+    if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
+        return False
+    if not isinstance(left, Leaf) or not isinstance(right, Leaf) or joint.next:
+        return False
+    limited = joint.conjuncts or joint.anchors or joint.bound or joint.spread_m is not None
+    return not limited and joint.within_ms is None and left.event_type != right.event_type
+
+
+def _alike(left: Operand, joint: ops.Joint) -> bool:
+    return (
+        isinstance(left, ops.Joint)
+        and not left.closed
+        and left.context == joint.context
+        and left.operator == joint.operator
+    )
