@@ -23,8 +23,8 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event, Order
 from broker.engine.event.occurrence import Occurrence, sort_in_order, without
 from broker.engine.pattern.asked import Ahead, Asked, View, WaitingView
-from broker.engine.pattern.lasting import Foresight
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.durations import Foresight
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.uncertainty import MAYBE, Maybe
 from broker.engine.pattern.verdicts import certainty_of
 from broker.engine.runtime.budget import Budget

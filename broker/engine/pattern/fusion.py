@@ -18,12 +18,12 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
 from broker.engine.pattern.base import start_of
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
-from broker.engine.pattern.lasting import Foresight
 from broker.engine.pattern.operands import Joint, Leaf, Operand, operands
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.reach import keep_ms
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import keep_ms
 from language.relations import FOLLOWS
 
 SORTED = 4  # candidates that each occurrence costs where they are put in order

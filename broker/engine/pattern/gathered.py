@@ -25,8 +25,8 @@ from broker.engine.pattern.base import (
     weakest_end,
 )
 from broker.engine.pattern.repeats import Passes
-from broker.engine.pattern.spans import Span
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.verdicts import Doubt
 from broker.engine.pattern.whole import place_end, place_start
 from broker.engine.runtime.budget import PLACE_BYTES, Budget

@@ -23,9 +23,9 @@ from broker.engine.event.occurrence import after_anchor, all_near, apart, has_re
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.operands import Joint, Operand, composite, silent_places
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.reach import left_cut_ms, right_cut_ms
 from broker.engine.pattern.relations import RELATION_TESTS
 from broker.engine.pattern.scopes import PlaceScope, condition_code
+from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.runtime.budget import weight
 from language.relations import FOLLOWS
 from language.walk import descendants

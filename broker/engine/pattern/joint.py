@@ -15,9 +15,8 @@ from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.engine.pattern.join import Join
 from broker.engine.pattern.operands import Joint
-from broker.engine.pattern.reach import Between
-from broker.engine.pattern.spans import Span
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import Between, Span
 from broker.engine.pattern.verdicts import Doubt
 from language.relations import FOLLOWS
 

@@ -26,7 +26,7 @@ from broker.engine.pattern.base import (
 )
 from broker.engine.pattern.leaf import LeafStage
 from broker.engine.pattern.operands import Operand
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.uncertainty import MAYBE, NO, YES, Maybe
 from broker.engine.pattern.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 

@@ -12,7 +12,7 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.engine.pattern.repeats import Passes
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 
 KEYS_MAX = 100_000  # values remembered by one `distinct` of one partition; the oldest go first
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent
 from broker.engine.pattern.assigned import assigned_end, types_begun_at_ends, types_ended
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.verdicts import Doubt
 from language.tree import Case
 

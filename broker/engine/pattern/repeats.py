@@ -22,7 +22,7 @@ from broker.engine.pattern.base import (
     start_of,
     weakest_end,
 )
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 from broker.engine.runtime.budget import PLACE_BYTES
 
 Passes = Callable[[Occurrence, tuple[Any, ...]], Occurrence | None]  # see whole.Passes

@@ -16,7 +16,7 @@ from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import events_of, flat, identity, order_of
 from broker.engine.pattern.base import end_of
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.operands import (
     Distinct,
     Gathered,
@@ -27,9 +27,9 @@ from broker.engine.pattern.operands import (
     Operand,
     Padded,
     operands,
-    span_max_ms,
 )
 from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.timing import gap_max_ms, span_max_ms
 from broker.engine.pattern.verdicts import Doubt
 from language.relations import FOLLOWS
 
@@ -192,21 +192,12 @@ def _limits(
     for anchor, anchor_ms in joint.anchors:
         if not low <= anchor < high:
             found.append(_after_anchor(anchor, anchor_ms))
-    gap_ms = _gap_ms(joint)
+    gap_ms = gap_max_ms(joint)
     is_left, is_right = high <= joint.left.high, low >= joint.right.low  # else it is beneath
     if gap_ms is not None and (is_left or is_right):
         own, other = (joint.left, joint.right) if is_left else (joint.right, joint.left)
         found += _after_other(own, other, gap_ms, duration_max_ms, foresight)
     return found
-
-
-def _gap_ms(joint: Joint) -> int | None:
-    """How long after the end of one side the other begins at most; None: any time."""
-    if joint.bound is not None and joint.bound.high_ms is not None:
-        return joint.bound.high_ms
-    if joint.operator in {"and", "or"} or joint.operator in FOLLOWS:
-        return None
-    return 0  # they share an instant
 
 
 def _after_other(

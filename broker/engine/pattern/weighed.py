@@ -13,8 +13,8 @@ from typing import Any
 from broker.engine.event.occurrence import Occurrence, events_of, flat, order_of
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.operands import Joint, Operand, silent_places
-from broker.engine.pattern.reach import left_cut_ms, right_cut_ms
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.pattern.uncertainty import MAYBE, NO, Maybe
 from broker.engine.pattern.verdicts import (
     Doubt,

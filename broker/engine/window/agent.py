@@ -18,13 +18,12 @@ from typing import Any
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Detected, Event, event_class
 from broker.engine.pattern.assigned import types_begun
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.runtime.budget import Budget
-from broker.engine.window.bound import Moment, end_anchors
+from broker.engine.window.bound import Lasting, Moment, end_anchors
 from broker.engine.window.days import DAY_MS, DayGrid
 from broker.engine.window.grid import Grid
-from broker.engine.window.lasting import Lasting
 from broker.engine.window.ordered import OrderedWindows
 from broker.engine.window.outcome import WindowOutcome
 from broker.engine.window.panes import PaneWindows
