@@ -131,6 +131,8 @@ def _longest_ms(
     alone = isinstance(layout.root, Leaf)
     span_ms = span_max_ms(layout.root, lambda event_type: longest_of(event_type, alone))
     if span_ms is not None:
+        # `collect` joins all that one event completes: twice as long where it may stand in the
+        # middle.
         span_ms *= spans_of_reported(case, layout.root)
     span_ms = endless_ms if span_ms is None else span_ms
     return total(span_ms, later_ms(case.assign))

@@ -117,6 +117,7 @@ def bounds_of(
         cases = node.cases if isinstance(node, Definition) else (node.case,)
         for case in cases:
             bound = made.bound(task, case)
+            # Two analyses a case: so it can be said that durations alone make the bound so large.
             if _far_more(bound.most(), of_readings.bound(task, case).most()):
                 bound = replace(bound, lasting_ms=limits.event_duration_ms_max)
             bounds.append((task, case, bound))
@@ -157,6 +158,7 @@ class _Bounds:
         else:
             passed = self._pattern(task, case, held)
             limit = ("occurrences_held_max", self._limits.occurrences_held_max)
+            # `every T` without `aggr`: results wait for kT (LANGUAGE 2), on top of what finds them.
             if window is not None:
                 passed = self._tick(node, passed, held)
         self._passed.setdefault(task.key, []).append(passed)
@@ -191,6 +193,8 @@ class _Bounds:
         lag_ms = max(times) if len(times) == len(lags) else None
         if given is not None:
             return Passed(steady(given), lag_ms)
+        # Each case makes events of its own: their flows add up, and the slowest holds the
+        # watermark.
         return Passed(lambda ms: total(*(each.flow(ms) for each in cases)), lag_ms)
 
     def _leaves(self, task: Task, types: list[str]) -> tuple[list[Flow], int | None]:
@@ -218,16 +222,20 @@ class _Bounds:
         subscription = task.node if isinstance(task.node, Subscription) else None
         staged = needs_stages(case, layout, subscription) or bool(unsure_ms)
         chained = not staged and bool(self._limits.chain_events_max and links_of(case, layout))
+        # A bounded store (seed 000) holds what it has room for: what operators would hold is not
+        # counted, only what they pass on.
         operators = Operators(terms, Held() if chained else held)
         passed = operators.passed(layout.root)
         if chained:
             held.add(self._limits.chain_events_max, matches=False, reason="")
+        # Sorting needs all that may still be preceded.
         if staged or chained or _ordered(case, layout):  # until the watermark has passed them
             for flow in leaves:
                 held.add(flow(lag_ms), matches=False, reason="events come without limit")
         self._turns(case, layout, passed, held)
         if case.consuming:
             hold_for_choice(case, operators, passed, held, staged=staged)
+        # Whatever the last event completes belongs to one result: it waits for the last of that.
         if case.detect.report == "collect":  # a group holds back what ends later
             after_ms = total(passed.lag_ms, Completion(layout.root).after_ms(), unsure_ms)
             passed = replace(passed, lag_ms=after_ms)
@@ -267,6 +275,7 @@ class _Bounds:
         if case.detect.report == "collect":
             after_ms = Completion(layout.root).after_ms()
             wait_ms = total(wait_ms, after_ms, self._inputs.unsure_ms)
+        # Twice: what came as long before as it may wait is still there when the next has come.
         count = None
         if wait_ms is not None and passed.lag_ms is not None:
             count = passed.flow(2 * wait_ms + passed.lag_ms + 1)
@@ -309,6 +318,8 @@ class _Bounds:
         window = node.window if isinstance(node, Definition) else None
         if window is None and self._stateless(task, case):
             return "sharded", "it looks at each event alone"
+        # A source has one origin (ARCHITECTURE, decision 8): its groups never meet those of
+        # another.
         if "source" in case.group_by:
             needed = [self._kinds[key] for key in task.needs.values()]
             if not needed:
@@ -329,6 +340,7 @@ class _Bounds:
         assert isinstance(task.node, Definition)
         window = task.node.window
         assert window is not None
+        # `range` alone moves with each event, so that no two brokers would close the same windows.
         if window.every_ms is None and window.every_days is None:
             return "single", "each event closes a window of its own"
         shape = Shape(task, case)
@@ -412,6 +424,7 @@ def _ticking(
     held: Held,
 ) -> Passed:
     every_ms, range_ms = times
+    # A window is open for its range and up to one pane more until its tick has come.
     reach_ms = (range_ms or every_ms) + every_ms
     span_ms = reach_ms + lag_ms + 1
     why = "events come without limit"
@@ -423,6 +436,7 @@ def _ticking(
         held.add(_events(leaves, span_ms), matches=False, reason=why)
     if shape.distinct:
         held.add(_events(leaves, lag_ms + 1), matches=False, reason=why)
+    # An event lies in range / every windows: of 10 s every 3 s in four, and one at the edge.
     shares = Fraction(range_ms or every_ms, every_ms).__ceil__() + 1
 
     def flow(ms: int) -> int | None:

@@ -56,6 +56,7 @@ class Completion:
 
         An occurrence that binds no event is completed by itself, and nothing else is.
         """
+        # Mostly: without an `absent` the completing event ends last by its place in the order.
         if not self.lingers or last.__class__ is tuple:
             return int(end_of(last))
         after_ms, within_ms = self._limits()
@@ -63,6 +64,7 @@ class Completion:
         if after_ms is not None:
             ends.append(last.end + after_ms)
         if within_ms is not None:
+            # The whole began before its last event did, so that it is over no later than that.
             ends.append(last.start + within_ms)
         return min(ends)
 

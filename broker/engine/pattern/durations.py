@@ -51,6 +51,8 @@ class Durations:
         longest_ms = self._longest.get(event_type, 0)
         if duration_ms > longest_ms:
             self._longest[event_type] = duration_ms
+            # Spans are found anew when anything grew; stores only when a type has turned out to
+            # last.
             self.version += 1
             self.changes += not longest_ms
 
@@ -87,9 +89,11 @@ class Durations:
         """The longest that an event of the type can last; None of a detected one without bound."""
         made = self._made.get(event_type)
         if made is None:
+            # A type that a recording does not have is none that lasts.
             if self._foreseen is not None:
                 return self._foreseen.get(event_type, 0)
             return self.limit_ms
+        # Definitions over definitions ask each other: each text is read once.
         if event_type not in self._known:
             self._known[event_type] = made(lambda one, _: self.bound_ms(one), self._extent_ms)
         return self._known[event_type]
@@ -126,6 +130,8 @@ class Durations:
         if made is not None:
             likely_ms = self._likely_ms(event_type, made, sure=sure)
             return max(seen, self.most_ms(event_type) if likely_ms is None else likely_ms)
+        # After the first that lasts nothing is known of the next. A replay that is not strict bets
+        # on the longest so far, so that it does not wait a week for each event.
         if sure or (seen and self._strict):
             return max(seen, self.most_ms(event_type))
         return seen
@@ -135,6 +141,7 @@ class Durations:
 
         `sure`: those that are made of one event last as long as that, whatever any has so far.
         """
+        # A definition's text is read again only when what is known of any type has grown.
         version, likely_ms = self._likely.get((event_type, sure), (-1, None))
         if version != self.version:
             likely_ms = made(lambda one, alone: self.longest_ms(one, sure=sure and alone), None)
@@ -185,6 +192,7 @@ class Foresight:
 
     def longest_ms(self, event_type: str) -> int:
         """Return how long an event of the type that is still to come may last."""
+        # Its end alone is asked for: how long it lasts makes that no earlier.
         if event_type in self.points:
             return 0
         sure = self.sure and event_type in self.lasting
@@ -252,6 +260,7 @@ def _limits(condition: Expression) -> Iterator[int]:
         return
     pairs = zip(condition.operands, condition.operators, condition.operands[1:], strict=False)
     for left, operator, right in pairs:
+        # `<` allows 1 ms less; a millisecond more is kept for the sake of one rule.
         if operator in {"=", "<", "<="} and _is_duration(left) and isinstance(right, Constant):
             yield from _whole(right.value)
         if operator in {"=", ">", ">="} and _is_duration(right) and isinstance(left, Constant):

@@ -30,10 +30,8 @@ from broker.engine.pattern.staged_partition import (
 )
 from broker.engine.pattern.store import TRIM_MIN
 from broker.engine.pattern.timing import (
-    Between,
     KnownTimes,
     Timing,
-    between,
     greatest,
     keep_ms,
     span_max_ms,
@@ -50,6 +48,7 @@ Flow = Callable[[int], int | None]
 
 def steady(per_s: Fraction) -> Flow:
     """A flow of at most so many a second, evenly: one more than fit into the interval."""
+    # At 2 a second a closed second may have three: at its beginning, its middle and its end.
     return lambda span_ms: int(per_s * span_ms / 1000) + 1
 
 
@@ -60,6 +59,7 @@ def never(_: int) -> int | None:
 
 def product(a: int | None, b: int | None) -> int | None:
     """The product; none of anything is none."""
+    # Without limit times nothing: what can have no partner makes no pairs, however many there are.
     if a == 0 or b == 0:
         return 0
     return None if a is None or b is None else a * b
@@ -126,7 +126,6 @@ class Operators:
         self.held = held
         # How long before the newest event what is kept may begin, as far as `passed` has come.
         self.reach_ms: int | None = terms.lag_ms
-        self._between: dict[int, Between] = {}  # by the identity of the operator
         duration_ms, unsure_ms = terms.duration_max_ms, terms.unsure_ms
         times = KnownTimes(lambda _: duration_ms, lambda limit_ms: limit_ms + unsure_ms)
         self._timing = Timing(times, by_lists=True)
@@ -158,13 +157,18 @@ class Operators:
         if kept_ms is None or lag_ms is None:
             count = self.reach_ms = None
         else:
+            # Stores expire by nominal ends: either partner may seem older than it is, each by 2ε +
+            # 1.
             kept_ms += 2 * self.terms.unsure_ms
             span_ms = kept_ms + lag_ms + 1
+            # A silent group is not looked at when time goes on, but when its sweep comes: what has
+            # expired there stays for as long again as it was kept, and for the time between sweeps.
             if self.terms.grouped:
                 span_ms += kept_ms + self.terms.slack_ms
+            # Stores are trimmed by so many at once, as each trim moves all that stays.
             count = total(passed.flow(span_ms), TRIM_MIN - 1)
-            times = None not in (own_ms, self.reach_ms)
-            self.reach_ms = max(self.reach_ms or 0, span_ms + (own_ms or 0)) if times else None
+            finite = None not in (own_ms, self.reach_ms)
+            self.reach_ms = max(self.reach_ms or 0, span_ms + (own_ms or 0)) if finite else None
         self._add(operand, count, why)
 
     def _add(self, operand: Operand, count: int | None, why: str) -> None:
@@ -175,6 +179,7 @@ class Operators:
         """Add what comes sooner than its neighbour beneath the same operator, and waits for it."""
         if lag_ms is None or passed.lag_ms is None:
             self._add(operand, None, "{} waits for what may never be decided")
+        # By a watermark of its own each side comes when it is decided; the faster one is buffered.
         elif lag_ms > passed.lag_ms or passed.lag_ms > self.terms.lag_ms:
             self._add(operand, passed.flow(lag_ms + 1), "{} comes without limit")
 
@@ -198,9 +203,10 @@ class Operators:
             return Passed(_sum(left.flow, right.flow), lag_ms)
         kept = keep_ms(joint, self.terms.duration_max_ms)
         right_ms = span_max_ms(joint.right, self.terms.duration_max_ms)
-        gap_ms = self._gap_ms(joint)
+        gap_ms = self._timing.listed_ms(joint)
         if gap_ms is not None and right_ms is not None:
             kept = (least(kept[0], gap_ms + right_ms), kept[1])
+        # The k-th after the left one is counted from that on: no left one is ever out of reach.
         if joint.nth is not None:
             kept = (None, kept[1])
         word = f"`{joint.operator}`"
@@ -227,6 +233,8 @@ class Operators:
         unsure_ms = self.terms.unsure_ms
         follows = joint.operator in FOLLOWS and not unsure_ms
         if joint.context in {"recent", "chronicle"}:
+            # Each new occurrence chooses one partner at most (seed 001, section 4, "Event
+            # Context").
             return right if follows else _sum(left, right)
 
         def flow(span_ms: int) -> int | None:
@@ -238,11 +246,6 @@ class Operators:
             return total(made, product(left(span_ms), beside))
 
         return flow
-
-    def _gap_ms(self, joint: ops.Joint) -> int | None:
-        """Return how far apart both sides can be, as a list between them must not be empty."""
-        gap = self._between.get(id(joint))
-        return None if gap is None else gap.gap_ms(self.terms.duration_max_ms)
 
     def _keeps_latest(self, joint: ops.Joint) -> bool:
         """Return whether only the latest of each side is kept (matching.keeps_latest_only)."""
@@ -256,6 +259,8 @@ class Operators:
             if kept[0] is None or kept[1] is None or lag_ms is None:
                 self.held.add(None, matches=False, reason=why)
                 continue
+            # From the oldest left partner kept for a right one that is itself kept to the newest
+            # event.
             span_ms = max(kept[0], kept[1]) * 2 + lag_ms + 1 + self.terms.slack_ms
             self.held.add(self.terms.leaves[place](span_ms), matches=False, reason=why)
 
@@ -273,11 +278,13 @@ class Operators:
             span_ms = span_max_ms(joint, 0)
         word = f"`{joint.context}`"
         why = f"{word} keeps every {{}} that a later run may need, as nothing ends a run"
+        # A run waits for the k-th, or for the next, however long that takes to come.
         if any(link.nth is not None or link.next for link in links):
             span_ms = None
         for operand, each in zip(elements, passed, strict=True):
             self._waits(operand, each, lag_ms)
             self._keep(operand, each, span_ms, lag_ms, why)
+        # The run that goes on has one occurrence of each element.
         self.held.matches_each += len(elements)
         follows = joint.operator in FOLLOWS and not self.terms.unsure_ms
         flow = passed[-1].flow if follows else _sum(*(p.flow for p in passed))
@@ -293,6 +300,7 @@ class Operators:
         open_ms = self.terms.unsure_ms + (0 if window_ms is None else window_ms)
         why = "`without` keeps every {}"
         self._keep(negation.left, left, open_ms, lag_ms, why)
+        # A q is asked for by a p that ends after it and began before it: as far back as p is long.
         kept_ms = None if own_ms is None else max(open_ms, own_ms)
         self._keep(
             negation.right, right, kept_ms, lag_ms, why + ", as what is left of it may be old"
@@ -312,6 +320,7 @@ class Operators:
             count = beneath.flow(open_ms + span_ms + beneath.lag_ms + 1)
             if self.terms.grouped:
                 count = total(count, beneath.flow(open_ms + self.terms.slack_ms))
+        # Twice: its end, from which silence may go on, and itself where it came early.
         count = product(count, 2)
         if self.terms.unsure_ms and beneath.lag_ms is not None:  # what may have come after others
             count = total(count, beneath.flow(self.terms.unsure_ms + beneath.lag_ms + 1))
@@ -319,6 +328,7 @@ class Operators:
         self.held.matches_each += 1
         wait_ms = silence.for_ms + self.terms.unsure_ms + 1
         lag_ms = None if beneath.lag_ms is None else beneath.lag_ms + wait_ms
+        # One more than there are ends: the silence from the beginning on.
         return Passed(lambda ms: total(beneath.flow(ms), 1), lag_ms)
 
     def _count(self, count: ops.Count) -> Passed:
@@ -331,6 +341,7 @@ class Operators:
 
     def _run(self, run: ops.Run) -> Passed:
         beneath = self.passed(run.operand)
+        # Its members may go on within their gaps; nothing closes a run but a gap that is too long.
         self._add(run.operand, None, "a run of {} may go on for ever")
         return Passed(beneath.flow, None)
 
@@ -351,7 +362,6 @@ class Operators:
     # --- lists ---------------------------------------------------------------------------
 
     def _gathered(self, gathered: ops.Gathered) -> Passed:
-        self._between |= {id(joint): gap for joint, gap in between(gathered)}
         base = self.passed(gathered.base)
         lists = [self.passed(member.operand) for member in gathered.members]
         lag_ms = greatest(base.lag_ms, *(each.lag_ms for each in lists))
@@ -362,6 +372,7 @@ class Operators:
         why = "a chain with lists keeps every {}, as nothing closes it"
         self._keep(gathered.base, base, open_ms, lag_ms, why)
         for member, each in zip(gathered.members, lists, strict=True):
+            # Between two elements a member is needed as long as these are, and no longer.
             kept_ms: int | None = 0
             if member.after is None:
                 bound = member.before_bound
@@ -444,6 +455,7 @@ def _by_stages(operators: Operators, passed: Passed, held: Held) -> None:
         _hold_all(layout, terms.leaves, keep + passed.lag_ms + slack_ms + 1, held)
     else:
         span_ms = span_max_ms(layout.root, terms.duration_max_ms)
+        # Where counts go on from event to event all of them matter, and only the log's limit holds.
         reach_ms = operators.reach_ms if derived(layout) else None
         found_ms = operators.span_ms(layout.root) if span_ms is None else span_ms
         if reach_ms is None or found_ms is None:
@@ -472,5 +484,7 @@ def _reach_ms(layout: Layout, duration_max_ms: int) -> int | None:
             if left_ms is None or right_ms is None:
                 reach_ms = None
             elif reach_ms is not None:
+                # An event reaches through each operator above it in turn: limits along a path add
+                # up.
                 reach_ms += max(left_ms, right_ms)
     return least(layout.root.within_ms, reach_ms)

@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from language.tree import Bound, Context, Expression, RegionLiteral
 
 
+# No equality by value: operands are known by identity, as `A then A` has two that say the same.
 @dataclass(slots=True, eq=False)
 class Operand:
     """A part of the pattern, and what each of its occurrences must pass."""
 
     low: int
     high: int
+    # Of all suffixes around it the strictest one, as LANGUAGE (section 3, contexts) has `within`
+    # and `spread` act at every operator below them: what fails beneath is no candidate above.
     within_ms: int | None = None
     spread_m: float | None = None
+    # Of a `where` those that have all their names here, and beneath no operand of this one.
     conjuncts: list[Expression] = field(default_factory=list)
     # (place of A, T) of each `within T from A` around the operand
     anchors: list[tuple[int, int]] = field(default_factory=list)
@@ -47,6 +51,7 @@ class Leaf(Operand):
     regions: list[RegionLiteral] = field(default_factory=list)
 
 
+# Stands where a part is still to be set; it covers no place.
 NOTHING = Leaf(0, 0)
 
 
@@ -60,6 +65,7 @@ class Joint(Operand):
     operator: str = "and"
     left: Operand = NOTHING
     right: Operand = NOTHING
+    # Inclusive at both ends; seed 004's temporal constructors have strict ones.
     bound: Bound | None = None
     context: Context = "unrestricted"
     nth: int | None = None
@@ -77,6 +83,7 @@ class Negation(Operand):
 
     left: Operand = NOTHING
     right: Operand = NOTHING
+    # None: q lies within p itself. With T it may begin up to T after p did, and so come after p.
     window_ms: int | None = None
     further_out: bool = False  # it is judged where all is bound that its conjuncts name
 
@@ -109,6 +116,7 @@ class Silence(Unary):
 class Count(Unary):
     """`P{n}`: so many successive P; `disjoint`: none is in two of them."""
 
+    # Seed 004, NLoop. Rows slide, and under `first` and `chronicle` none shares an event.
     count: int = 1
     disjoint: bool = False
 
@@ -117,6 +125,7 @@ class Count(Unary):
 class Run(Unary):
     """`P+[a..b]`: a longest run of P with gaps of a..b ms."""
 
+    # Seed 004, TLoop: a gap outside of these begins a new run.
     gap_low_ms: int | None = None
     gap_high_ms: int | None = None
 
@@ -146,6 +155,7 @@ class Member:
 
     operand: Operand
     optional: bool
+    # None at the beginning of the chain, or at its end: there no element bounds the list.
     after: Operand | None
     before: Operand | None
     after_bound: Bound | None
@@ -174,6 +184,7 @@ class Padded(Unary):
 
 def composite(operand: Operand) -> bool:
     """Whether its occurrences are tuples, not events as such."""
+    # Both pass on their operand's occurrences as they are: of an atom, its events.
     while isinstance(operand, Kth | Distinct):
         operand = operand.operand
     return not isinstance(operand, Leaf)
@@ -203,6 +214,7 @@ def silent_places(operand: Operand) -> frozenset[int]:
 
 def least(a: int | None, b: int | None) -> int | None:
     """The lesser of two limits; None is no limit."""
+    # `min` would have None as the least of all.
     if a is None or b is None:
         return b if a is None else a
     return min(a, b)

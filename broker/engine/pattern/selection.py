@@ -55,6 +55,7 @@ class Selection:
         self._closes = [
             closing(layout, low, high, duration_max_ms, foresight) for low, high in layout.last
         ]
+        # No time is needed for `first`: a later occurrence never is an earlier one.
         self._ranges += [(low, high, False) for low, high in layout.first]
 
     def closes_at(self, occurrence: Any) -> int:
@@ -72,6 +73,7 @@ class Selection:
         `decided` are the best of those that had their turn: the others compete with them too.
         """
         best: Decided = dict(decided or {})
+        # Twice through: a loser may come before its better one, and each word chooses by itself.
         all_keys = [self._keys(occurrence) for occurrence in occurrences]
         for occurrence, keys in zip(occurrences, all_keys, strict=True):
             _decide(occurrence, keys, best)
@@ -95,6 +97,7 @@ class Selection:
             events = events_of(occurrence)
             low, others = key[0], len(key) - 1
             high = low + len(events) - others
+            # An event that has ended is shared by nothing that is still to begin: one suffices.
             if any(event.end < begins for event in flat(events[:low] + events[high:])):
                 found.append(key)
         return found
@@ -161,14 +164,18 @@ def closing(
         for joint in operands(layout.root)
         if isinstance(joint, Joint) and joint.low <= low and high <= joint.high
     ]
+    # From the inside out: the first operator that settles it is enough.
     for joint in above:
         before = joint.operator in FOLLOWS and high <= joint.left.high
         anchored = any(low <= anchor < high for anchor, _ in joint.anchors)
+        # What comes before something else that is bound cannot become later any more; an anchor
+        # ended before all others began.
         if before or (anchored and high - low == 1):
             return lambda occurrence: int(occurrence[0])  # it ends before something else begins
     limits = [
         limit for joint in above for limit in _limits(joint, low, high, duration_max_ms, foresight)
     ]
+    # With `or` another occurrence may have nothing in that place.
     others_bind = any(joint.operator == "or" for joint in above)
 
     def close(occurrence: Any) -> int:
@@ -188,6 +195,7 @@ def _limits(
     others = [place for place in range(joint.low, joint.high) if not low <= place < high]
     if joint.within_ms is not None:
         within_ms = joint.within_ms
+        # The others alone: the operand's own start may be later in another occurrence.
         found.append(lambda events: _least_start(events, others) + within_ms)
     for anchor, anchor_ms in joint.anchors:
         if not low <= anchor < high:
@@ -213,6 +221,7 @@ def _after_other(
     if span is None:
         return []
     after_ms = gap_ms + span
+    # By the limit alone what closes is said once; by what has been seen of durations it grows.
     if foresight is None:
         return [lambda events: _greatest_end(events, places) + after_ms]
 
@@ -233,6 +242,7 @@ def _after_anchor(anchor: int, within_ms: int) -> Callable[[Sequence[Any]], int]
 
 def _least_start(events: Sequence[Any], places: Sequence[int]) -> int:
     starts = [event.start for event in flat([events[place] for place in places])]
+    # Half of it, as something is added to that: where the others bind nothing there is no limit.
     return min(starts, default=WATERMARK_END // 2)
 
 

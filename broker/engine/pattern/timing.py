@@ -66,7 +66,7 @@ class KnownTimes:
     """Times as far as they are known.
 
     `event_ms`: how long an event of a type lasts at most. `longer`: the greatest nominal distance
-    of two instants that may be at most so far apart (seed 001, section 2, "Timestamping": a time
+    of two instants that may be at most so far apart (seed 001, section 3, "Timestamping": a time
     stands for an interval around it, so that two of ε each are 2ε further apart at worst).
     """
 
@@ -134,11 +134,14 @@ class Timing:
         gap_ms = gap_max_ms(joint)
         if gap_ms is not None:
             gap_ms = self.known.longer(gap_ms)
+        listed_ms = self.listed_ms(joint)
+        return gap_ms if listed_ms is None else least(gap_ms, self.known.longer(listed_ms))
+
+    def listed_ms(self, joint: Joint) -> int | None:
+        """Return how far apart both sides are, as a list between them must not be empty."""
         listed = self._between.get(id(joint))
         member_ms = None if listed is None else self.known.event_ms(listed.event_type)
-        if listed is None or member_ms is None:
-            return gap_ms
-        return least(gap_ms, self.known.longer(listed.gap_ms(member_ms)))
+        return None if listed is None or member_ms is None else listed.gap_ms(member_ms)
 
     def _suffixed(self, operand: Operand, stated: TimeStatement) -> TimeStatement:
         """Apply what `within T` and `within T from A` around an operand say to what it states."""
@@ -364,6 +367,7 @@ def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]
     A partner still to come ends after the watermark, but may have begun before: what counts from
     its start may reach back further than what counts from its end, by the span of the partner.
     """
+    # A limit of nothing, not none: what is swept for age goes by the longest that is kept.
     if joint.operator == "or":
         return 0, 0  # it waits for no partner
     timing = Timing(KnownTimes.of(duration_max_ms))
