@@ -14,6 +14,8 @@ STAGES = (
     "tests/test_engine.py",
 )
 
+CHAINS = (*STAGES, "tests/broker/engine/test_sequence.py")
+
 BASE = part(
     "broker/engine/pattern/base.py",
     r"""
@@ -120,8 +122,8 @@ chronicle-expires-early: a candidate at the edge of the reach goes
 - end_of(items[count]) < oldest:
 + end_of(items[count]) <= oldest:
 """,
-    tests=STAGES,
-    only="chronicle or edges",
+    tests=CHAINS,
+    only="chronicle or edges or operator",
 )
 
 COURSE = part(
@@ -159,8 +161,72 @@ spent-mark-lost: a snapshot forgets up to where all is spent
 - self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
 + self.watermark, self._limit, _, entries, run, rights, inboxes = state
 """,
-    tests=STAGES,
-    only="first or latest or edges",
+    tests=CHAINS,
+    only="first or latest or edges or operator",
+)
+
+SEQUENCE = part(
+    "broker/engine/pattern/sequence.py",
+    r"""
+sequence-over-early: a run is dropped while its next element may still come
+- ends.append(end_of(whole) + bound.high_ms + lasts_ms)
++ ends.append(end_of(whole) + bound.high_ms - 1)
+
+sequence-drop-spends: a run that is dropped spends what it had
+- del entries[: start + 1]
++ del entries[: self._at]
+
+sequence-end-unspent: what ends as the run ends may begin the next
+- if end_of(item) > spent:
++ if end_of(item) >= spent - 9:
+
+sequence-latest-is-first: under `latest` a newer event does not take the place of the last
+- elif plan.latest and element == step - 1:
++ elif False:
+
+sequence-latest-unfit: under `latest` what does not fit takes the place of the last
+- elif tests[element](before, item, group):
++ else:
+
+sequence-hides-the-next: a dropped run's successor may end before what was promised
+- return ends[0] - 1 if ends else WATERMARK_END
++ return WATERMARK_END
+
+sequence-never-due: time alone drops no run
+- return over_at if self.watermark < over_at < WATERMARK_END else None
++ return None
+
+sequence-newest-pair: `chronicle` takes the newest candidate
+- for at, left in enumerate(candidates):
++ for at, left in reversed(list(enumerate(candidates))):
+
+sequence-pair-again: a left side that is taken stays a candidate
+- del candidates[at]
++ pass
+
+sequence-pair-early: a candidate at the edge of the reach goes
+- bisect_left(items, watermark + 1 - keep
++ bisect_left(items, watermark + 9 - keep
+
+sequence-member-early: a member goes that may still be in a list
+- candidates.drop(oldest)
++ candidates.drop(oldest + 9)
+
+sequence-run-forgotten: a snapshot forgets the run
+- run = [filled, -1 if plan.endless else 0, self._at] if filled else None
++ run = None
+""",
+    tests=CHAINS,
+    only="operator or edges or limit",
+) + part(
+    "broker/engine/pattern/staged_groups.py",
+    r"""
+sequence-expires-ahead: a restored group forgets by a time that it has not come to
+- and not partition.fresh:
++ and True:
+""",
+    tests=CHAINS,
+    only="operator or edges or limit",
 )
 
 NEGATION = part(
@@ -564,7 +630,19 @@ sum-of-none: `Sum` over none is null
 )
 
 TABLE = [
-    *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
+    *(
+        BASE
+        + ASKED
+        + VIEWS
+        + JOINT
+        + CHRONICLE
+        + COURSE
+        + SEQUENCE
+        + NEGATION
+        + REPEATS
+        + GATHERED
+        + SILENCE
+    ),
     *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + AGAIN + STAGED + LISTS + NONE),
     *(REACH + CONSUMPTION),
 ]

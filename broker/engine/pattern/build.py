@@ -228,10 +228,14 @@ class Builder:
 
     # --- lists ---------------------------------------------------------------------------
 
-    def _gathered(self, gathered: Gathered) -> Make:
+    def lists_of(self, gathered: Gathered) -> GatheredPlan:
+        """Return how a chain's lists are filled."""
         lists = tuple([self._list(gathered, at) for at in range(len(gathered.members))])
         passes = Passes(self._layout, gathered, self._keys, self._doubt)
-        plan = GatheredPlan(lists, passes, self._span(gathered), self._doubt)
+        return GatheredPlan(lists, passes, self._span(gathered), self._doubt)
+
+    def _gathered(self, gathered: Gathered) -> Make:
+        plan = self.lists_of(gathered)
         self._between |= {id(joint): gap for joint, gap in between(gathered)}
         base = self.build(gathered.base)
         members = [self.build(member.operand) for member in gathered.members]
