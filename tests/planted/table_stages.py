@@ -177,8 +177,8 @@ sequence-drop-spends: a run that is dropped spends what it had
 + del entries[: self._at]
 
 sequence-end-unspent: what ends as the run ends may begin the next
-- if end_of(item) > spent:
-+ if end_of(item) >= spent - 9:
+- bisect_right(self._entries, self._spent, key=_end_of_entry)
++ bisect_right(self._entries, self._spent - 1, key=_end_of_entry)
 
 sequence-latest-is-first: under `latest` a newer event does not take the place of the last
 - elif plan.latest and element == step - 1:
@@ -310,8 +310,8 @@ GATHERED = part(
     "broker/engine/pattern/gathered.py",
     r"""
 empty-list-passes: `+` with none gives an occurrence
-- if not plan.optional:
-+ if plan.optional and members is None:
+- if not wanted.optional:
++ if wanted.optional and members is None:
 
 list-closed-early: a list is closed at its chain's end though members may still come
 - if not plan.trailing:

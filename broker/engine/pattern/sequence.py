@@ -30,7 +30,7 @@ from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, sort_in_order
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, FusedStage
-from broker.engine.pattern.gathered import Candidates, GatheredPlan, gather
+from broker.engine.pattern.gathered import SLICED, Candidates, GatheredPlan, gather
 from broker.engine.pattern.join import JoinWriter
 from broker.engine.pattern.lasting import Foresight
 from broker.engine.pattern.operands import (
@@ -44,6 +44,7 @@ from broker.engine.pattern.operands import (
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.reach import keep_ms
+from broker.engine.runtime.budget import PLACE_BYTES
 from broker.engine.window.bound import longest_asked
 from language.relations import FOLLOWS
 
@@ -53,6 +54,7 @@ TRIED = 2  # candidates that a run costs for each that it goes over
 FITTED = 8  # and for each that it tests
 
 Test = Callable[..., bool]
+Slice = tuple[int, int, int, bool]  # of a match: the list, the events beside it; if it may be empty
 Pair = Callable[..., Occurrence]
 
 
@@ -158,6 +160,7 @@ class SequencePlan:
         }
         members = [] if chain.gathered is None else chain.gathered.members
         self.listed = {member.operand.low: at for at, member in enumerate(members)}
+        self.slices = None if chain.gathered is None else _slices_of(chain.gathered, lists)
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
         self.tests: list[Test] = [_never]  # of each element, with what is filled before it
@@ -240,6 +243,28 @@ def _pad_of(element: Padded) -> Callable[[Event], Occurrence]:
     return lambda event: (event.end, event.start, *before, event, *after)
 
 
+def _slices_of(gathered: Gathered, lists: GatheredPlan | None) -> list[Slice] | None:
+    """Return the slices that fill a chain's lists; None where more is asked of a member."""
+    asks = gathered.conjuncts or gathered.anchors or gathered.spread_m is not None
+    if lists is None or asks or not all(one.plain and one.single for one in lists.lists):
+        return None
+    if isinstance(gathered.base, Joint) and gathered.within_ms != gathered.base.within_ms:
+        return None
+    made = []
+    for one, member in zip(lists.lists, gathered.members, strict=True):
+        beside = (member.after, member.before)
+        places = [_leaf_of(gathered, part).low for part in beside if part is not None]
+        after, before = [2 + place - gathered.low for place in places]
+        made.append((2 + one.low, after, before, one.optional))
+    return made
+
+
+def _leaf_of(gathered: Gathered, part: Operand) -> Leaf:
+    """Return the atom of an element, which a member names by itself or with its empty places."""
+    leaves = [each for each in operands(gathered.base) if isinstance(each, Leaf)]
+    return next(leaf for leaf in leaves if part.low <= leaf.low < part.high)
+
+
 def _least_within(links: Sequence[Joint]) -> list[int | None]:
     """Of each link, the least `within` of those that it and later ones are under."""
     found: list[int | None] = []
@@ -276,10 +301,9 @@ class FusedRun(Fused):
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """See Fused."""
         self.watermark = watermark
-        number, spent, held = self._plan.number, self._spent, self._entries
-        for place, item in entries:
-            if end_of(item) > spent:
-                held.append((number[place], item))
+        number, held = self._plan.number, self._entries
+        # Nothing that is spent comes again: what comes ends after the last step's watermark.
+        held += [(number[place], item) for place, item in entries]
         made: list[Occurrence] = []
         while held and self._go_on(made):
             pass
@@ -560,11 +584,47 @@ class FusedLists(Fused):
         for candidates, items in zip(self._candidates, members, strict=True):
             if items:
                 candidates.take(items)
+        if not elements:
+            return []
+        chains = self._base.step(elements, watermark)
+        if not chains:
+            return []
+        if plan.slices is not None and not any(one.lasting for one in self._candidates):
+            return self._sliced(chains, plan.slices)
         made = []
-        for chain in self._base.step(elements, watermark) if elements else ():
+        for chain in chains:
             whole = gather(self._lists, self._candidates, chain, self._group, plan.budget)
             if whole is not None:
                 made.append(whole)
+        return made
+
+    def _sliced(self, chains: list[Occurrence], slices: Sequence[Slice]) -> list[Occurrence]:
+        """Fill lists of which nothing is asked: with all readings strictly between two elements.
+
+        Only beside an element that lasts a reading that touches it is a member, too, and asked for.
+        """
+        plan, made, members = self._plan, [], 0
+        for chain in chains:
+            filled = [*chain]
+            for candidates, (place, after, before, optional) in zip(
+                self._candidates, slices, strict=True
+            ):
+                left, right = chain[after], chain[before]
+                if left.start != left.end or right.start != right.end:
+                    whole = gather(self._lists, self._candidates, chain, self._group, plan.budget)
+                    if whole is not None:
+                        made.append(whole)
+                    break
+                ends = candidates.ends
+                low = bisect_right(ends, left.end)
+                high = bisect_left(ends, right.start, low)
+                if low == high and not optional:
+                    break
+                members += high - low
+                filled[place] = tuple(candidates.items[low:high])
+            else:
+                made.append(tuple(filled))
+        plan.budget.spend(members // SLICED, PLACE_BYTES * members)
         return made
 
     def expire(self, watermark: int) -> int:

@@ -98,6 +98,35 @@ def test_one_operator_finds_what_many_find(pattern, lateness_ms, lasting):
     assert count
 
 
+BLOCKED = [("A", 0, 9), ("B", 1, 0), ("A", 2, 1), ("B", 3, 0), ("C", 4, 5), ("D", 10, 0)]
+WAITS = "detect[first] A as a then B as b then C as c within 60 ms where c.x > a.x"
+
+
+def readings(*rows):
+    return [
+        {"type": kind, "id": f"{kind}{at}", "source": "u", "timestamp": at, "x": x}
+        for kind, at, x in rows
+    ]
+
+
+def test_a_run_that_time_ends_lets_the_next_one_complete():
+    """C is too little for the first A, and completes the second once the first's time is over."""
+    engine = Engine(text_of(WAITS))
+    assert engine.push(readings(*BLOCKED)) == []
+    elsewhere = {"type": "D", "id": "late", "source": "v", "timestamp": 62, "x": 0}
+    (one,) = engine.push([elsewhere])
+    assert one["events"] == {"a": ["A2"], "b": ["B3"], "c": ["C4"]}
+
+
+def test_what_waits_behind_a_run_is_waited_for_further_on():
+    """The match ends before D, and is passed on long after it has come."""
+    defined = f"define P(x)\n{WAITS}\nassign x = c.x\n"
+    engine = Engine(f"{DECLARED}{defined}{HEAD}detect[first] P then D within 100 ms")
+    found = engine.push(readings(*BLOCKED))
+    found += engine.push(readings(("D", 90, 0), ("D", 300, 0)))
+    assert [one["events"]["D"] for one in found + engine.finish()] == [["D10"]]
+
+
 def test_pairs_past_their_limit_drop_the_oldest_and_count_them():
     engine = Engine(text_of("detect[chronicle] A then B then C"))
     (seat,) = engine._pipeline.matcher._seats.values()
