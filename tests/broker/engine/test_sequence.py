@@ -123,6 +123,7 @@ def test_what_waits_behind_a_run_is_waited_for_further_on():
     defined = f"define P(x)\n{WAITS}\nassign x = c.x\n"
     engine = Engine(f"{DECLARED}{defined}{HEAD}detect[first] P then D within 100 ms")
     found = engine.push(readings(*BLOCKED))
+    found += engine.push(readings(("B", 20, 0)))
     found += engine.push(readings(("D", 90, 0), ("D", 300, 0)))
     assert [one["events"]["D"] for one in found + engine.finish()] == [["D10"]]
 
