@@ -165,9 +165,10 @@ spent-mark-lost: a snapshot forgets up to where all is spent
     only="first or latest or edges or operator",
 )
 
-SEQUENCE = part(
-    "broker/engine/pattern/sequence.py",
-    r"""
+SEQUENCE = (
+    part(
+        "broker/engine/pattern/sequence.py",
+        r"""
 sequence-over-early: a run is dropped while its next element may still come
 - ends.append(end_of(whole) + bound.high_ms + lasts_ms)
 + ends.append(end_of(whole) + bound.high_ms - 1)
@@ -197,36 +198,44 @@ sequence-never-due: time alone drops no run
 + return None
 
 sequence-newest-pair: `chronicle` takes the newest candidate
-- for at, left in enumerate(candidates):
-+ for at, left in reversed(list(enumerate(candidates))):
+- for number, left in enumerate(candidates):
++ for number, left in reversed(list(enumerate(candidates))):
 
 sequence-pair-again: a left side that is taken stays a candidate
-- del candidates[at]
+- del candidates[number]
 + pass
 
 sequence-pair-early: a candidate at the edge of the reach goes
 - bisect_left(items, watermark + 1 - keep
 + bisect_left(items, watermark + 9 - keep
 
-sequence-member-early: a member goes that may still be in a list
-- candidates.drop(oldest)
-+ candidates.drop(oldest + 9)
-
 sequence-run-forgotten: a snapshot forgets the run
 - run = [filled, -1 if plan.endless else 0, self._at] if filled else None
 + run = None
 """,
-    tests=CHAINS,
-    only="operator or edges or limit",
-) + part(
-    "broker/engine/pattern/staged_groups.py",
-    r"""
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/members.py",
+        r"""
+sequence-member-early: a member goes that may still be in a list
+- candidates.drop(oldest)
++ candidates.drop(oldest + 9)
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/staged_groups.py",
+        r"""
 sequence-expires-ahead: a restored group forgets by a time that it has not come to
 - and not partition.fresh:
 + and True:
 """,
-    tests=CHAINS,
-    only="operator or edges or limit",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
 )
 
 NEGATION = part(

@@ -12,7 +12,7 @@ from broker.engine.event.occurrence import Occurrence, events_of, flat
 from broker.engine.pattern.base import Make, Site, Stage
 from broker.engine.pattern.chronicle import ChronicleStage
 from broker.engine.pattern.course import CourseStage
-from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan
+from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan, PaddedStage
 from broker.engine.pattern.join import Join, JoinWriter
 from broker.engine.pattern.joint import JointPlan, JointStage
 from broker.engine.pattern.judge import Judge
@@ -34,7 +34,6 @@ from broker.engine.pattern.operands import (
     composite,
     least,
 )
-from broker.engine.pattern.padded import PaddedStage
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.pick import DistinctStage, KthStage
 from broker.engine.pattern.reach import Between, between, reaches_ms

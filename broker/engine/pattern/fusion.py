@@ -346,7 +346,7 @@ class FusedStage(Fused):
         self.watermark = WATERMARK_NONE
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:  # noqa: ARG002
-        """See Fused."""
+        """Take what comes and return what it completes."""
         plan, stores, group = self._plan, self._stores, self._group
         # Within one instant the order decides who is the latest, so each instant is a step of its
         # own.
@@ -359,28 +359,31 @@ class FusedStage(Fused):
         return plan.step(plan.by_place(entries), stores, group)
 
     def expire(self, watermark: int) -> int:
-        """See Fused."""
+        """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         self._plan.expire(self._stores, watermark)
         return self.held()
 
     def begins(self) -> int:
-        """See Fused."""
+        """Return a time before which no later match begins."""
         return min(self.eldest(), self._plan.begins(self.watermark))
 
     def kept(self) -> list[list[Occurrence]]:
-        """See Fused."""
+        """Return the lists of what is held."""
         return [store.items for store in self._stores]
 
     def held(self) -> int:
-        """See Fused."""
+        """Return how many are held."""
         held = 0
         for store in self._stores:
             held += len(store.ends)
         return held
 
     def shed(self, count: int) -> int:
-        """See Fused: of the fullest store first the oldest."""
+        """Drop up to so many, and return how many went.
+
+        Of the fullest store first the oldest.
+        """
         excess = count
         # The fullest first: a limit is mostly broken by one operand that is much more frequent.
         for store in sorted(self._stores, key=lambda store: -len(store.ends)):
@@ -390,7 +393,7 @@ class FusedStage(Fused):
         return count - excess
 
     def forget(self, gone: set[int]) -> None:
-        """See Fused."""
+        """Take consumed events out."""
         self._plan.layout.budget.spend(PURGING * self.held())
         for store in self._stores:
             # By identity: ids may repeat with another end.
@@ -399,7 +402,7 @@ class FusedStage(Fused):
                 store.hold(kept)
 
     def members(self) -> Iterator[Entry]:
-        """See Fused."""
+        """Yield each event that is held, with its place."""
         for fused in self._plan.joints:
             if fused.left_store < 0:
                 continue

@@ -104,11 +104,11 @@ def _forgets(root: Operand, parts: list[Operand]) -> bool:
     if all(one.context == "unrestricted" for one in joints):
         return True
     top = root.base if isinstance(root, Gathered) else root
-    if any(one.closed for one in joints if one is not top):
+    if any(joint.closed for joint in joints if joint is not top):
         return False
-    alike = len({(one.operator, one.context) for one in joints}) == 1
-    chain = all(isinstance(one, Joint | Gathered | Leaf | Padded) for one in parts)
-    atoms = all(isinstance(one.right, Leaf | Padded) for one in joints)
+    alike = len({(joint.operator, joint.context) for joint in joints}) == 1
+    chain = all(isinstance(part, Joint | Gathered | Leaf | Padded) for part in parts)
+    atoms = all(isinstance(joint.right, Leaf | Padded) for joint in joints)
     # A run whose time is over is dropped and spends nothing, as if its events had never come.
     return alike and chain and atoms and joints[0].context in ("first", "latest")
 

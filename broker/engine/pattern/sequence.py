@@ -26,13 +26,13 @@ from itertools import islice
 from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
-from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, sort_in_order
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, FusedStage
-from broker.engine.pattern.gathered import SLICED, Candidates, GatheredPlan, gather
+from broker.engine.pattern.gathered import GatheredPlan
 from broker.engine.pattern.join import JoinWriter
 from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.members import FusedLists, ListsPlan, leaf_of, pad_of
 from broker.engine.pattern.operands import (
     Gathered,
     Joint,
@@ -44,7 +44,6 @@ from broker.engine.pattern.operands import (
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.reach import keep_ms
-from broker.engine.runtime.budget import PLACE_BYTES
 from broker.engine.window.bound import longest_asked
 from language.relations import FOLLOWS
 
@@ -54,7 +53,6 @@ TRIED = 2  # candidates that a run costs for each that it goes over
 FITTED = 8  # and for each that it tests
 
 Test = Callable[..., bool]
-Slice = tuple[int, int, int, bool]  # of a match: the list, the events beside it; if it may be empty
 Pair = Callable[..., Occurrence]
 
 
@@ -149,18 +147,15 @@ class SequencePlan:
         lists: GatheredPlan | None,
     ) -> None:
         """`lists`: how those of the chain are filled."""
-        self.layout, self.chain, self.lists = layout, chain, lists
+        self.chain = chain
         self.budget = layout.budget
+        self.lists: ListsPlan | None = None
+        if lists is not None and chain.gathered is not None:
+            self.lists = ListsPlan(chain.gathered, lists, layout.budget)
         self._foresight = foresight
         self.latest = chain.context == "latest"
         self.timeless = chain.timeless
-        self.number = {_leaf(part).low: at for at, part in enumerate(chain.elements)}
-        self.pads = {
-            _leaf(part).low: _pad_of(part) for part in chain.elements if isinstance(part, Padded)
-        }
-        members = [] if chain.gathered is None else chain.gathered.members
-        self.listed = {member.operand.low: at for at, member in enumerate(members)}
-        self.slices = None if chain.gathered is None else _slices_of(chain.gathered, lists)
+        self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
         self.tests: list[Test] = [_never]  # of each element, with what is filled before it
@@ -203,7 +198,7 @@ class SequencePlan:
             base = FusedRun(self, group)
         else:
             base = FusedPairs(self, group)
-        return base if self.lists is None else FusedLists(self, group, base, self.lists)
+        return base if self.lists is None else FusedLists(self.lists, group, base)
 
     def begins(self, watermark: int) -> int:
         """Return when events still to come begin at the earliest."""
@@ -218,7 +213,7 @@ class SequencePlan:
         bound = self.chain.links[filled - 1].bound
         if bound is not None and bound.high_ms is not None:
             # The next one begins by then, and may last: before that it may yet be to come.
-            leaf = _leaf(self.chain.elements[filled])
+            leaf = leaf_of(self.chain.elements[filled])
             asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
             lasts_ms = self._foresight.longest_ms(leaf.event_type)
             lasts_ms = lasts_ms if asked_ms is None else min(lasts_ms, asked_ms)
@@ -230,49 +225,14 @@ def _never(*_: Any) -> Any:
     raise AssertionError("the first element joins nothing")
 
 
-def _leaf(element: Operand) -> Leaf:
-    leaf = element.operand if isinstance(element, Padded) else element
-    assert isinstance(leaf, Leaf)
-    return leaf
-
-
-def _pad_of(element: Padded) -> Callable[[Event], Occurrence]:
-    """Return what makes an event a match with the places of lists beside it, still empty."""
-    before = (None,) * (element.operand.low - element.low)
-    after = (None,) * (element.high - element.operand.high)
-    return lambda event: (event.end, event.start, *before, event, *after)
-
-
-def _slices_of(gathered: Gathered, lists: GatheredPlan | None) -> list[Slice] | None:
-    """Return the slices that fill a chain's lists; None where more is asked of a member."""
-    asks = gathered.conjuncts or gathered.anchors or gathered.spread_m is not None
-    if lists is None or asks or not all(one.plain and one.single for one in lists.lists):
-        return None
-    if isinstance(gathered.base, Joint) and gathered.within_ms != gathered.base.within_ms:
-        return None
-    made = []
-    for one, member in zip(lists.lists, gathered.members, strict=True):
-        beside = (member.after, member.before)
-        places = [_leaf_of(gathered, part).low for part in beside if part is not None]
-        after, before = [2 + place - gathered.low for place in places]
-        made.append((2 + one.low, after, before, one.optional))
-    return made
-
-
-def _leaf_of(gathered: Gathered, part: Operand) -> Leaf:
-    """Return the atom of an element, which a member names by itself or with its empty places."""
-    leaves = [each for each in operands(gathered.base) if isinstance(each, Leaf)]
-    return next(leaf for leaf in leaves if part.low <= leaf.low < part.high)
-
-
 def _least_within(links: Sequence[Joint]) -> list[int | None]:
     """Of each link, the least `within` of those that it and later ones are under."""
-    found: list[int | None] = []
+    times: list[int | None] = []
     shortest: int | None = None
     for link in reversed(links):
         shortest = least(shortest, link.within_ms)
-        found.insert(0, shortest)
-    return found
+        times.insert(0, shortest)
+    return times
 
 
 def _state_of_element(element: Operand, watermark: int) -> Any:
@@ -299,7 +259,7 @@ class FusedRun(Fused):
         self._spent = -WATERMARK_END  # all that ends by then is spent
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
-        """See Fused."""
+        """Take what comes and return what it completes."""
         self.watermark = watermark
         number, held = self._plan.number, self._entries
         # Nothing that is spent comes again: what comes ends after the last step's watermark.
@@ -333,9 +293,9 @@ class FusedRun(Fused):
     def _begin(self) -> bool:
         """Begin a run with the first candidate that can; what comes before it is in none."""
         entries = self._entries
-        for at, (element, item) in enumerate(entries):
+        for number, (element, item) in enumerate(entries):
             if element == 0:
-                del entries[:at]
+                del entries[:number]
                 self._filled, self._at = 1, 1
                 self._whole, self._before = item, None
                 return True
@@ -346,10 +306,10 @@ class FusedRun(Fused):
         """Go over the candidates not yet seen; return which of them the run begins with."""
         plan, group, entries = self._plan, self._group, self._entries
         tests, pairs, last = plan.tests, plan.pairs, plan.last
-        step, whole, before, at = self._filled, self._whole, self._before, self._at
+        step, whole, before, seen = self._filled, self._whole, self._before, self._at
         start = fitted = 0
-        for element, item in islice(entries, at, None):
-            at += 1
+        for element, item in islice(entries, seen, None):
+            seen += 1
             if element == step:
                 fitted += 1
                 if tests[step](whole, item, group):
@@ -360,11 +320,11 @@ class FusedRun(Fused):
             elif plan.latest and element == step - 1:
                 # The newest of several in a row stands, if it fits what was there before it.
                 if step == 1:
-                    whole, start = item, at - 1
+                    whole, start = item, seen - 1
                 elif tests[element](before, item, group):
                     whole = pairs[element](before, item)
-        plan.budget.spend(TRIED * (at - self._at) + FITTED * fitted)
-        self._filled, self._whole, self._before, self._at = step, whole, before, at
+        plan.budget.spend(TRIED * (seen - self._at) + FITTED * fitted)
+        self._filled, self._whole, self._before, self._at = step, whole, before, seen
         return start
 
     def _complete(self, made: list[Occurrence]) -> None:
@@ -375,48 +335,61 @@ class FusedRun(Fused):
         self._filled = 0
 
     def expire(self, watermark: int) -> int:
-        """See Fused: what no run can begin with any more is let go with the run."""
+        """Drop what is too old, and return how many are held.
+
+        What no run can begin with any more is let go with the run.
+        """
         self.watermark = watermark
         return self.held()
 
     def hold(self) -> int:
-        """See Fused: a run that is dropped may let the next one end earlier."""
+        """Return a time such that nothing passed on later ends by then.
+
+        A run that is dropped may let the next one end earlier.
+        """
         if self._plan.timeless or not self._filled:
             return WATERMARK_END
         ends = [end_of(item) for element, item in islice(self._entries, 1, None) if element == 0]
         return ends[0] - 1 if ends else WATERMARK_END
 
     def due(self) -> int | None:
-        """See Fused: when the run's time is over, if another waits behind it."""
+        """Return the watermark that decides something by itself.
+
+        When the run's time is over, if another waits behind it.
+        """
         if self._plan.timeless or not self._filled or len(self._entries) < 2:
             return None
         over_at = self._plan.over_at(self._filled, self._whole)
         return over_at if self.watermark < over_at < WATERMARK_END else None
 
     def begins(self) -> int:
-        """See Fused."""
+        """Return a time before which no later match begins."""
         return min(self.eldest(), self._plan.begins(self.watermark))
 
     def kept(self) -> list[list[Occurrence]]:
-        """See Fused."""
+        """Return the lists of what is held."""
         run = [self._whole] if self._filled and self._plan.endless else []
         return [[item for _, item in self._entries], run]
 
     def held(self) -> int:
-        """See Fused."""
+        """Return how many are held."""
         return len(self._entries) + (self._filled if self._plan.endless else 0)
 
     def shed(self, count: int) -> int:
-        """See Fused: the oldest candidates go, and with them the run that they are of."""
+        """Drop up to so many, and return how many went.
+
+        The oldest candidates go, and with them the run that they are of.
+        """
         gone = min(count, self.held())
         del self._entries[:gone]
         self._filled = 0
         return gone
 
     def state(self) -> Any:
-        """See Fused."""
+        """Return what is held as the operators one by one pack it."""
         plan, watermark = self._plan, self.watermark
-        filled = [] if not self._filled else [list(one) for one in enumerate(self._items())]
+        items = _items_of(plan.chain.elements[: self._filled], self._whole)
+        filled = [[element, item] for element, item in enumerate(items)]
         run = [filled, -1 if plan.endless else 0, self._at] if filled else None
         return [
             watermark,
@@ -425,23 +398,11 @@ class FusedRun(Fused):
             [list(entry) for entry in self._entries],
             run,
             [[] for _ in plan.chain.links],
-            [[[], watermark, _state_of_element(one, watermark)] for one in plan.chain.elements],
+            [[[], watermark, _state_of_element(part, watermark)] for part in plan.chain.elements],
         ]
 
-    def _items(self) -> list[Occurrence]:
-        """Return what fills each element."""
-        if self._filled == 1:
-            return [self._whole]
-        low, items = self._plan.chain.elements[0].low, []
-        for element in self._plan.chain.elements[: self._filled]:
-            leaf = _leaf(element)
-            event = self._whole[2 + leaf.low - low]
-            pad = self._plan.pads.get(leaf.low)
-            items.append(event if pad is None else pad(event))
-        return items
-
     def restore(self, state: Any) -> None:
-        """See Fused."""
+        """Take a state up again."""
         self.watermark, _, self._spent, entries, run, *_ = state
         self._entries = [(element, item) for element, item in entries]
         self._filled = 0
@@ -455,6 +416,17 @@ class FusedRun(Fused):
         if start > 0:
             del self._entries[:start]
             self._at -= start
+
+
+def _items_of(elements: Sequence[Operand], whole: Occurrence) -> list[Occurrence]:
+    """Return what fills each of the first elements of a chain, as its operator passes it on."""
+    if len(elements) < 2:
+        return [whole] * len(elements)
+    low, items = elements[0].low, []
+    for element in elements:
+        event = whole[2 + leaf_of(element).low - low]
+        items.append(pad_of(element)(event) if isinstance(element, Padded) else event)
+    return items
 
 
 class FusedPairs(Fused):
@@ -473,7 +445,7 @@ class FusedPairs(Fused):
         self._lefts: list[list[Occurrence]] = [[] for _ in plan.chain.links]
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
-        """See Fused."""
+        """Take what comes and return what it completes."""
         self.watermark = watermark
         plan, group, lefts = self._plan, self._group, self._lefts
         made: list[Occurrence] = []
@@ -484,9 +456,9 @@ class FusedPairs(Fused):
                 lefts[0].append(item)
                 continue
             candidates, test = lefts[element - 1], plan.tests[element]
-            for at, left in enumerate(candidates):
+            for number, left in enumerate(candidates):
                 if test(left, item, group):
-                    del candidates[at]
+                    del candidates[number]
                     whole = plan.pairs[element](left, item)
                     if element == plan.last:
                         made.append(whole)
@@ -494,8 +466,8 @@ class FusedPairs(Fused):
                         self._put(lefts[element], whole)
                     break
             else:
-                at = len(candidates)
-            tried += at + 1
+                number = len(candidates)
+            tried += number + 1
             if tried > plan.budget.candidates:
                 break
         plan.budget.spend(2 * tried)
@@ -513,7 +485,7 @@ class FusedPairs(Fused):
             items[begin:] = equal
 
     def expire(self, watermark: int) -> int:
-        """See Fused."""
+        """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         for items, keep in zip(self._lefts, self._plan.keeps_ms, strict=True):
             if keep is not None and items and end_of(items[0]) <= watermark - keep:
@@ -521,15 +493,15 @@ class FusedPairs(Fused):
         return self.held()
 
     def begins(self) -> int:
-        """See Fused."""
+        """Return a time before which no later match begins."""
         return min(self.eldest(), self._plan.begins(self.watermark))
 
     def kept(self) -> list[list[Occurrence]]:
-        """See Fused."""
+        """Return the lists of what is held."""
         return self._lefts
 
     def shed(self, count: int) -> int:
-        """See Fused."""
+        """Drop up to so many, and return how many went."""
         gone = 0
         for items in sorted(self._lefts, key=len, reverse=True):
             part = min(count - gone, len(items))
@@ -538,7 +510,7 @@ class FusedPairs(Fused):
         return gone
 
     def state(self) -> Any:
-        """See Fused."""
+        """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
         packed = _state_of_element(elements[0], watermark)
         for items, right in zip(self._lefts, elements[1:], strict=True):
@@ -548,135 +520,12 @@ class FusedPairs(Fused):
         return packed
 
     def restore(self, state: Any) -> None:
-        """See Fused."""
+        """Take a state up again."""
         self.watermark = state[0]
-        for at in reversed(range(len(self._lefts))):
+        for link in reversed(range(len(self._lefts))):
             _, kept, _, inboxes = state
             waiting, _, state = inboxes[0]
-            self._lefts[at] = [*kept[0], *waiting]
-
-
-class FusedLists(Fused):
-    """A chain with lists: what its other elements give, each with all that lies between them."""
-
-    __slots__ = ("_base", "_candidates", "_group", "_lists", "_plan")
-
-    def __init__(
-        self, plan: SequencePlan, group: tuple[Any, ...], base: Fused, lists: GatheredPlan
-    ) -> None:
-        self._plan, self._group, self._base, self._lists = plan, group, base, lists
-        self.watermark = WATERMARK_NONE
-        self._candidates = [Candidates() for _ in lists.lists]
-
-    def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
-        """See Fused."""
-        self.watermark = watermark
-        plan, listed, pads = self._plan, self._plan.listed, self._plan.pads
-        members: list[list[Occurrence]] = [[] for _ in self._candidates]
-        elements: list[Entry] = []
-        for place, event in entries:
-            at = listed.get(place)
-            if at is not None:
-                members[at].append(event)
-            else:
-                pad = pads.get(place)
-                elements.append((place, event if pad is None else pad(event)))
-        for candidates, items in zip(self._candidates, members, strict=True):
-            if items:
-                candidates.take(items)
-        if not elements:
-            return []
-        chains = self._base.step(elements, watermark)
-        if not chains:
-            return []
-        if plan.slices is not None and not any(one.lasting for one in self._candidates):
-            return self._sliced(chains, plan.slices)
-        made = []
-        for chain in chains:
-            whole = gather(self._lists, self._candidates, chain, self._group, plan.budget)
-            if whole is not None:
-                made.append(whole)
-        return made
-
-    def _sliced(self, chains: list[Occurrence], slices: Sequence[Slice]) -> list[Occurrence]:
-        """Fill lists of which nothing is asked: with all readings strictly between two elements.
-
-        Only beside an element that lasts a reading that touches it is a member, too, and asked for.
-        """
-        plan, made, members = self._plan, [], 0
-        for chain in chains:
-            filled = [*chain]
-            for candidates, (place, after, before, optional) in zip(
-                self._candidates, slices, strict=True
-            ):
-                left, right = chain[after], chain[before]
-                if left.start != left.end or right.start != right.end:
-                    whole = gather(self._lists, self._candidates, chain, self._group, plan.budget)
-                    if whole is not None:
-                        made.append(whole)
-                    break
-                ends = candidates.ends
-                low = bisect_right(ends, left.end)
-                high = bisect_left(ends, right.start, low)
-                if low == high and not optional:
-                    break
-                members += high - low
-                filled[place] = tuple(candidates.items[low:high])
-            else:
-                made.append(tuple(filled))
-        plan.budget.spend(members // SLICED, PLACE_BYTES * members)
-        return made
-
-    def expire(self, watermark: int) -> int:
-        """See Fused: no member matters that ends before all begins that a chain may come of."""
-        self.watermark = watermark
-        held = self._base.expire(watermark)
-        oldest: int | None = None
-        for candidates in self._candidates:
-            if candidates.ends:
-                oldest = self._base.begins() if oldest is None else oldest
-                if candidates.ends[0] < oldest:
-                    candidates.drop(oldest)
-                held += len(candidates.ends)
-        return held
-
-    def hold(self) -> int:
-        """See Fused."""
-        return self._base.hold()
-
-    def due(self) -> int | None:
-        """See Fused."""
-        return self._base.due()
-
-    def begins(self) -> int:
-        """See Fused."""
-        return min(self.eldest(), self._base.begins())
-
-    def kept(self) -> list[list[Occurrence]]:
-        """See Fused."""
-        return [*self._base.kept(), *(candidates.items for candidates in self._candidates)]
-
-    def shed(self, count: int) -> int:
-        """See Fused: the oldest members first, of the fullest list."""
-        gone = 0
-        for candidates in sorted(self._candidates, key=lambda one: -len(one.ends)):
-            part = min(count - gone, len(candidates.ends))
-            candidates.drop_first(part)
-            gone += part
-        return gone + (self._base.shed(count - gone) if gone < count else 0)
-
-    def state(self) -> Any:
-        """See Fused."""
-        watermark = self.watermark
-        lists = [candidates.items for candidates in self._candidates]
-        beneath = [self._base.state(), *([watermark] for _ in lists)]
-        return [watermark, [[], *lists], [], [[[], watermark, state] for state in beneath]]
-
-    def restore(self, state: Any) -> None:
-        """See Fused."""
-        self.watermark, (_, *lists), _, inboxes = state
-        self._candidates = [Candidates(items) for items in lists]
-        self._base.restore(inboxes[0][2])
+            self._lefts[link] = [*kept[0], *waiting]
 
 
 def _end_of_entry(entry: tuple[int, Occurrence]) -> int:

@@ -97,27 +97,33 @@ class StagedPlan:
         self.fused: FusedPlan | SequencePlan | None = None
         self._make: Make | None = None
         self.timeless = True  # of what is fused: time alone decides nothing
+        self._fused_site = Site((), durations, None, budget=layout.budget)
+        self.timed = True  # time alone may decide something
+        self._choose_operators(case)
+        self.observes = not self.is_plain or self._asks_durations()
+
+    def _choose_operators(self, case: Case) -> None:
+        """Run the pattern as one operator where one can, and else as its operators one by one."""
+        layout = self.layout
         if self.is_plain and not self.is_lone:
             self.fused = FusedPlan(
                 layout,
                 case.group_by,
-                durations,
+                self.durations,
                 ordered=not self.at_once,
                 consuming=bool(self.manner.consuming),
             )
         elif not self.is_plain:
-            builder = Builder(layout, case.group_by, doubt, at_once=self.at_once)
-            chain = None if doubt is not None or self.manner.consuming else chain_of_atoms(layout)
+            builder = Builder(layout, case.group_by, self.doubt, at_once=self.at_once)
+            exact = self.doubt is None
+            chain = None if not exact or self.manner.consuming else chain_of_atoms(layout)
             if chain is None:
                 self._make = builder.build(layout.root)
             else:
                 lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
-                self.fused = SequencePlan(layout, case.group_by, durations, chain, lists)
+                self.fused = SequencePlan(layout, case.group_by, self.durations, chain, lists)
                 self.timeless = chain.timeless
-        self._fused_site = Site((), durations, None, budget=layout.budget)
-        # Time alone may decide something.
         self.timed = self.fused is None or self.chooses or not self.timeless
-        self.observes = not self.is_plain or self._asks_durations()
 
     def _asks_durations(self) -> bool:
         """Return True where a plain pattern depends on how long events last."""
