@@ -305,11 +305,11 @@ run-closed-early: a run is over while its next P may still come
 + self.inboxes[0].floor() >= end_of(self._row[-1]) + high
 
 lone-lost: what breaks a run begins none
-- self._row.append(item)
--         if self._row and self._is_over
-+ if self._row or not made:
+- self._close(made)
+-             self._row.append(item)
++ self._close(made)
++             elif self._row or not made:
 +                 self._row.append(item)
-+         if self._row and self._is_over
 """,
     tests=STAGES,
     only="times or run or edges",
@@ -323,10 +323,10 @@ empty-list-passes: `+` with none gives an occurrence
 + if wanted.optional and members is None:
 
 list-closed-early: a list is closed at its chain's end though members may still come
-- if not plan.trailing:
--             return inbox.limit
-+ if plan.trailing:
-+             return inbox.limit
+- return inbox.limit >= end_of(one) + self._plan.slack_ms
+-         if any(
++ return inbox.limit >= end_of(one) + self._plan.slack_ms
++         if inbox.limit >= end_of(one) or any(
 
 candidates-dropped: a candidate of a list is dropped too early
 - candidates.drop(oldest - plan.keep_ms)

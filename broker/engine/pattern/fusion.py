@@ -261,7 +261,7 @@ class FusedPlan:
 
 
 class Fused:
-    """What runs a whole pattern in one partition; the agent gives it events in order.
+    """One operator for a whole pattern, in one partition; the agent gives it events in order.
 
     Nothing beneath it holds anything up, so a step takes all that there is.
     """

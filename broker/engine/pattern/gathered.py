@@ -322,18 +322,18 @@ class PaddedStage(Over):
         self._after = (None,) * after
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Pass on what comes, with the empty places."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         return [
             (
                 # The mark of a maybe stands on the end, and would be lost if the end were read as a
                 # number.
-                weakest_end([one], end_of(one)),
-                start_of(one),
+                weakest_end([item], end_of(item)),
+                start_of(item),
                 *self._before,
-                *events_of(one),
+                *events_of(item),
                 *self._after,
             )
-            for one in inbox.take(inbox.fill(watermark))
+            for item in inbox.take(inbox.fill(watermark))
         ]

@@ -405,12 +405,12 @@ def chain_of(node: Link) -> tuple[list[Pattern], list[Link]]:
     """The elements of a chain of `then`, and the links between them."""
     elements: list[Pattern] = []
     links: list[Link] = []
-    at: Pattern = node
-    while isinstance(at, Link) and at.operator == "then":
-        elements.insert(0, at.right)
-        links.insert(0, at)
-        at = at.left
-    return [at, *elements], links
+    left: Pattern = node
+    while isinstance(left, Link) and left.operator == "then":
+        elements.insert(0, left.right)
+        links.insert(0, left)
+        left = left.left
+    return [left, *elements], links
 
 
 def list_in(element: Pattern) -> Repeat | None:
@@ -424,17 +424,17 @@ def member_of(
     read: list[tuple[Operand, int | None]],
     links: list[Link],
     base_at: list[int],
-    at: int,
+    number: int,
     *,
     optional: bool,
 ) -> Member:
-    """The list at one place of a chain, between the nearest elements that are no lists."""
-    after = max((other for other in base_at if other < at), default=None)
-    before = min((other for other in base_at if other > at), default=None)
-    after_bound: Bound | None = links[at - 1].bound if after == at - 1 and at else None
-    before_bound: Bound | None = links[at].bound if before == at + 1 else None
+    """Return the list at one place of a chain, between the nearest elements that are no lists."""
+    after = max((other for other in base_at if other < number), default=None)
+    before = min((other for other in base_at if other > number), default=None)
+    after_bound: Bound | None = links[number - 1].bound if after == number - 1 and number else None
+    before_bound: Bound | None = links[number].bound if before == number + 1 else None
     return Member(
-        read[at][0],
+        read[number][0],
         optional,
         None if after is None else read[after][0],
         None if before is None else read[before][0],
