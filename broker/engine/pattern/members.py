@@ -103,11 +103,13 @@ class FusedLists(Fused):
         for candidates, items in zip(self._candidates, members, strict=True):
             if items:
                 candidates.take(items)
+        # Members alone complete nothing, as no list stands at the end of such a chain.
         if not elements:
             return []
         chains = self._base.step(elements, watermark)
         if not chains:
             return []
+        # Ends are in order, and of readings starts are, too: only then does a slice hold them all.
         if plan.slices is not None and not any(each.lasting for each in self._candidates):
             return self._sliced(chains, plan.slices)
         made = []
@@ -124,6 +126,7 @@ class FusedLists(Fused):
         """
         plan, made, members = self._plan, [], 0
         for chain in chains:
+            # An occurrence is (end, start, event, …): what lies between neither ends nor begins it.
             filled = [*chain]
             for candidates, (place, after, before, optional) in zip(
                 self._candidates, slices, strict=True

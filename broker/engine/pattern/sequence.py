@@ -86,9 +86,12 @@ def chain_of_atoms(layout: Layout) -> Chain | None:
     """Return the pattern as such a chain; None where it takes operators one by one."""
     root, parts = layout.root, list(operands(layout.root))
     gathered = root if isinstance(root, Gathered) else None
+    # With types all different an event has one position, so nothing need remember who is spent
+    # where: `A as x then[chronicle] A as y` on a1 a2 a3 spends a1 and a2 in either role.
     types = [leaf.event_type for leaf in layout.leaves]
     if len(set(types)) < len(types) or any(part.denied for part in parts):
         return None
+    # `first` and `last` choose among whole matches, and `next` asks for events of no position.
     if layout.last or layout.first or layout.named:
         return None
     if gathered is not None and not _lists_are_plain(gathered):
@@ -158,6 +161,7 @@ class SequencePlan:
         self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
+        # Compiled from the same text as joins are (join.py), so that a chain means one thing.
         self.tests: list[Test] = [_never]  # of each element, with what is filled before it
         self.pairs: list[Pair] = [_never]
         if chain.context in PLAIN:
@@ -227,6 +231,7 @@ def _never(*_: Any) -> Any:
 
 def _least_within(links: Sequence[Joint]) -> list[int | None]:
     """Of each link, the least `within` of those that it and later ones are under."""
+    # A run waits for all links that are still open, so the shortest time among these ends it.
     times: list[int | None] = []
     shortest: int | None = None
     for link in reversed(links):
@@ -275,10 +280,13 @@ class FusedRun(Fused):
         if not self._filled and not self._begin():
             return False
         start = self._walk()
+        # One that completes comes first: at the watermark that ends its time a run may be whole.
         if self._filled > self._plan.last:
             self._complete(made)
             return True
         if self.watermark >= self._plan.over_at(self._filled, self._whole):
+            # Dropped, it spends nothing but its start: a1 b2 a3 b4 c9 within 6 s gives (a3,b4,c9),
+            # so the next run goes over the same candidates again.
             del entries[: start + 1]
             self._filled = 0
             return True
@@ -299,6 +307,7 @@ class FusedRun(Fused):
                 self._filled, self._at = 1, 1
                 self._whole, self._before = item, None
                 return True
+        # No later candidate leads back to these: a chain goes forward from its first element.
         entries.clear()
         return False
 
@@ -310,6 +319,7 @@ class FusedRun(Fused):
         start = fitted = 0
         for element, item in islice(entries, seen, None):
             seen += 1
+            # First asked whether it advances: what fits both steps does (LANGUAGE 3, `latest`).
             if element == step:
                 fitted += 1
                 if tests[step](whole, item, group):
@@ -329,6 +339,7 @@ class FusedRun(Fused):
 
     def _complete(self, made: list[Occurrence]) -> None:
         """Pass on a run; with it all is spent that ends by its end."""
+        # By end, not by start: what lasts beyond the run is not spent, whenever it began.
         made.append(self._whole)
         self._spent = self._whole[0]
         del self._entries[: bisect_right(self._entries, self._spent, key=_end_of_entry)]
@@ -390,6 +401,7 @@ class FusedRun(Fused):
         plan, watermark = self._plan, self.watermark
         items = _items_of(plan.chain.elements[: self._filled], self._whole)
         filled = [[element, item] for element, item in enumerate(items)]
+        # Where nothing but order is asked the run's own candidates are gone: none stands before.
         run = [filled, -1 if plan.endless else 0, self._at] if filled else None
         return [
             watermark,
@@ -456,6 +468,7 @@ class FusedPairs(Fused):
                 lefts[0].append(item)
                 continue
             candidates, test = lefts[element - 1], plan.tests[element]
+            # The oldest that fits: candidates stand in order, and one that fails stays for others.
             for number, left in enumerate(candidates):
                 if test(left, item, group):
                     del candidates[number]
@@ -468,6 +481,7 @@ class FusedPairs(Fused):
             else:
                 number = len(candidates)
             tried += number + 1
+            # Charged at the end, but no more work is done than the step may still have.
             if tried > plan.budget.candidates:
                 break
         plan.budget.spend(2 * tried)
@@ -488,6 +502,7 @@ class FusedPairs(Fused):
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         for items, keep in zip(self._lefts, self._plan.keeps_ms, strict=True):
+            # Most steps find nothing to drop, and the eldest tells it without a search.
             if keep is not None and items and end_of(items[0]) <= watermark - keep:
                 del items[: bisect_left(items, watermark + 1 - keep, key=end_of)]
         return self.held()
