@@ -368,8 +368,8 @@ swept-with-log: an event that may still be in time is not gone through again
 + partition.forget(watermark + 1 - reach_ms + reach_ms // 4)
 
 groups-share-state: a group's key is lost in its results
-- partition.root = FusedStage(self.fused, partition.group)
-+ partition.root = FusedStage(self.fused, ())
+- partition.root = self.fused.open(partition.group)
++ partition.root = self.fused.open(())
 """,
     tests=EVERYTHING,
 )

@@ -14,6 +14,8 @@ STAGES = (
     "tests/test_engine.py",
 )
 
+CHAINS = (*STAGES, "tests/broker/engine/test_sequence.py")
+
 BASE = part(
     "broker/engine/pattern/base.py",
     r"""
@@ -120,8 +122,8 @@ chronicle-expires-early: a candidate at the edge of the reach goes
 - end_of(items[count]) < oldest:
 + end_of(items[count]) <= oldest:
 """,
-    tests=STAGES,
-    only="chronicle or edges",
+    tests=CHAINS,
+    only="chronicle or edges or operator",
 )
 
 COURSE = part(
@@ -159,8 +161,81 @@ spent-mark-lost: a snapshot forgets up to where all is spent
 - self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
 + self.watermark, self._limit, _, entries, run, rights, inboxes = state
 """,
-    tests=STAGES,
-    only="first or latest or edges",
+    tests=CHAINS,
+    only="first or latest or edges or operator",
+)
+
+SEQUENCE = (
+    part(
+        "broker/engine/pattern/sequence.py",
+        r"""
+sequence-over-early: a run is dropped while its next element may still come
+- ends.append(end_of(whole) + bound.high_ms + lasts_ms)
++ ends.append(end_of(whole) + bound.high_ms - 1)
+
+sequence-drop-spends: a run that is dropped spends what it had
+- del entries[: start + 1]
++ del entries[: self._at]
+
+sequence-end-unspent: what ends as the run ends may begin the next
+- bisect_right(self._entries, self._spent, key=_end_of_entry)
++ bisect_right(self._entries, self._spent - 1, key=_end_of_entry)
+
+sequence-latest-is-first: under `latest` a newer event does not take the place of the last
+- elif plan.latest and element == step - 1:
++ elif False:
+
+sequence-latest-unfit: under `latest` what does not fit takes the place of the last
+- elif tests[element](before, item, group):
++ else:
+
+sequence-hides-the-next: a dropped run's successor may end before what was promised
+- return ends[0] - 1 if ends else WATERMARK_END
++ return WATERMARK_END
+
+sequence-never-due: time alone drops no run
+- return over_at if self.watermark < over_at < WATERMARK_END else None
++ return None
+
+sequence-newest-pair: `chronicle` takes the newest candidate
+- for number, left in enumerate(candidates):
++ for number, left in reversed(list(enumerate(candidates))):
+
+sequence-pair-again: a left side that is taken stays a candidate
+- del candidates[number]
++ pass
+
+sequence-pair-early: a candidate at the edge of the reach goes
+- bisect_left(items, watermark + 1 - keep
++ bisect_left(items, watermark + 9 - keep
+
+sequence-run-forgotten: a snapshot forgets the run
+- run = [filled, -1 if plan.endless else 0, self._at] if filled else None
++ run = None
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/members.py",
+        r"""
+sequence-member-early: a member goes that may still be in a list
+- candidates.drop(oldest)
++ candidates.drop(oldest + 9)
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/staged_groups.py",
+        r"""
+sequence-expires-ahead: a restored group forgets by a time that it has not come to
+- and not partition.fresh:
++ and True:
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
 )
 
 NEGATION = part(
@@ -230,11 +305,11 @@ run-closed-early: a run is over while its next P may still come
 + self.inboxes[0].floor() >= end_of(self._row[-1]) + high
 
 lone-lost: what breaks a run begins none
-- self._row.append(item)
--         if self._row and self._is_over
-+ if self._row or not made:
+- self._close(made)
+-             self._row.append(item)
++ self._close(made)
++             elif self._row or not made:
 +                 self._row.append(item)
-+         if self._row and self._is_over
 """,
     tests=STAGES,
     only="times or run or edges",
@@ -244,14 +319,14 @@ GATHERED = part(
     "broker/engine/pattern/gathered.py",
     r"""
 empty-list-passes: `+` with none gives an occurrence
-- if not plan.optional:
-+ if plan.optional and members is None:
+- if not wanted.optional:
++ if wanted.optional and members is None:
 
 list-closed-early: a list is closed at its chain's end though members may still come
-- if not plan.trailing:
--             return inbox.limit
-+ if plan.trailing:
-+             return inbox.limit
+- return inbox.limit >= end_of(one) + self._plan.slack_ms
+-         if any(
++ return inbox.limit >= end_of(one) + self._plan.slack_ms
++         if inbox.limit >= end_of(one) or any(
 
 candidates-dropped: a candidate of a list is dropped too early
 - candidates.drop(oldest - plan.keep_ms)
@@ -570,7 +645,19 @@ sum-of-none: `Sum` over none is null
 )
 
 TABLE = [
-    *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
+    *(
+        BASE
+        + ASKED
+        + VIEWS
+        + JOINT
+        + CHRONICLE
+        + COURSE
+        + SEQUENCE
+        + NEGATION
+        + REPEATS
+        + GATHERED
+        + SILENCE
+    ),
     *(
         WHOLE
         + PICK

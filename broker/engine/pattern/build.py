@@ -13,7 +13,7 @@ from broker.engine.pattern.base import Make, Site, Stage
 from broker.engine.pattern.chronicle import ChronicleStage
 from broker.engine.pattern.course import CourseStage
 from broker.engine.pattern.durations import longest_asked
-from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan
+from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan, PaddedStage
 from broker.engine.pattern.join import Join, JoinWriter
 from broker.engine.pattern.joint import JointPlan, JointStage
 from broker.engine.pattern.judge import Judge
@@ -35,7 +35,6 @@ from broker.engine.pattern.operands import (
     composite,
     least,
 )
-from broker.engine.pattern.padded import PaddedStage
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.pick import DistinctStage, KthStage
 from broker.engine.pattern.repeats import CountPlan, CountStage, RunPlan, RunStage
@@ -227,10 +226,14 @@ class Builder:
 
     # --- lists ---------------------------------------------------------------------------
 
-    def _gathered(self, gathered: Gathered) -> Make:
+    def lists_of(self, gathered: Gathered) -> GatheredPlan:
+        """Return how a chain's lists are filled."""
         lists = tuple([self._list(gathered, at) for at in range(len(gathered.members))])
         passes = Passes(self._layout, gathered, self._keys, self._doubt)
-        plan = GatheredPlan(lists, passes, self._span(gathered), self._doubt)
+        return GatheredPlan(lists, passes, self._span(gathered), self._doubt)
+
+    def _gathered(self, gathered: Gathered) -> Make:
+        plan = self.lists_of(gathered)
         self._between |= {id(joint): gap for joint, gap in between(gathered)}
         base = self.build(gathered.base)
         members = [self.build(member.operand) for member in gathered.members]

@@ -20,7 +20,15 @@ from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sor
 from broker.engine.pattern.base import start_of
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
-from broker.engine.pattern.operands import Joint, Leaf, Operand, operands
+from broker.engine.pattern.operands import (
+    Gathered,
+    Joint,
+    Leaf,
+    Operand,
+    Padded,
+    composite,
+    operands,
+)
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.store import Store
 from broker.engine.pattern.timing import keep_ms
@@ -48,6 +56,8 @@ class FusedJoint:
     right_first: bool  # the right store takes the new ones before the join
     stores_right: bool
     latest_within_ms: int | None  # before so long ago only the latest can still be chosen
+    left_composite: bool
+    right_composite: bool
 
 
 class FusedPlan:
@@ -78,6 +88,9 @@ class FusedPlan:
         # `new` in `step` holds leaves first and then each operator's result, bottom-up: one list
         # stands for the tree, and nothing is walked.
         indexes: dict[int, int] = {id(leaf): leaf.low for leaf in layout.leaves}
+        for part in operands(layout.root):
+            if isinstance(part, Padded):  # beside a list; what comes there has its empty places
+                indexes[id(part)] = part.operand.low
         for joint in layout.joints:
             indexes[id(joint)] = self.leaf_count + len(self.joints)
             join = JoinWriter(layout, joint, keys, ordered).build()
@@ -129,6 +142,8 @@ class FusedPlan:
             right_first=joint.operator not in (*FOLLOWS, "or") and joint.context == "recent",
             stores_right=not (self._sorted and joint.operator in FOLLOWS),
             latest_within_ms=None,
+            left_composite=composite(joint.left),
+            right_composite=composite(joint.right),
         )
 
     # --- steps ---------------------------------------------------------------------------
@@ -169,13 +184,13 @@ class FusedPlan:
         else:
             left_store, right_store = stores[fused.left_store], stores[fused.right_store]
             if left:
-                _take(left_store, left, composite=fused.left >= self.leaf_count)
+                _take(left_store, left, composite=fused.left_composite)
             # Under `recent` both look among all that is there, the newcomers included.
             if right and fused.stores_right and fused.right_first:
-                _take(right_store, right, composite=fused.right >= self.leaf_count)
+                _take(right_store, right, composite=fused.right_composite)
             made = fused.join(left, right, left_store, right_store, group)
             if right and fused.stores_right and not fused.right_first:
-                _take(right_store, right, composite=fused.right >= self.leaf_count)
+                _take(right_store, right, composite=fused.right_composite)
         # Those above rely on order; where results leave at once nobody does, and nothing is sorted.
         if self._sorted and len(made) > 1:
             self.layout.budget.spend(SORTED * len(made))
@@ -209,6 +224,10 @@ class FusedPlan:
             reach += max(fused.keep_left_ms, fused.keep_right_ms)
         return reach
 
+    def open(self, group: tuple[Any, ...]) -> Fused:
+        """Return what runs one partition."""
+        return FusedStage(self, group)
+
     def begins(self, watermark: int) -> int:
         """Return when events still to come begin at the earliest."""
         return watermark + 1 - self._foresight.most_ms()
@@ -241,19 +260,93 @@ class FusedPlan:
         ]
 
 
-class FusedStage:
-    """All operators of one partition; the agent gives it events, none after the watermark."""
+class Fused:
+    """One operator for a whole pattern, in one partition; the agent gives it events in order.
 
-    __slots__ = ("_group", "_plan", "_stores", "_watermark")
+    Nothing beneath it holds anything up, so a step takes all that there is.
+    """
+
+    __slots__ = ("watermark",)
+    watermark: int
+
+    def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
+        """Return what the events complete, none of which comes after the watermark."""
+        raise NotImplementedError
+
+    def expire(self, watermark: int) -> int:
+        """Drop what no event after the watermark can join; return how many are held."""
+        raise NotImplementedError
+
+    def kept(self) -> list[list[Occurrence]]:
+        """Return the lists of what is held."""
+        raise NotImplementedError
+
+    def begins(self) -> int:
+        """Return a time before which no later match begins."""
+        raise NotImplementedError
+
+    def shed(self, count: int) -> int:
+        """Drop up to so many of the oldest; return how many went."""
+        raise NotImplementedError
+
+    def state(self) -> Any:
+        """Return what is held, in the form of the operators one by one."""
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Take that up again."""
+        raise NotImplementedError
+
+    def hold(self) -> int:
+        """Hold back no time: nothing is open (see base.Stage)."""
+        return WATERMARK_END
+
+    def due(self) -> int | None:
+        """Be due at no watermark: events alone decide."""
+        return None
+
+    def eldest(self) -> int:
+        """Return when the eldest begins of what is held."""
+        starts = [start_of(item) for items in self.kept() for item in items]
+        return min(starts, default=WATERMARK_END)
+
+    def origin(self) -> int:
+        """Return a time before which nothing that is held, or is yet to come, begins."""
+        return self.begins()
+
+    def held(self) -> int:
+        """Return how many matches are held."""
+        held = 0
+        for items in self.kept():  # at each step: a loop is the least of ways
+            held += len(items)
+        return held
+
+    def idle(self) -> bool:
+        """Return True where a new one would know as much."""
+        return not self.held()
+
+    def forget(self, gone: set[int]) -> None:  # noqa: ARG002
+        """Take consumed events (by identity) out of all that is held."""
+        raise AssertionError("consumption goes through the events again")
+
+    def members(self) -> Iterator[Entry]:
+        """Yield each event that is held, with its place; as often as it is held."""
+        yield from ()
+
+
+class FusedStage(Fused):
+    """All joins of one partition as one."""
+
+    __slots__ = ("_group", "_plan", "_stores")
 
     def __init__(self, plan: FusedPlan, group: tuple[Any, ...]) -> None:
         self._plan = plan
         self._group = group
         self._stores = [Store() for _ in range(plan.store_count)]
-        self._watermark = WATERMARK_NONE
+        self.watermark = WATERMARK_NONE
 
-    def step(self, entries: Sequence[Entry]) -> list[Occurrence]:
-        """Return what the events complete."""
+    def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:  # noqa: ARG002
+        """Take what comes and return what it completes."""
         plan, stores, group = self._plan, self._stores, self._group
         # Within one instant the order decides who is the latest, so each instant is a step of its
         # own.
@@ -266,45 +359,31 @@ class FusedStage:
         return plan.step(plan.by_place(entries), stores, group)
 
     def expire(self, watermark: int) -> int:
-        """Drop what no event after the watermark can join; return how many are held."""
-        self._watermark = watermark
+        """Drop what is too old, and return how many are held."""
+        self.watermark = watermark
         self._plan.expire(self._stores, watermark)
         return self.held()
 
-    def hold(self) -> int:
-        """Hold back no time: nothing is open (see base.Stage)."""
-        return WATERMARK_END
-
-    def due(self) -> int | None:
-        """Be due at no watermark: events alone decide."""
-        return None
-
     def begins(self) -> int:
-        """Return a time before which no later occurrence begins."""
-        return min(self.eldest(), self._plan.begins(self._watermark))
+        """Return a time before which no later match begins."""
+        return min(self.eldest(), self._plan.begins(self.watermark))
 
-    def eldest(self) -> int:
-        """Return when the eldest begins of what is held."""
-        starts = [start_of(item) for store in self._stores for item in store.items]
-        return min(starts, default=WATERMARK_END)
-
-    def origin(self) -> int:
-        """Return a time before which nothing that is held, or is yet to come, begins."""
-        return self.begins()
+    def kept(self) -> list[list[Occurrence]]:
+        """Return the lists of what is held."""
+        return [store.items for store in self._stores]
 
     def held(self) -> int:
-        """Return how many occurrences are held."""
+        """Return how many are held."""
         held = 0
-        for store in self._stores:  # at each step: a loop is the least of ways
+        for store in self._stores:
             held += len(store.ends)
         return held
 
-    def idle(self) -> bool:
-        """Return True where a new one would know as much."""
-        return not self.held()
-
     def shed(self, count: int) -> int:
-        """Drop up to so many, of the fullest store first the oldest; return how many went."""
+        """Drop up to so many, and return how many went.
+
+        Of the fullest store first the oldest.
+        """
         excess = count
         # The fullest first: a limit is mostly broken by one operand that is much more frequent.
         for store in sorted(self._stores, key=lambda store: -len(store.ends)):
@@ -314,7 +393,7 @@ class FusedStage:
         return count - excess
 
     def forget(self, gone: set[int]) -> None:
-        """Take consumed events (by identity) out of all that is held."""
+        """Take consumed events out."""
         self._plan.layout.budget.spend(PURGING * self.held())
         for store in self._stores:
             # By identity: ids may repeat with another end.
@@ -323,7 +402,7 @@ class FusedStage:
                 store.hold(kept)
 
     def members(self) -> Iterator[Entry]:
-        """Yield each event that is held, with its place; as often as it is held."""
+        """Yield each event that is held, with its place."""
         for fused in self._plan.joints:
             if fused.left_store < 0:
                 continue
@@ -337,7 +416,7 @@ class FusedStage:
     def state(self) -> Any:
         """Return what is held, as events, occurrences and plain values in lists."""
         stores = [store.items for store in self._stores]
-        return packed_stores(self._plan.layout, stores, self._watermark)
+        return packed_stores(self._plan.layout, stores, self.watermark)
 
     def restore(self, state: Any) -> None:
         """Take that up again."""
@@ -358,13 +437,15 @@ def packed_stores(layout: Layout, stores: Sequence[list[Any]], watermark: int) -
     }
 
     def packed(operand: Operand) -> Any:
+        if isinstance(operand, Padded):
+            return [watermark, [], [], [[[], watermark, [watermark]]]]
         if not isinstance(operand, Joint):
             return [watermark]
         # Nothing waits in a fused operator, so the inboxes of the general form are empty.
         inboxes = [[[], watermark, packed(part)] for part in operand.parts]
         return [watermark, [*kept[id(operand)], []], [], inboxes]
 
-    return packed(layout.root)
+    return packed(_joined(layout))
 
 
 def unpacked_stores(layout: Layout, state: Any) -> list[list[Occurrence]]:
@@ -378,8 +459,14 @@ def unpacked_stores(layout: Layout, state: Any) -> list[list[Occurrence]]:
             for part, (_, _, beneath) in zip(operand.parts, inboxes, strict=True):
                 unpack(part, beneath)
 
-    unpack(layout.root, state)
+    unpack(_joined(layout), state)
     return [items for joint in layout.joints if joint.operator != "or" for items in kept[id(joint)]]
+
+
+def _joined(layout: Layout) -> Operand:
+    """Return what the joins make: all of a pattern but its lists."""
+    root = layout.root
+    return root.base if isinstance(root, Gathered) else root
 
 
 def _instants(entries: Sequence[Entry]) -> list[list[Entry]]:

@@ -8,8 +8,9 @@ lists), in order.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, events_of, flat
@@ -106,12 +107,15 @@ class Candidates(Store):
 
     def drop(self, before: int) -> None:
         """Forget what ends before the time."""
-        dead = bisect_left(self.ends, before)
+        self.drop_first(bisect_left(self.ends, before))
+
+    def drop_first(self, count: int) -> None:
+        """Forget so many of the oldest."""
         # Only where any lasts at all: most lists are of readings, and then nothing is looked
         # through.
-        if dead and self.lasting:
-            self.lasting -= sum([start_of(one) != end_of(one) for one in self.items[:dead]])
-        self.drop_oldest(dead)
+        if count and self.lasting:
+            self.lasting -= sum([start_of(one) != end_of(one) for one in self.items[:count]])
+        self.drop_oldest(count)
 
     def fitting(
         self, plan: ListPlan, one: Occurrence, group: tuple[object, ...], budget: Budget
@@ -147,6 +151,40 @@ class Candidates(Store):
             *items[inner:outer],
             *[m for m in items[outer:high] if fits(one, m, group)],
         ]
+
+
+def gather(
+    plan: GatheredPlan,
+    lists: Sequence[Candidates],
+    chain: Occurrence,
+    group: tuple[Any, ...],
+    budget: Budget,
+) -> Occurrence | None:
+    """Return the chain's match with its lists filled; None if one must not be empty and is."""
+    members = list(events_of(chain))
+    end, start = end_of(chain), start_of(chain)
+    parts = [chain]
+    for wanted, candidates in zip(plan.lists, lists, strict=True):
+        fitting = candidates.fitting(wanted, chain, group, budget)
+        if not fitting:
+            if not wanted.optional:
+                return None
+            members[wanted.low : wanted.high] = [()] * (wanted.high - wanted.low)
+            continue
+        # Certain matches need no list of their parts, which is most of them.
+        if plan.doubt is not None:
+            parts += fitting
+        if wanted.single:
+            members[wanted.low] = tuple(fitting)
+        else:
+            columns = zip(*map(events_of, fitting), strict=True)
+            members[wanted.low : wanted.high] = [tuple(flat(column)) for column in columns]
+        end = max(end, end_of(fitting[-1]))
+        # In order of ends the first reading also begins first; with events that last any may.
+        few = fitting if candidates.lasting else fitting[:1]
+        start = min(start, *map(start_of, few))
+    whole_end = int(end) if plan.doubt is None else weakest_end(parts, end)
+    return plan.passes((whole_end, start, *members), group)
 
 
 class GatheredStage(Over):
@@ -190,7 +228,9 @@ class GatheredStage(Over):
             self.site.budget.spend(len(self._open) + len(new))
             for one in self._open + new:
                 if all(self._complete(one, at) for at in range(len(lists))):
-                    whole = self._gather(one)
+                    whole = gather(
+                        self._plan, self._candidates, one, self.site.group, self.site.budget
+                    )
                     # A `+` list that is empty: no occurrence, and no older partner is tried
                     # (LANGUAGE 3, Lists).
                     if whole is not None:
@@ -226,33 +266,6 @@ class GatheredStage(Over):
             return True
         # By starts where only those are bounded: a member that lasts may end long after the bound.
         return bool(plan.starts) and any(inbox.floor() > start(one) for start in plan.starts)
-
-    def _gather(self, one: Occurrence) -> Occurrence | None:
-        members = list(events_of(one))
-        end, start = end_of(one), start_of(one)
-        group = self.site.group
-        parts = [one]
-        for plan, candidates in zip(self._plan.lists, self._candidates, strict=True):
-            fitting = candidates.fitting(plan, one, group, self.site.budget)
-            if not fitting:
-                if not plan.optional:
-                    return None
-                members[plan.low : plan.high] = [()] * (plan.high - plan.low)
-                continue
-            # Certain occurrences need no list of their parts, which is most of them.
-            if self._plan.doubt is not None:
-                parts += fitting
-            if plan.single:
-                members[plan.low] = tuple(fitting)
-            else:
-                columns = zip(*map(events_of, fitting), strict=True)
-                members[plan.low : plan.high] = [tuple(flat(column)) for column in columns]
-            end = max(end, end_of(fitting[-1]))
-            # In order of ends the first reading also begins first; with events that last any may.
-            few = fitting if candidates.lasting else fitting[:1]
-            start = min(start, *map(start_of, few))
-        whole_end = int(end) if self._plan.doubt is None else weakest_end(parts, end)
-        return self._plan.passes((whole_end, start, *members), group)
 
     def _expire(self) -> None:
         oldest: int | None = None
@@ -295,3 +308,32 @@ class GatheredStage(Over):
         still, *candidates = kept
         self._candidates = [Candidates(items) for items in candidates]
         self._set_open(still)
+
+
+class PaddedStage(Over):
+    """Puts empty places before and after."""
+
+    __slots__ = ("_after", "_before")
+
+    def __init__(self, before: int, after: int, site: Site, beneath: Stage) -> None:
+        super().__init__(site, (Inbox(beneath, site.budget),), None)
+        # Made once: the same two tuples are spliced into every occurrence.
+        self._before = (None,) * before
+        self._after = (None,) * after
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """Pass on what comes, with the empty places."""
+        self.watermark = watermark
+        (inbox,) = self.inboxes
+        return [
+            (
+                # The mark of a maybe stands on the end, and would be lost if the end were read as a
+                # number.
+                weakest_end([item], end_of(item)),
+                start_of(item),
+                *self._before,
+                *events_of(item),
+                *self._after,
+            )
+            for item in inbox.take(inbox.fill(watermark))
+        ]

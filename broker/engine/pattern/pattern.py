@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from broker.engine.pattern.attach import Attacher, lies_in
-from broker.engine.pattern.chains import chain_of, list_in, member_of
 from broker.engine.pattern.operands import (
     Count,
     Distinct,
@@ -20,6 +19,7 @@ from broker.engine.pattern.operands import (
     Joint,
     Kth,
     Leaf,
+    Member,
     Negation,
     Operand,
     Padded,
@@ -32,6 +32,7 @@ from broker.engine.runtime.budget import Budget
 from language.tree import (
     Absent,
     Atom,
+    Bound,
     Case,
     Expression,
     InRegion,
@@ -404,3 +405,48 @@ def lay_out(case: Case) -> Layout:
     for operand, name, within_ms in reader.anchored:
         operand.anchors.append((places[name], within_ms))
     return layout
+
+
+# --- chains of `then` in which lists stand ---------------------------------------------------
+
+
+def chain_of(node: Link) -> tuple[list[Pattern], list[Link]]:
+    """The elements of a chain of `then`, and the links between them."""
+    elements: list[Pattern] = []
+    links: list[Link] = []
+    left: Pattern = node
+    while isinstance(left, Link) and left.operator == "then":
+        elements.insert(0, left.right)
+        links.insert(0, left)
+        left = left.left
+    return [left, *elements], links
+
+
+def list_in(element: Pattern) -> Repeat | None:
+    """The list that an element of a chain is, perhaps in brackets with a suffix of its own."""
+    while isinstance(element, Where | InRegion):
+        element = element.operand
+    return element if isinstance(element, Repeat) and element.kind in {"+", "*"} else None
+
+
+def member_of(
+    read: list[tuple[Operand, int | None]],
+    links: list[Link],
+    base_at: list[int],
+    number: int,
+    *,
+    optional: bool,
+) -> Member:
+    """Return the list at one place of a chain, between the nearest elements that are no lists."""
+    after = max((other for other in base_at if other < number), default=None)
+    before = min((other for other in base_at if other > number), default=None)
+    after_bound: Bound | None = links[number - 1].bound if after == number - 1 and number else None
+    before_bound: Bound | None = links[number].bound if before == number + 1 else None
+    return Member(
+        read[number][0],
+        optional,
+        None if after is None else read[after][0],
+        None if before is None else read[before][0],
+        after_bound,
+        before_bound,
+    )

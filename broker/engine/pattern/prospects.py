@@ -36,8 +36,6 @@ _CODE = {
     STOP: "    return False\n",
     HOPE: "    return True\n",
 }
-# Under other contexts a run may end, and another begin, with an event that completes nothing.
-LET_WAIT = frozenset(("unrestricted", "recent", "first", "chronicle"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,10 @@ def _waits(operand: Operand) -> bool:
     if operand.denied:
         return False
     if isinstance(operand, Joint):
-        return operand.nth is None and not operand.next and operand.context in LET_WAIT
+        # Under `latest` an event that completes nothing may replace another. It waits all the same,
+        # as what waits is given in order; but past a bound it may end a run, and begin the next.
+        ends_runs = operand.context == "latest" and operand.bound is not None
+        return operand.nth is None and not operand.next and not ends_runs
     if isinstance(operand, Gathered):
         return not operand.trailing and all(isinstance(m.operand, Leaf) for m in operand.members)
     return isinstance(operand, Leaf | Padded)
@@ -102,11 +103,14 @@ def _forgets(root: Operand, parts: list[Operand]) -> bool:
     joints = [one for one in parts if isinstance(one, Joint)]
     if all(one.context == "unrestricted" for one in joints):
         return True
-    alike = all(one.context == "first" and not one.closed for one in joints if one is not root)
-    chain = all(isinstance(one.right, Leaf) for one in joints)
-    same = len({one.operator for one in joints}) == 1
-    first = isinstance(root, Joint) and root.context == "first"
-    return first and alike and chain and same and len(joints) * 2 + 1 == len(parts)
+    top = root.base if isinstance(root, Gathered) else root
+    if any(joint.closed for joint in joints if joint is not top):
+        return False
+    alike = len({(joint.operator, joint.context) for joint in joints}) == 1
+    chain = all(isinstance(part, Joint | Gathered | Leaf | Padded) for part in parts)
+    atoms = all(isinstance(joint.right, Leaf | Padded) for joint in joints)
+    # A run whose time is over is dropped and spends nothing, as if its events had never come.
+    return alike and chain and atoms and joints[0].context in ("first", "latest")
 
 
 class _Writer:

@@ -16,7 +16,7 @@ from broker.engine.event.event import Event
 from broker.engine.pattern import join_snapshot
 from broker.engine.pattern.base import least
 from broker.engine.pattern.choice import hold
-from broker.engine.pattern.fusion import FusedStage
+from broker.engine.pattern.fusion import Fused
 from broker.engine.pattern.patience import Entry, Group
 from broker.engine.pattern.solved import Solving
 from broker.engine.pattern.staged_groups import GROUPS_OVERFLOW, OUTLASTING, Found, StagedGroups
@@ -116,7 +116,7 @@ class StagedAgent(StagedGroups):
 
         Of what is fused nothing is due, and it counts what it would keep.
         """
-        if self.plan.fused is not None:
+        if self.plan.is_plain:
             self._catch_up()
         self._forget_waiting()
         waiting = 0 if self._patience is None else self._patience.count
@@ -143,7 +143,7 @@ class StagedAgent(StagedGroups):
         members: list[tuple[Group, int, Event]] = []
         for key, partition in self._partitions.items():
             root = partition.root if partition.open else None
-            if isinstance(root, FusedStage):
+            if isinstance(root, Fused):
                 held = {(event.order, place): event for place, event in root.members()}
                 members += [(key, place, held[order, place]) for order, place in sorted(held)]
         return members
@@ -216,7 +216,7 @@ class StagedAgent(StagedGroups):
                 self._patience.count -= len(entries)
         found = plan.advance(partition, entries, self._watermark)
         root = partition.root
-        if plan.in_turn or not isinstance(root, FusedStage):
+        if plan.in_turn or not plan.timeless or not isinstance(root, Fused):
             self._settle(key, partition)
             return [(occurrence, key) for occurrence in found]
         held = root.expire(self._watermark)
@@ -230,7 +230,7 @@ class StagedAgent(StagedGroups):
 
     def state(self) -> Any:
         """See agent.Agent; what waits with its group goes on waiting, here and where this goes."""
-        if self.plan.fused is not None:
+        if self.plan.is_plain:
             self._catch_up()  # where operators run one by one, nothing waits so
         shelf = Shelf(self._classes)
         partitions = [packed(one, shelf) for one in self._partitions.values()]

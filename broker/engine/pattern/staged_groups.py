@@ -15,7 +15,7 @@ from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import least
 from broker.engine.pattern.choice import due
 from broker.engine.pattern.ending import ending_of
-from broker.engine.pattern.fusion import FusedStage
+from broker.engine.pattern.fusion import Fused
 from broker.engine.pattern.lone import LoneAtom
 from broker.engine.pattern.patience import Group
 from broker.engine.pattern.solved import Solving
@@ -126,7 +126,7 @@ class StagedGroups:
         if partition.log:
             self.dropped_overflow += self.plan.trim(partition, self._watermark)
         self._moved[key] = partition
-        if isinstance(partition.root, FusedStage):
+        if isinstance(partition.root, Fused) and not partition.fresh:  # else it is not as far yet
             partition.root.expire(self._watermark)
         if partition.site.named:
             partition.site.forget_named()
@@ -154,7 +154,7 @@ class StagedGroups:
             return []
         self._swept = self._watermark
         patience, candidates = self._patience, []
-        all_go = self.plan.fused is None or MANY * len(self._partitions) > self.groups_max
+        all_go = not self.plan.is_plain or MANY * len(self._partitions) > self.groups_max
         for key, one in self._partitions.items():
             if all_go or not (one.size or one.fresh):
                 candidates.append(key)

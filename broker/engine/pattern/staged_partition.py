@@ -14,7 +14,7 @@ from broker.engine.pattern.base import Site, Stage
 from broker.engine.pattern.choice import Manner, Waiting, eldest_of
 from broker.engine.pattern.completion import Completion
 from broker.engine.pattern.durations import Foresight
-from broker.engine.pattern.fusion import FusedStage
+from broker.engine.pattern.fusion import Fused
 from broker.engine.pattern.operands import (
     Count,
     Distinct,
@@ -86,7 +86,7 @@ class Partition:
         "waiting",
     )
 
-    root: Stage | FusedStage
+    root: Stage | Fused
     site: Site
 
     def __init__(self, group: tuple[Any, ...], reach: Reach, waiting: Waiting) -> None:

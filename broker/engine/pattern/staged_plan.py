@@ -17,7 +17,7 @@ from broker.engine.pattern.base import Make, Site
 from broker.engine.pattern.build import Builder
 from broker.engine.pattern.choice import Waiting, hold, take
 from broker.engine.pattern.durations import Foresight
-from broker.engine.pattern.fusion import FusedPlan, FusedStage
+from broker.engine.pattern.fusion import Fused, FusedPlan
 from broker.engine.pattern.matching import key_function, leaf_select
 from broker.engine.pattern.memory import Memory
 from broker.engine.pattern.operands import Silence, composite, operands, types_that_last
@@ -25,6 +25,7 @@ from broker.engine.pattern.patience import Entry, Group, Patience
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.promises import Promise
 from broker.engine.pattern.prospects import Reach, prospect_of
+from broker.engine.pattern.sequence import SequencePlan, chain_of_atoms
 from broker.engine.pattern.solved import Solving, solver_of
 from broker.engine.pattern.staged_partition import (
     LOG_MAX,
@@ -93,44 +94,58 @@ class StagedPlan:
         self.chooses = self.manner.in_turn  # among whole occurrences, once time has come so far
         # Where the eldest of what is held is asked for, nothing waits elsewhere.
         self.in_turn = self.chooses or self.promise.lags
-        self.fused: FusedPlan | None = None
+        self.fused: FusedPlan | SequencePlan | None = None
         self._make: Make | None = None
+        self.timeless = True  # of what is fused: time alone decides nothing
+        self._fused_site = Site((), durations, None, budget=layout.budget)
+        self.timed = True  # time alone may decide something
+        self._choose_operators(case)
+        self.observes = not self.is_plain or self._asks_durations()
+
+    def _choose_operators(self, case: Case) -> None:
+        """Run the pattern as one operator where one can, and else as its operators one by one."""
+        layout = self.layout
         if self.is_plain and not self.is_lone:
             self.fused = FusedPlan(
                 layout,
                 case.group_by,
-                durations,
+                self.durations,
                 ordered=not self.at_once,
                 consuming=bool(self.manner.consuming),
             )
-            self._fused_site = Site((), durations, None, budget=layout.budget)
         elif not self.is_plain:
-            builder = Builder(layout, case.group_by, doubt, at_once=self.at_once)
-            self._make = builder.build(layout.root)
-        self.timed = self.fused is None or self.chooses  # time alone may decide something
-        self.observes = not self.is_plain or self._asks_durations()
+            builder = Builder(layout, case.group_by, self.doubt, at_once=self.at_once)
+            exact = self.doubt is None
+            chain = None if not exact or self.manner.consuming else chain_of_atoms(layout)
+            if chain is None:
+                self._make = builder.build(layout.root)
+            else:
+                lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
+                self.fused = SequencePlan(layout, case.group_by, self.durations, chain, lists)
+                self.timeless = chain.timeless
+        self.timed = self.fused is None or self.chooses or not self.timeless
 
     def _asks_durations(self) -> bool:
         """Return True where a plain pattern depends on how long events last."""
         if self.layout.last or self.promise.lags:
             return True
-        return self.fused is not None and self.fused.asks_durations()
+        return isinstance(self.fused, FusedPlan) and self.fused.asks_durations()
 
     # --- partitions ----------------------------------------------------------------------
 
     def patience(self) -> Patience[Partition] | None:
         """Return how events wait with their groups; None where they cannot."""
-        if self.fused is not None:
-            may_wait = not self.promise.lags
-        else:
+        if self.fused is None:
             may_wait = not (self.is_plain or self.doubt or self.at_once or self.in_turn)
+        else:
+            may_wait = not self.promise.lags and (self.is_plain or not self.chooses)
         prospect = prospect_of(self.layout, in_order=not self.at_once) if may_wait else None
         if prospect is None:
             return None
         ends = self.subscription is not None and (
             self.subscription.for_ms is not None or self.subscription.until_ms is not None
         )
-        solver = None if ends or self.fused is not None else solver_of(self.layout)
+        solver = None if ends or self.is_plain else solver_of(self.layout)
         if solver is None:
             return Patience(prospect, self.key, self.new, self._slots)
         return Solving(prospect, self.key, self.new, solver, self._slots)
@@ -144,7 +159,7 @@ class StagedPlan:
         partition.open = True
         if self.fused is not None:
             partition.site = self._fused_site
-            partition.root = FusedStage(self.fused, partition.group)
+            partition.root = self.fused.open(partition.group)
             return
         begin = None if self.key else begin
         site = Site(
@@ -166,7 +181,7 @@ class StagedPlan:
 
     def sweep_ms(self) -> int:
         """Return how often partitions to which nothing comes are looked at."""
-        if self.fused is None:
+        if not isinstance(self.fused, FusedPlan):
             return SWEEP_MS
         horizon_ms = self.fused.horizon_ms
         return WATERMARK_END if horizon_ms is None else max(SWEEP_MS, horizon_ms)
@@ -200,8 +215,8 @@ class StagedPlan:
         self, partition: Partition, entries: list[Entry], watermark: int
     ) -> list[Occurrence]:
         root = partition.root
-        if isinstance(root, FusedStage):
-            return root.step(entries)
+        if isinstance(root, Fused):
+            return root.step(entries, watermark)
         site = partition.site
         for place, event in entries:
             if place < len(site.leaves):
@@ -246,7 +261,7 @@ class StagedPlan:
 
     def trim(self, partition: Partition, watermark: int) -> int:
         """Forget of the log what can no longer matter, or is too much; count the latter."""
-        if self.fused is not None:
+        if isinstance(self.fused, FusedPlan):
             reach_ms = self.fused.reach_ms()
             if reach_ms is not None:
                 partition.forget(watermark + 1 - reach_ms)
