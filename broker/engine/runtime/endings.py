@@ -31,6 +31,8 @@ class Endings:
                 domain, entry = seat.domain, (at, seat.index)
                 key = (domain.types, domain.definitions)
                 known = self._domains.get(key)
+                # A domain that went and came again is another object under the same key; its old
+                # heap waits for nobody.
                 if known is None or known[0] is not domain:
                     known = self._domains[key] = (domain, [])
                 heappush(known[1], entry)
@@ -53,6 +55,8 @@ class Endings:
         """
         found: dict[tuple[str, str], None] = {}
         for domain, at in self.first():
+            # Looking is free, asking is not: a watermark that was given out makes every earlier
+            # event late, also for tasks that would still have taken it.
             if at <= foreseen(domain):
                 found.update(dict.fromkeys(self._over_at(domain, given(domain))))
         return list(found)
@@ -67,6 +71,7 @@ class Endings:
             seat = self._seats.get(index)
             if seat is None:
                 continue
+            # It stays noted until its seat goes: the broker may be told, and fail before it acts.
             heappush(ends, (at, index))  # until it goes
             node = seat.task.node
             if isinstance(node, Subscription) and seat.agent.watermark_out(watermark) >= at - 1:

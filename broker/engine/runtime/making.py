@@ -44,6 +44,8 @@ class Maker:
             outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, reported_layout(case)))
             return self._of_pattern(task, case, outcome)
         window = task.node.window if isinstance(task.node, Definition) else None
+        # Paper 003 (3.3.2): a task forks one agent for each detecting case, and with a window the
+        # producing condition is time instead of a final state.
         if window is not None and window.aggregated:
             return WindowAgent(
                 task,
@@ -60,6 +62,8 @@ class Maker:
             return self._of_pattern(task, case, outcome)
         ticks = grid_of(window)
         assert ticks is not None, "without `aggr` a window is `every`"
+        # `every` without an aggregate: the pattern runs as always and what it gives waits for the
+        # tick, so that it has one meaning with and without.
         ticking = TickOutcome(outcome)
         inner = self._of_pattern(task, case, ticking)
         made = {output.event_type: output}
@@ -69,6 +73,8 @@ class Maker:
         layout = lay_out(case)
         layout.budget = self._shared.budget
         agent = self._staged(task, case, layout, outcome)
+        # The paper keeps a relational store for each state (003, 3.3.2); with a bound on it only
+        # plain sequences can say which event to let go, all others hold what they need.
         if not (self._limits.chain_events_max and agent.plan.is_plain and links_of(case, layout)):
             return agent
         return self._chain(task, case, agent)
@@ -107,6 +113,8 @@ class Maker:
         if self._shared.doubted is None:
             return False
         root = layout.root
+        # A single event without `within` happens when it happens: doubt about its time changes
+        # nothing.
         return composite(root) or root.within_ms is not None or case.detect.maybe_drop
 
     def weighing(self, task: Task, case: Case, agent: Agent) -> Agent:
@@ -121,12 +129,16 @@ class Maker:
         ):
             self._shared.replaced(task.key, agent)
             made = self._staged(task, case, agent.plan.layout, agent.outcome)
+            # Through the snapshot: how an agent is taken over is then what recovery does every day,
+            # and not a second way.
             made.restore(agent.state())
             return made
         return agent
 
     def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
+        # A suspension outlasts a restart: it ends by `resume` alone, as what the agent held is
+        # gone.
         if SUSPENDED in state:
             return SuspendedAgent(state[SUSPENDED])
         if isinstance(agent, StagedAgent) and "chain" in state:

@@ -55,6 +55,8 @@ class Matcher:
         self.filterer = Filterer(self._limits, self._ledger)
         self._seats: dict[int, Seat] = {}
         self._by_task: dict[str, list[Seat]] = {}
+        # Content id to seats: the unique id of the matching content with which paper 003 (3.3.1)
+        # passes an event to the agents.
         self._routes: dict[int, list[tuple[Seat, int]]] = {}
         self._domains = Domains()
         self._endings = Endings(self._seats)
@@ -101,6 +103,8 @@ class Matcher:
         except BaseException:
             self.remove(task.key)
             raise
+        # After the seats: a silence may begin with the task, and its agent must be there to be
+        # told.
         if begin is not None:
             self._agents.begin(task.key, begin)
         self.suspensions.installed(task)
@@ -155,6 +159,8 @@ class Matcher:
         wanted = [(leaf.event_type, leaf.conditions) for leaf in layout.leaves]
         # Without groups a silence begins with the input, of which agents are told as it is.
         if case.group_by or any(joint.next for joint in layout.joints):
+            # `next` looks at every event of the named types whatever its values, and a group begins
+            # with its first event of any type.
             wanted += [(name, ()) for name in layout.named]
         for place, (event_type, conditions) in enumerate(wanted):
             content = self.filterer.add(input_name(task, event_type), conditions)
@@ -217,6 +223,8 @@ class Matcher:
         """
         self._watermarks = {}
         self._ahead = {}
+        # An inbox for each level of the task graph: what a definition detects is put into inboxes
+        # of higher levels only, so one walk upwards feeds every agent once.
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._domains.levels]
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
@@ -224,6 +232,8 @@ class Matcher:
         for level, inboxes in enumerate(active):
             for domain in self._domains.levels[level]:
                 self._wake(domain, inboxes, watermark_of, foreseen)
+            # In the order of installation, which is the same after a recovery, whatever order
+            # contents matched in.
             for index in sorted(inboxes):
                 seat = self._seats[index]
                 watermark = self._watermark(seat.domain, watermark_of)
@@ -233,6 +243,7 @@ class Matcher:
                     made = seat.agent.feed(inboxes[index], watermark)
                 except TooMuchWorkError as error:
                     self.budget.exceed(error.what)
+                    # Its inputs of this push are gone with it; the push goes on for all others.
                     self.suspensions.suspend(seat.task.key, error.what)
                     continue
                 finally:
@@ -241,6 +252,8 @@ class Matcher:
                     self.schedule(seat)
                 if not made:
                     continue
+                # Back to the filterer as from a source (paper 003, 3.3.2: outputs of definition
+                # tasks are pushed back); a subscription's leave.
                 if seat.task.kind == "definition":
                     self._ledger.detected.received += len(made)
                     before = len(results)
@@ -269,6 +282,7 @@ class Matcher:
                 for made in lone:
                     results += made(matched)
                 continue
+            # Weighing times costs every join, so it begins with the first event that is in doubt.
             if not self._agents.doubting and doubtful(matched):
                 self.doubt()
             for seat, leaf in self._routes[content]:
@@ -330,6 +344,8 @@ class Matcher:
         known = cache.get(id(domain))
         if known is not None:
             return known
+        # Each domain is walked once a push and kept: a diamond of definitions would otherwise be
+        # walked once for every path.
         inputs = [watermark_of(name) for name in domain.types]
         for key in domain.definitions:
             for seat in self._by_task[key]:
@@ -421,6 +437,8 @@ class Matcher:
 
     def restore(self, state: dict[str, list[Any]]) -> None:
         """Take up the states of the tasks that are installed; others are ignored."""
+        # Before any state is taken up: an agent that weighs reads the state of one that did not,
+        # not the other way round.
         if any(weighed(one) for states in state.values() for one in states):
             self.doubt()
         for key, states in state.items():

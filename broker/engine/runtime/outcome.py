@@ -114,6 +114,8 @@ class DefinitionOutcome:
             group = self._shown(group)
         events = events_of(occurrence)
         made: Detected = self._assign(events, group)
+        # A text may assign any times; an event that ends before it starts would be before and after
+        # itself in the relations of paper 001 (table 1).
         if made.start > made.end:
             self.dropped_inverted += 1
             return None
@@ -127,6 +129,7 @@ class DefinitionOutcome:
             made.constituents = head_of(occurrence)[2]
             silent = not made.constituents
         if silent:
+            # Two groups may fall silent at one instant: no id is bound and their spans are equal.
             made.lineage = (*order_of(occurrence), repr(group))  # nothing else tells them apart
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
@@ -181,6 +184,8 @@ def span_assignment_lines(values: dict[str, str]) -> list[str]:
 
     `values` maps assigned names to code. All are evaluated on the span before any is put in place.
     """
+    # All before any: `start = end, end = start` swaps, as every value is that of the span as it was
+    # detected.
     times = [name for name in ("timestamp", "start", "end") if name in values]
     lines = [f"    t_{name} = {values[name]}" for name in times]
     for name in times:

@@ -58,6 +58,8 @@ class Domains:
         if domain is None:
             domain = self._known[types, definitions] = Domain(types, definitions, level)
             domain.clocks = {parts_of(name)[0]: name for name in types if SEPARATOR in name}
+            # Levels are never dropped: an empty one costs a look for each push, and their number is
+            # the depth of definitions, which the checker bounds.
             while len(self.levels) <= level:
                 self.levels.append([])
             self.levels[level].append(domain)
@@ -145,6 +147,8 @@ class Direct:
 
     def changed(self, content: int) -> None:
         """Others want it now, or those who do have other agents."""
+        # Worked out again when an event comes: installing a thousand subscriptions to one content
+        # would otherwise make a thousand lists, of one to a thousand seats.
         self._known.pop(content, None)
         if content in self._routes:
             self._changed[content] = None
@@ -179,6 +183,8 @@ class Direct:
         for seat, _ in self._routes[content]:
             plain = seat.at_once is not None and not seat.weighs
             lone = lone_of(seat)
+            # What is detected has its certainty and lineage to be carried over, which makers of
+            # primitive events leave out.
             if seat.task.needs or not plain or lone is None:
                 return ()
             make = lone.maker_of_one()
@@ -208,6 +214,8 @@ class Suspensions:
     def suspend(self, key: str, why: str) -> None:
         """Suspend a task, and those that need it: all that they hold is gone."""
         self.why[key] = why
+        # In the order of installation, in which a task stands behind all that it needs: one pass
+        # finds all that rests on it.
         for other, seats in self._by_task.items():
             if seats and not self.why.keys().isdisjoint(seats[0].task.needs.values()):
                 self.why.setdefault(other, BENEATH)

@@ -152,6 +152,8 @@ class SubscriptionTemplate:
         encode = constants.helper("encode", ENCODE)
         by_group = node.actor.group_key is not None
         actor = f"{constants.add(self.actor)}(g)" if by_group else constants.add(node.actor.name)
+        # Written out in one display: a result is a dict of eleven keys, and each that was put in by
+        # itself would be a look-up more for every result.
         parts = {
             "subscription": constants.add(node.name),
             "seq": constants.add(node.seq),
@@ -182,6 +184,8 @@ class SubscriptionTemplate:
     ) -> Callable[[OccurrenceResult], dict[str, Any]]:
         """The same compiled, where nothing is assigned."""
         node = self.subscription
+        # Assigned values run the text's own code, which the compiled pass does not know: it
+        # declines the whole subscription.
         special = bool(node.case.assign) or node.actor.group_key is not None
         if native.passes is None or special:
             return plain_of
@@ -328,6 +332,7 @@ class SubscriptionOutcome:
         if occurrence.__class__ is not tuple:
             return self._of_event(occurrence, group)
         end, start = occurrence[:2]
+        # A certain occurrence ends at a plain integer; one that may not be carries a marked one.
         if end.__class__ is int:
             return OccurrenceResult(self._template, start, end, group, occurrence)
         certainty = WORDS[certainty_of(occurrence)]
@@ -369,6 +374,8 @@ def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> No
 
 def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
     """What occurrences give with their groups, of whatever outcome; those that give something."""
+    # Only a subscription's results can be made in one go: each event of a definition may be
+    # dropped.
     if outcome.__class__ is SubscriptionOutcome:
         made: list[Any] = outcome.make_all(found)
         return made
