@@ -28,6 +28,8 @@ def shown_form(case: Case, types: Mapping[str, EventType]) -> Callable[[Group], 
 
     A part is a float where any type that the pattern names declares it so.
     """
+    if not case.group_by:
+        return None
     # A dict and no set: the order of types decides nothing here, but iterating a set would make
     # that depend on PYTHONHASHSEED.
     named = dict.fromkeys(atom.type for atom in atoms(case.detect.pattern))

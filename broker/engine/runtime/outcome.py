@@ -7,6 +7,8 @@ Invariant: an outcome depends on the task's text and the bound events alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.event import Detected, Event, Order, slot_of
@@ -21,16 +23,17 @@ from broker.engine.event.occurrence import (
     order_of,
 )
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.scopes import PlaceScope
 from broker.engine.pattern.uncertainty import WORDS
 from broker.engine.pattern.verdicts import certainty_of
 from broker.engine.window.ids import Lazy
-from language.tree import Attribute, Call, Case, Name
+from language.tree import Atom, Attribute, Call, Case, Detect, Name
 
 if TYPE_CHECKING:
     from language.taskgraph import Task
 
+ATOMS_MAX = 4_096  # layouts of single events that are kept for subscriptions to come
 Maker = Callable[[Any, tuple[Any, ...]], Any]
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
 
@@ -195,3 +198,24 @@ def span_assignment_lines(values: dict[str, str]) -> list[str]:
 
 
 _SPAN = frozenset(("timestamp", "start", "end"))
+
+
+def reported_layout(case: Case) -> Layout:
+    """The layout of what is reported: of `collect` each place has a list."""
+    pattern = case.detect.pattern
+    if isinstance(pattern, Atom):
+        return _of_atom(pattern.type, pattern.alias, case.detect.report)
+    return _reported(case)
+
+
+@lru_cache(maxsize=ATOMS_MAX)
+def _of_atom(event_type: str, alias: str | None, report: Any) -> Layout:
+    """The layout of a single event: what must hold of it decides nothing about its report."""
+    return _reported(Case(0, Detect(Atom(event_type, (), alias), report=report)))
+
+
+def _reported(case: Case) -> Layout:
+    layout = lay_out(case)
+    if case.detect.report != "collect":
+        return layout
+    return replace(layout, listed=frozenset(range(len(layout.leaves))))
