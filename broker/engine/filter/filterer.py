@@ -239,7 +239,9 @@ class _TypeContents:
         self._waiting = {}
 
     def _selected(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
-        wanted, *lists = self._chosen(events)
+        choice = self._choice
+        chosen = None if choice is None else choice(events)
+        wanted, *lists = self._chosen(events) if chosen is None else chosen
         if not wanted:
             return len(events)
         if lists:
@@ -249,14 +251,13 @@ class _TypeContents:
         return len(events) - len(wanted)
 
     def _chosen(self, events: list[Event]) -> tuple[list[Event], ...]:
-        """See `_comprehensions`; the compiled pass where there is one that can tell."""
-        if self._choice is None and self._select is None:
-            self._choice = choice_of([one.conditions for one in self.contents.values()])
-        if self._choice is not None:
-            found = self._choice(events)
-            if found is not None:
-                return found
+        """See `_comprehensions`; at first the compiled pass, where there is one that can tell."""
         if self._select is None:
+            if self._choice is None:
+                self._choice = choice_of([one.conditions for one in self.contents.values()])
+                found = None if self._choice is None else self._choice(events)
+                if found is not None:
+                    return found
             self._select = self._comprehensions()
         return self._select(events)
 

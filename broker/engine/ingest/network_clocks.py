@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 _end = attrgetter("end")
 
 
+# `_afar`, `_passed`, `_promised`: what others said, what tasks here have been
+# told, and what others were told. A broker that promised on by what it hears would wait for itself
+# around a circle of two.
+# `promise_of`: a far source may be the foremost of all: types without a source follow it, as
+# otherwise a broker without sensors would stand still.
+# `behind`: lateness is judged at the origin alone; here only what a task has already been told
+# counts, so that the same event is not late at one broker and on time at another by the clocks of
+# each.
+# `watermark`: no idle timeout for a far origin: while its link is cut its events are kept there and
+# come later; passing over them would lose results.
+# `_wake`: waking up by the clock of the wall would find the same.
+# `restore`: a broker that stood alone and gets its first link has no such part; all it gave out it
+# gave to its own tasks.
 class NetworkClocks(SourceClocks):
     """See the module."""
 
@@ -32,9 +45,6 @@ class NetworkClocks(SourceClocks):
         self, lateness_ms: int, idle_timeout_ms: int | None, *, sources_max: int = 100_000
     ) -> None:
         super().__init__(lateness_ms, idle_timeout_ms, sources_max=sources_max)
-        # Three tables as there are three promises: what others said, what tasks here have been
-        # told, and what others were told. A broker that promised on by what it hears would wait for
-        # itself around a circle of two.
         self._afar: dict[str, dict[str, int]] = {}  # by type: origin → what it promises
         self._passed: dict[str, int] = {}  # what was given out to tasks here, by type
         self._promised: dict[str, int] = {}  # what was promised to others, by type
@@ -52,8 +62,6 @@ class NetworkClocks(SourceClocks):
                 continue
             self._afar.setdefault(name, {})[origin] = watermark
             self._asked.pop(name, None)
-            # A far source may be the foremost of all: types without a source follow it, as
-            # otherwise a broker without sensors would stand still.
             if watermark > WATERMARK_NONE:
                 reached = watermark + self._lateness_ms + 1
                 if reached >= self._foremost:
@@ -72,9 +80,6 @@ class NetworkClocks(SourceClocks):
         The others show how far the foremost source has come: all that is promised of a type may be
         that it has ended, and types without a source go on from there.
         """
-        # Lateness is judged at the origin alone; here only what a task has already
-        # been told counts, so that the same event is not late at one broker and on time at another
-        # by the clocks of each.
         passed = self._passed
         late = [one for one in events if one.end <= passed.get(one.event_type, WATERMARK_NONE)]
         if late:
@@ -150,8 +155,6 @@ class NetworkClocks(SourceClocks):
         if not afar or self._finished:
             reached = super().watermark(type_name, now)
         else:
-            # No idle timeout for a far origin: while its link is cut its events are kept there and
-            # come later; passing over them would lose results.
             reached = min(afar.values())
             least = self._least(type_name, now)
             if least is not None:
@@ -185,7 +188,6 @@ class NetworkClocks(SourceClocks):
         afar = self._afar.get(type_name)
         if afar:
             if min(afar.values()) < target:
-                # Waking up by the clock of the wall would find the same.
                 return None  # its origin will tell
             if self._least(type_name, now) is None:
                 return now
@@ -201,8 +203,6 @@ class NetworkClocks(SourceClocks):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up such a state, in the place of all that is here."""
         super().restore(state)
-        # A broker that stood alone and gets its first link has no such part; all it gave out it
-        # gave to its own tasks.
         said = state.get("network")
         if said is None:  # it was not one of several before
             self._passed = dict(self._given)

@@ -84,7 +84,7 @@ class Repeats:
     @property
     def due(self) -> bool:
         """Whether it has grown so far that it is worth telling it the watermark."""
-        return len(self) > self.prune_at
+        return self._count > self.prune_at
 
     def __len__(self) -> int:
         return self._count
@@ -159,7 +159,7 @@ class Repeats:
             else:
                 self._add(_Run(newest, list(ends), list(events)))
                 self._count += len(events)
-        if len(self) > self._events_max:
+        if self._count > self._events_max:
             self._forget()
         return events, repeats
 

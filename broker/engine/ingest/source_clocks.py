@@ -60,6 +60,27 @@ _ALL = ""  # in the place of a type: every source
 _Heap = list[tuple[int, int, _Source]]
 
 
+# `_heaps`: entries are lower bounds, corrected only when they come to the top: a source that
+# sends a thousand events moves no heap, and the least is found by a few corrections. A heap that is
+# kept exact would cost log n for each event.
+# `_forget`: it runs on from where it was: whoever waits for the type goes on at the pace of the
+# time of day, without a jump.
+# `pass_over`: only up to what somebody waits for, never to the end of time: a source that comes
+# back is late for what was reported, and for nothing else.
+# `_source`: names of sources are strangers' texts: without a bound, a device that makes up a new
+# one for each event would fill the memory.
+# `split`: each source is judged by its own clock: a device that is a minute behind is late by its
+# own events alone, not because its neighbour's clock runs fast.
+# `_of_source`: what was given out differs by type, so a mixed batch is judged event by event.
+# `watermark`: with lateness L an event that ends at clock - L is still on time; see the clock of a
+# stream.
+# `foreseen`: asked for and taken back: one way to reckon a watermark is enough, and a second that
+# only looks would have to be kept equal to it.
+# `resume`: the broker itself was away, so nobody was silent meanwhile: otherwise all sources would
+# be passed over at each start.
+# `_least`: silence counts for time (an idle source's clock runs on), so that one dead sensor does
+# not hold all results back for ever: paper 001 (3) reckons with devices whose messages never come.
+# `_wake`: the watermark's formula turned around: which clock would give that target.
 class SourceClocks:
     """The clocks of a live broker's sources; see the module for what they mean.
 
@@ -73,9 +94,6 @@ class SourceClocks:
         self._idle_ms = idle_timeout_ms
         self._sources_max = sources_max
         self._sources: dict[str, _Source] = {}
-        # Entries are lower bounds, corrected only when they come to the top: a source that sends a
-        # thousand events moves no heap, and the least is found by a few corrections. A heap that is
-        # kept exact would cost log n for each event.
         self._heaps: dict[str, _Heap] = {}  # lower bounds of the clocks, by type
         self._given: dict[str, int] = {}
         self._ended: dict[str, tuple[int, int]] = {}  # type → (clock, since) of its last source
@@ -115,8 +133,6 @@ class SourceClocks:
         if one is None:
             return None
         one.gone = True
-        # It runs on from where it was: whoever waits for the type goes on at the pace of the time
-        # of day, without a jump.
         clock = self._clock(one, now)
         if one.heard:
             for name in one.types:
@@ -128,8 +144,6 @@ class SourceClocks:
     def pass_over(self, due: Mapping[str, int], now: int) -> bool:
         """See Clock."""
         moved = False
-        # Only up to what somebody waits for, never to the end of time: a source that comes back is
-        # late for what was reported, and for nothing else.
         for name, target in due.items():
             if name in self._withdrawn and self.watermark(name, now) < target:
                 ended = (target + self._lateness_ms + 1, now)
@@ -141,8 +155,6 @@ class SourceClocks:
         """The source, new where it is not known; None if there is no place for it."""
         one = self._sources.get(name)
         if one is None:
-            # Names of sources are strangers' texts: without a bound, a device that makes up a new
-            # one for each event would fill the memory.
             if len(self._sources) >= self._sources_max and not self._swept(now):
                 return None
             one = self._sources[name] = _Source(name, now)
@@ -185,8 +197,6 @@ class SourceClocks:
             return Split([], events, [])
         if source is not None:
             return self._of_source(events, now, source)
-        # Each source is judged by its own clock: a device that is a minute behind is late by its
-        # own events alone, not because its neighbour's clock runs fast.
         by_source: dict[str, list[Event]] = {}
         for event in events:
             by_source.setdefault(event.source or "", []).append(event)
@@ -209,7 +219,6 @@ class SourceClocks:
         one = self._sources.get(source) or self._source(source, now)
         if one is None:
             return Split([], [], events)
-        # What was given out differs by type, so a mixed batch is judged event by event.
         if len(events) > 1 and len(set(map(type, events))) > 1:
             return self._of_types(events, now, one)
         name = events[0].event_type
@@ -251,8 +260,6 @@ class SourceClocks:
         least = self._least(type_name, now)
         clock = self._without_source(type_name, now) if least is None else least[0]
         given = self._given.get(type_name, WATERMARK_NONE)
-        # With lateness L an event that ends at clock - L is still on time; see the clock of a
-        # stream.
         reached = clock - self._lateness_ms - 1 if clock > WATERMARK_NONE else given
         if reached <= given:
             return given
@@ -261,8 +268,6 @@ class SourceClocks:
 
     def foreseen(self, type_name: str, now: int) -> int:
         """See Clock."""
-        # Asked for and taken back: one way to reckon a watermark is enough, and a second that only
-        # looks would have to be kept equal to it.
         given, asked = self._given.get(type_name), self._asked.get(type_name)
         reached = self.watermark(type_name, now)
         if given is None:
@@ -333,8 +338,6 @@ class SourceClocks:
     def resume(self, before: int, now: int) -> None:
         """What was silent or waited for from `before` until now is so from now on instead."""
         for one in self._sources.values():
-            # The broker itself was away, so nobody was silent meanwhile: otherwise all sources
-            # would be passed over at each start.
             if one.heard or not self._idle(one, before):  # else it is passed over until it speaks
                 one.newest, one.at = self._clock(one, before), now
         away_ms = now - before
@@ -384,9 +387,6 @@ class SourceClocks:
                 heappop(heap)
                 one.passed.append(type_name)
                 continue
-            # Silence counts for time (an idle source's clock runs on), so that one dead sensor does
-            # not hold all results back for ever: paper 001 (3) reckons with devices whose messages
-            # never come.
             current = self._clock(one, now)
             if current <= clock:
                 return clock, one
@@ -401,7 +401,6 @@ class SourceClocks:
             return now
         if self._idle_ms is None:
             return None
-        # The watermark's formula turned around: which clock would give that target.
         clock = target + self._lateness_ms + 1
         found = self._least(type_name, now)
         if found is None:

@@ -129,10 +129,8 @@ class Budget:
 
     def keep(self, occurrences: int, places: int) -> None:
         """Charge occurrences that were made, each of so many places. Raises TooMuchWorkError."""
-        self.spend(occurrences * weight(places))
-        self.bytes -= occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
-        if self.bytes < 0:
-            raise TooMuchWorkError("bytes")
+        size_bytes = occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
+        self.spend(occurrences * weight(places), size_bytes)
 
     def tie(self, occurrences: Sequence[Any]) -> None:
         """Charge occurrences that are to be told apart by their events, some of them in lists."""

@@ -38,11 +38,24 @@ from broker.engine.runtime.seats import (
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
+    from broker.engine.pattern.pattern import Layout
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
 
 
+# `_routes`: content id to seats: the unique id of the matching content with which paper 003
+# (3.3.1) passes an event to the agents.
+# `install`: after the seats: a silence may begin with the task, and its agent must be there to be
+# told.
+# `_seat`: `next` looks at every event of the named types whatever its values, and a group begins
+# with its first event of any type.
+# `push`: an inbox for each level of the task graph: what a definition detects is put into inboxes
+# of higher levels only, so one walk upwards feeds every agent once.
+# `push`: in the order of installation, which is the same after a recovery, whatever order contents
+# matched in.
+# `push`: back to the filterer as from a source (paper 003, 3.3.2: outputs of definition tasks are
+# pushed back); a subscription's leave.
 class Matcher:
     """The tasks of one broker (or of one process)."""
 
@@ -55,8 +68,6 @@ class Matcher:
         self.filterer = Filterer(self._limits, self._ledger)
         self._seats: dict[int, Seat] = {}
         self._by_task: dict[str, list[Seat]] = {}
-        # Content id to seats: the unique id of the matching content with which paper 003 (3.3.1)
-        # passes an event to the agents.
         self._routes: dict[int, list[tuple[Seat, int]]] = {}
         self._domains = Domains()
         self._endings = Endings(self._seats)
@@ -103,8 +114,6 @@ class Matcher:
         except BaseException:
             self.remove(task.key)
             raise
-        # After the seats: a silence may begin with the task, and its agent must be there to be
-        # told.
         if begin is not None:
             self._agents.begin(task.key, begin)
         self.suspensions.installed(task)
@@ -149,7 +158,7 @@ class Matcher:
     def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
         agent = self._agents.maker.make(task, case, output)
-        seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
+        seat = Seat(self._next_index, task, agent, self._domain(task, layout), (), case)
         seat.at_once = at_once(seat)
         seat.weighs = layout.root.within_ms is not None or case.detect.maybe_drop
         self._next_index += 1
@@ -159,13 +168,11 @@ class Matcher:
         wanted = [(leaf.event_type, leaf.conditions) for leaf in layout.leaves]
         # Without groups a silence begins with the input, of which agents are told as it is.
         if case.group_by or any(joint.next for joint in layout.joints):
-            # `next` looks at every event of the named types whatever its values, and a group begins
-            # with its first event of any type.
             wanted += [(name, ()) for name in layout.named]
         for place, (event_type, conditions) in enumerate(wanted):
             content = self.filterer.add(input_name(task, event_type), conditions)
-            seat.contents.append(content)
-            self._routes.setdefault(content, []).append((seat, place))
+            seat.contents += (content,)
+            self._routes[content] = [*self._routes.get(content, ()), (seat, place)]
             self._direct.changed(content)
 
     def doubt(self, drift: Fraction = EXACT, most_ms: int = 0) -> None:
@@ -186,8 +193,8 @@ class Matcher:
             self.schedule(seat)
         self._direct.all_changed()
 
-    def _domain(self, task: Task, case: Case) -> Domain:
-        used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
+    def _domain(self, task: Task, layout: Layout) -> Domain:
+        used = sorted({leaf.event_type for leaf in layout.leaves})
         wait_ms = None if self.passed is None else task.wait_ms
         types = tuple(clock_name(name, wait_ms) for name in used if name not in task.needs)
         definitions = tuple(task.needs[name] for name in used if name in task.needs)
@@ -223,17 +230,14 @@ class Matcher:
         """
         self._watermarks = {}
         self._ahead = {}
-        # An inbox for each level of the task graph: what a definition detects is put into inboxes
-        # of higher levels only, so one walk upwards feeds every agent once.
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._domains.levels]
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
         mixed = bool(results)  # what one agent alone reports is in order
         for level, inboxes in enumerate(active):
             for domain in self._domains.levels[level]:
-                self._wake(domain, inboxes, watermark_of, foreseen)
-            # In the order of installation, which is the same after a recovery, whatever order
-            # contents matched in.
+                if domain.due:
+                    self._wake(domain, inboxes, watermark_of, foreseen)
             for index in sorted(inboxes):
                 seat = self._seats[index]
                 watermark = self._watermark(seat.domain, watermark_of)
@@ -252,8 +256,6 @@ class Matcher:
                     self.schedule(seat)
                 if not made:
                     continue
-                # Back to the filterer as from a source (paper 003, 3.3.2: outputs of definition
-                # tasks are pushed back); a subscription's leave.
                 if seat.task.kind == "definition":
                     self._ledger.detected.received += len(made)
                     before = len(results)
@@ -275,7 +277,8 @@ class Matcher:
     ) -> None:
         if not events:
             return
-        self._direct.settle()
+        if self._direct.unsettled:
+            self._direct.settle()
         for content, matched in self.filterer.route(events, by_class, results):
             lone = self._direct.of(content)
             if lone:
@@ -283,7 +286,7 @@ class Matcher:
                     results += made(matched)
                 continue
             # Weighing times costs every join, so it begins with the first event that is in doubt.
-            if not self._agents.doubting and doubtful(matched):
+            if self._agents.doubted is None and doubtful(matched):
                 self.doubt()
             for seat, leaf in self._routes[content]:
                 if seat.at_once is not None:
@@ -303,8 +306,6 @@ class Matcher:
         watermark_of: WatermarkOf,
         foreseen: WatermarkOf | None,
     ) -> None:
-        if not domain.due:
-            return
         if foreseen is None:
             watermark = self._watermark(domain, watermark_of)
         elif domain.due[0][0] < WATERMARK_END:  # which such an input never reaches
@@ -374,6 +375,8 @@ class Matcher:
         `foreseen` tells of which this may be so; only for these a watermark is asked for, as then
         nothing may come behind it.
         """
+        if not self._endings.domains:
+            return []
         self._watermarks, self._ahead = {}, {}
         return self._endings.over(
             lambda domain: self._watermark(domain, foreseen, self._ahead),
@@ -394,7 +397,7 @@ class Matcher:
                 due = next_due(domain, self._seats)
                 if due is not None and due < WATERMARK_END:
                     self._want(domain, due, watermark_of, wanted)
-        for domain, at in self._endings.first() if ends else ():
+        for domain, at in self._endings.first() if ends and self._endings.domains else ():
             self._want(domain, at, watermark_of, wanted)
         return wanted
 

@@ -86,7 +86,7 @@ class Seat:
     task: Task
     agent: Agent
     domain: Domain
-    contents: list[int]
+    contents: tuple[int, ...]
     case: Case
     due: int | None = None
     at_once: AtOnce | None = None
@@ -143,7 +143,7 @@ class Direct:
         self._routes = routes
         self._filterer = filterer
         self._known: dict[int, list[AtOnce]] = {}  # by content; filled as events come
-        self._changed: dict[int, None] = {}
+        self.unsettled: dict[int, None] = {}
 
     def changed(self, content: int) -> None:
         """Others want it now, or those who do have other agents."""
@@ -151,22 +151,20 @@ class Direct:
         # would otherwise make a thousand lists, of one to a thousand seats.
         self._known.pop(content, None)
         if content in self._routes:
-            self._changed[content] = None
+            self.unsettled[content] = None
         else:
-            self._changed.pop(content, None)  # nobody does: it is gone
+            self.unsettled.pop(content, None)  # nobody does: it is gone
 
     def all_changed(self) -> None:
         """So it is with all."""
         self._known.clear()
-        self._changed.update(dict.fromkeys(self._routes))
+        self.unsettled.update(dict.fromkeys(self._routes))
 
     def settle(self) -> None:
         """Tell the filterer of what has changed what it may make of single events."""
-        if not self._changed:
-            return
-        for content in self._changed:
+        for content in self.unsettled:
             self._filterer.make_at_once(content, self._each(content))
-        self._changed.clear()
+        self.unsettled.clear()
 
     def of(self, content: int) -> list[AtOnce]:
         """What makes results of a content's events, where that is all; else empty."""
