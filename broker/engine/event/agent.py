@@ -15,6 +15,8 @@ from broker.engine.event.event import Event, Head, Order
 LeafEvents = tuple[int, Sequence[Event]]
 
 # What watermarks start from and end at: "nothing known yet" and "nothing more will come".
+# Beyond every time in milliseconds, and so far within 64 bits that adding a duration stays there:
+# infinities would be floats in a snapshot of integers.
 WATERMARK_NONE = -(2**62)
 WATERMARK_END = 2**62
 

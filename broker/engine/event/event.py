@@ -41,6 +41,8 @@ Head = tuple[int, int, tuple[str, ...], tuple[Tie, ...]]
 Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[Any, ...], tuple[Any, ...]]
 
 
+# Not a plain pair: paper 002 (IV.A) leaves the location domain open, and degrees and metres that
+# look alike would be compared with each other.
 class MetricPosition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A position in metres; `z` is height."""
 
@@ -53,6 +55,9 @@ class MetricPosition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 Position = list[float] | MetricPosition
 
 
+# `gc=False`: an event refers to texts and numbers only, never back to itself, so the collector need
+# not walk the hundreds of thousands that wait. `eq=False`: an event is itself; a repeat is told by
+# id and end where events come in, and nowhere else.
 class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     """A primitive event: what a sensor said happened in `start`..`end` (ms since the epoch).
 
@@ -60,6 +65,8 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     and `end` hold it. Attributes follow in the subclass of the type, null where missing.
     """
 
+    # Of the class and not of each event: eight bytes and a store less for each of them, and who
+    # asks for the type of a whole list asks its first.
     event_type: ClassVar[str] = ""
     attributes: ClassVar[tuple[str, ...]] = ()
     slots: ClassVar[tuple[str, ...]] = ()  # of the attributes, in their order
@@ -70,8 +77,12 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     location: str | None = None
     position: Position | None = None
     timestamp: int | str | None = None
+    # Both ends always, also of a point: an interval throughout (paper 001, 4). With one time point
+    # B;(A;C) would be found for A, B, C in this order, as A;C happens at C.
     start: Any = None  # integer milliseconds once taken in; a text may stand here before
     end: Any = None
+    # Apart from start and end: an accuracy is no duration (paper 001, 3: a point-interval timestamp
+    # is distinct from that of a durative event).
     uncertainty: Int64 = 0
 
     @property
@@ -102,8 +113,12 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
 
     primitive: ClassVar[bool] = False
 
+    # Ids and not the events: a definition over definitions would otherwise keep every primitive
+    # event below it alive for as long as its own event is waited for.
     constituents: tuple[str, ...] = ()
     tie: tuple[str | int, ...] = ()
+    # Nearly always lazy or None: the whole order costs as much as the event, and is asked for only
+    # where two spans and all ids are equal.
     lineage: Any = None
     certainty: str = "yes"
 
@@ -116,6 +131,8 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     def order(self) -> Order:
         """The key of the total order."""
         end, start, lineage = self.end, self.start, self.lineage
+        # The span is put before the lineage, as an assigned span may be another than that of what
+        # it was made of.
         below = () if lineage is None else ((end, start, lineage),)
         return (end, start, self.constituents, (self._tie(),), below, ())
 
@@ -135,6 +152,7 @@ PYTHON_TYPES: dict[str, Any] = {
 }
 
 
+# Past so many names a slot is made again, which is slow but never wrong.
 @lru_cache(maxsize=65_536)
 def slot_of(attribute: str) -> str:
     """The slot that holds an attribute: an identifier in ASCII, another one for each name."""
@@ -142,6 +160,8 @@ def slot_of(attribute: str) -> str:
     # Python would take other letters of an identifier for those that look alike.
     if slot.isascii() and slot.isidentifier():
         return slot
+    # Hex and not an escape of its own: it is injective without a table, and what it costs is paid
+    # once for each name.
     return f"x_{attribute.encode('utf-8', 'surrogatepass').hex()}"
 
 
@@ -156,6 +176,9 @@ def _values_function(
     type_name: str, names: Sequence[str], slots: Sequence[str]
 ) -> Callable[..., Any]:
     """`attribute_values` of a type; no other type shares its code, so that it runs fast."""
+    # Unrolled: a loop over names would call `getattr` for each attribute of each event of each
+    # result. Without nulls: JSON then says the same of an attribute that is
+    # missing and of one that was null, as the language does.
     constants = Constants()
     lines = [f"def attribute_values(self):  # {type_name!a}", "    values = {}"]
     for name, slot in zip(names, slots, strict=True):
@@ -168,6 +191,8 @@ def _values_function(
 def _generated(
     name: str, attributes: tuple[tuple[str, AttributeType], ...], base: type[Event]
 ) -> type[Event]:
+    # Every attribute may be null, also where its type is declared: a source may leave out what it
+    # does not measure.
     fields = [(slot_of(attribute), PYTHON_TYPES[kind], None) for attribute, kind in attributes]
     names = tuple(attribute for attribute, _ in attributes)
     slots = tuple(slot for slot, _, _ in fields)
@@ -181,6 +206,7 @@ def _generated(
             "slots": slots,
             "attribute_values": _values_function(name, names, slots),
         },
+        # Decoding and encoding use the language's name, generated code the slot.
         rename=wire_name,
         gc=False,
         eq=False,
@@ -203,6 +229,8 @@ def in_order(events: list[Event]) -> list[Event]:
 
 def doubtful(events: Sequence[Event]) -> bool:
     """Whether the time of any event is uncertain."""
+    # Asked of each batch of each content, and nearly always answered no: one call for a batch, not
+    # one for an event.
     if native.passes is not None:
         found: bool | None = native.passes.doubtful(events)
         if found is not None:
@@ -212,6 +240,8 @@ def doubtful(events: Sequence[Event]) -> bool:
 
 def lasting(events: Sequence[Event]) -> list[Event]:
     """Those that are no points in time."""
+    # A pass that meets what it does not know gives None and leaves the whole list to Python; it
+    # never decides a part.
     if native.passes is not None:
         found: list[Event] | None = native.passes.lasting(events)
         if found is not None:
@@ -221,6 +251,7 @@ def lasting(events: Sequence[Event]) -> list[Event]:
 
 def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:
     """Events by their class, each list in the order given."""
+    # A publication by itself is the common batch of a live broker; it needs no default dict.
     if len(events) == 1:
         return {events[0].__class__: list(events)}
     by_class: dict[type[Event], list[Event]] = defaultdict(list)

@@ -39,6 +39,8 @@ ATTRIBUTE_BITS = 64
 SUM_BITS = 64
 WHOLE = frozenset(("round", "floor", "ceil"))
 PYTHON_OPERATORS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+# `timestamp` is the end: an interval has happened when it is over, and a point's end is its only
+# time (paper 001, 2: occurrence and detection meet).
 RESERVED_CODE = {
     "timestamp": "{e}.end",
     "start": "{e}.start",
@@ -61,6 +63,8 @@ class Scope(Protocol):
         """(code, may be null) of a name or an aggregate call; None for a plain function call."""
 
 
+# Apart from Scope: only functions of the user's own take whole events, so the other scopes need not
+# know how to give one.
 @runtime_checkable
 class EventScope(Protocol):
     """A scope in which a bare name may stand for an event."""
@@ -90,6 +94,8 @@ class AtomScope:
         return attribute_code(self._event, node.name)
 
 
+# A function call, although it is slower than `/`: the text has no room for a `try`, and a guard on
+# zero alone would still raise at 2**1100 / 1.
 def divide(left: float, right: float) -> float | None:
     """`/`: a float; by zero, or beyond a float's range, null."""
     try:
@@ -105,6 +111,8 @@ def finite(value: Any) -> Any:
     return value
 
 
+# Sums and products run beyond 64 bits on the way, as Python's integers do; only what is put into an
+# event must fit the wire. So a * b / c has its value where a * b alone would be null.
 def held(value: Any) -> Any:
     """The value; null in place of a number that no event holds: beyond 64 bits, or not finite."""
     if value.__class__ is int and not INT64_MIN <= value <= INT64_MAX:
@@ -132,12 +140,17 @@ def counted(value: Any) -> Any:
 
 def _bits(node: Expression) -> int:
     """How many bits an integer has at most that the expression is worth, as far as it runs."""
+    # Bits are bounded at compile time, so that the check at run time is written only where it may
+    # fail: `a + b` of two attributes has 65 bits and needs none, a product of sixteen attributes
+    # has 1,024 and does.
     if isinstance(node, Constant):
         return node.value.bit_length() if isinstance(node.value, int) else 0
     if isinstance(node, Unary):
         return _bits(node.operand)
     if isinstance(node, Arithmetic):
         left, right = _bits(node.left), _bits(node.right)
+        # A quotient is a float, which has no bits to grow by; a sum of two has one bit more than
+        # the longer.
         bits = {"*": left + right, "/": 0}.get(node.operator, max(left, right) + 1)
         return min(bits, FLOAT_BITS + 1)
     if isinstance(node, Call):
@@ -158,6 +171,9 @@ class Writer:
 
     def value(self, node: Expression) -> str:
         """Code that evaluates to the value, or None."""
+        # Null is found by guards before anything is reckoned, instead of by a test at each
+        # operator: `a + b + c` is two additions behind three `is not None`, and a null stops at the
+        # first.
         guards: list[str] = []
         code = self._strict(node, guards)
         if not guards:
@@ -166,6 +182,8 @@ class Writer:
 
     def condition(self, node: Expression) -> str:
         """Code that evaluates to True or False."""
+        # `and` and `or` are Python's own on booleans: no third truth value comes out of a
+        # condition, so each part can be asked by itself and the rest be skipped.
         if isinstance(node, Logical):
             joined = f" {node.operator} ".join(self.condition(part) for part in node.operands)
             return f"({joined})"
@@ -175,6 +193,7 @@ class Writer:
             return self._comparison(node)
         if isinstance(node, Membership):
             return self._membership(node)
+        # A boolean attribute that is null, and a function's value that is no boolean, do not hold.
         return f"({self.value(node)} is True)"
 
     def conditions(self, nodes: tuple[Expression, ...]) -> str:
@@ -209,6 +228,7 @@ class Writer:
         return self._guarded(f"{values}.get({self._strict(node.key, guards)})", guards)
 
     def _guarded(self, code: str, guards: list[str]) -> str:
+        # Bound by the guard itself: an attribute that is read twice is read from the event once.
         name = self._constants.temporary()
         guards.append(f"({name} := {code}) is not None")
         return name
@@ -220,6 +240,7 @@ class Writer:
             self._constants.helper("divide", divide)
             return self._guarded(f"divide({left}, {right})", guards)
         code = f"({left} {node.operator} {right})"
+        # Nearly all arithmetic ends here, without a further call.
         if _bits(node) <= FLOAT_BITS:
             return code
         self._constants.helper("counted", counted)
@@ -250,6 +271,8 @@ class Writer:
     def _comparison(self, node: Comparison) -> str:
         guards: list[str] = []
         codes = [self._strict(operand, guards) for operand in node.operands]
+        # `20 < val < 25` stays one chain: the interest content of paper 003 (3.3.1), val > 20 and
+        # val < 25, and `val` is read once.
         chain = codes[0]
         for operator, code in zip(node.operators, codes[1:], strict=True):
             chain += f" {PYTHON_OPERATORS[operator]} {code}"
@@ -260,6 +283,8 @@ class Writer:
         item = self._strict(node.item, guards)
         container = node.container
         if isinstance(container, SetLiteral):
+            # A frozenset only answers `in`; it is never walked, so its order, which depends on the
+            # hash seed, does not show.
             members = self._constants.add(frozenset(member.value for member in container.members))
             test = f"{item} in {members}"
         elif isinstance(container, RegionLiteral):

@@ -23,6 +23,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round": _whole(round),
     "floor": _whole(floor),
     "ceil": _whole(ceil),
+    # A negative root has no value, and null is what the language has for that; an error would end
+    # the whole condition, a NaN compares false with itself.
     "sqrt": lambda x: sqrt(x) if x >= 0 else None,
     "lower": str.lower,
     "upper": str.upper,

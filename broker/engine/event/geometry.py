@@ -15,6 +15,8 @@ from broker.engine.event.event import MetricPosition, Position
 if TYPE_CHECKING:
     from language.tree import RegionLiteral
 
+# A sphere, not the ellipsoid: 0.5 % at worst, far below what positions of sensors are good for, and
+# the papers give distances (002, IV.A: δl) no finer meaning.
 EARTH_RADIUS_M = 6_371_008.8  # mean radius of the sphere on which distances are taken
 HEIGHT_AT = 2  # index of the optional height in a position in degrees
 
@@ -25,6 +27,7 @@ def haversine_m(lat_a: float, lon_a: float, lat_b: float, lon_b: float) -> float
     phi_b = radians(lat_b)
     half = sin((phi_b - phi_a) / 2) ** 2
     half += cos(phi_a) * cos(phi_b) * sin(radians(lon_b - lon_a) / 2) ** 2
+    # Rounding may push `half` above 1 between antipodes, where asin would raise.
     return 2 * EARTH_RADIUS_M * asin(sqrt(min(1.0, half)))
 
 
@@ -33,12 +36,14 @@ def distance_m(p: Position | None, q: Position | None) -> float | None:
 
     Heights count where both have one: √(ground² + height²).
     """
+    # Unknown is not far: a distance of null makes every comparison false, also `distance > 5`.
     if p is None or q is None:
         return None
     if p.__class__ is list and q.__class__ is list:
         a: Any = p
         b: Any = q
         ground = haversine_m(a[0], a[1], b[0], b[1])
+        # Otherwise flat: one missing height taken for 0 would put a sensor on the ground.
         if len(a) > HEIGHT_AT and len(b) > HEIGHT_AT:
             return hypot(ground, a[HEIGHT_AT] - b[HEIGHT_AT])
         return ground
@@ -60,6 +65,7 @@ def under_path(location: str | None, prefix: str) -> bool:
     """Whether a location is the prefix or beneath it, by whole segments."""
     if location is None:
         return False
+    # By segments, so that `building/1` does not hold `building/10`.
     return location == prefix or location.startswith(prefix + "/")
 
 
@@ -92,9 +98,13 @@ def _flat_test(region: RegionLiteral) -> Callable[[float, float], bool]:
 
 def _in_polygon(corners: list[tuple[float, float]], x: float, y: float) -> bool:
     """Even-odd test on the plane of the coordinates; the border belongs to the polygon."""
+    # Ray casting rather than a winding number: corners come from a text that was checked, and
+    # even-odd gives a ring that crosses itself its plain meaning.
     inside = False
     x_a, y_a = corners[-1]
     for x_b, y_b in corners:
+        # The border is tested first and exactly: rays through a corner would count it once or
+        # twice, and a box written as a polygon would differ from the same box.
         cross = (x_b - x_a) * (y - y_a) - (y_b - y_a) * (x - x_a)
         if (
             cross == 0

@@ -28,6 +28,10 @@ def shown_form(case: Case, types: Mapping[str, EventType]) -> Callable[[Group], 
 
     A part is a float where any type that the pattern names declares it so.
     """
+    if not case.group_by:
+        return None
+    # A dict and no set: the order of types decides nothing here, but iterating a set would make
+    # that depend on PYTHONHASHSEED.
     named = dict.fromkeys(atom.type for atom in atoms(case.detect.pattern))
     forms = [_form_of_key(key, [types[name].attributes for name in named]) for key in case.group_by]
     if all(form is as_it_is for form in forms):
@@ -47,6 +51,8 @@ def _form_of_key(key: str, declared: list[Mapping[str, str]]) -> Form:
 
 def form_of(kinds: set[str]) -> Form:
     """The form of values of which the types are known."""
+    # By the declared types and not by the values: otherwise the group of 1 and 1.0 would be shown
+    # as whichever came first, which depends on arrival.
     if "float" in kinds:
         return as_float
     return as_whole if "any" in kinds else as_it_is
@@ -59,6 +65,7 @@ def as_it_is(value: Any) -> Any:
 
 def as_float(value: Any) -> Any:
     """A number as a float, 0.0 without its sign; what equals no float as it is."""
+    # -0.0 + 0.0 is 0.0, and every other float stays as it is.
     if value.__class__ is float:
         return value + 0.0
     return float(value) if value.__class__ is int and float(value) == value else value

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+# 128 bits: among 10**12 results two share an id with a chance of about 10**-15, and a result
+# carries 32 characters instead of 64.
 DIGEST_BYTES = 16
 ENCODE = msgspec.msgpack.Encoder().encode
 
@@ -26,6 +28,8 @@ Bound = list[tuple[str, list[tuple[str, int]]]]
 
 def beginning_of(task: str, case: int) -> bytes:
     """What is digested of a case's occurrence before what is bound, encoded."""
+    # The last element is encoded as nil and cut off again: what is bound follows in its place, so
+    # that the digest is that of the whole tuple although only its end varies.
     return ENCODE(("occurrence", task, case, None))[:-1]
 
 
@@ -49,6 +53,8 @@ def bound_ids_of(task: str, case: int) -> Callable[[Bound], str]:
     return id_of
 
 
+# A window has no occurrence that would name it, and what is in it may come from several brokers in
+# parts; its number and group are the same wherever it closes.
 def window_id(task: str, case: int, window: int | list[str | int], group: tuple[Any, ...]) -> str:
     """The id of a window's event; `window` is its number, or the closing event's [id, end]."""
     return digest("window", task, case, window, list(group))

@@ -47,10 +47,14 @@ class Function:
         """The value, or None."""
         try:
             value = self._call(*arguments)
+        # A user's function may raise anything; one that fails must not stop the events of others
+        # (paper 003, 3.4.2 has no word for a failing `execute`).
         except Exception as error:  # noqa: BLE001  # whatever it is, others go on
             return self._failed(f"{type(error).__name__}: {error}")
         if value is None:
             return None
+        # `return 0` is an easy slip in a function of floats; beyond the range there is no float
+        # that it could mean.
         if self.result == "float" and type(value) is int:
             value = float(value) if abs(value) < 2**1000 else None
         if type(value) is not PYTHON_TYPES[self.result]:
@@ -93,4 +97,5 @@ def as_mapping(event: Event) -> Mapping[str, Any]:
         "end": event.end,
         "uncertainty": event.uncertainty,
     }
+    # Read-only: the function sees the event that others are given too.
     return MappingProxyType({**event.attribute_values(), **known})

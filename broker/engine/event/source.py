@@ -12,6 +12,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+# Compiling a test takes some 85 µs, binding its constants half a microsecond: a thousand thresholds
+# on one attribute compile once.
 SHAPES_MAX = 4_096  # distinct shapes kept compiled; a broker's subscriptions have few
 
 
@@ -33,6 +35,7 @@ class Constants:
 
     def add(self, value: object) -> str:
         """A name that holds the value."""
+        # Numbered by their place in the text, so that two texts of one shape get the same names.
         name = f"c{len(self.values)}"
         self.values[name] = value
         return name

@@ -43,6 +43,8 @@ class Column:
     ) -> None:
         self.key = key
         self.edges = _edges(spans, cells_max)
+        # By sweeping over the edges: each row is set once and cleared once, instead of a bit in
+        # every cell that it spans. Of 1,000 rows over 128 cells that is 2,000 steps and not 64,000.
         begin: list[list[int]] = [[] for _ in range(len(self.edges) + 1)]
         end: list[list[int]] = [[] for _ in range(len(self.edges) + 1)]
         for slot, low, high in spans:
@@ -56,6 +58,7 @@ class Column:
             current |= _bits(began)
             self.cells.append(current)
             current ^= _bits(ended)
+        # Null holds for no range, so only rows without one on this term remain.
         self.cells.append(free)
 
     def _reach(self, low: Any, high: Any) -> tuple[int, int]:
@@ -85,6 +88,8 @@ def _edges(spans: Sequence[tuple[int, Any, Any]], cells_max: int) -> list[Any]:
     if len(distinct) <= most:
         return distinct
     # Evenly over the ranges' ends; the last as well, so that nothing is sought beyond it.
+    # Edges are spent where ranges end, not evenly over the values: ten thousand thresholds between
+    # 20 and 25 degrees are told apart there, whatever the sensor's scale.
     most -= 1
     spread = [ends[place * len(ends) // most] for place in range(most)]
     return list(dict.fromkeys([*spread, ends[-1]]))
@@ -107,6 +112,8 @@ def slots_of(bits: int) -> list[int]:
     found: list[int] = []
     if bits.bit_length() <= WORDS_FROM or bits.bit_count() <= FEW_BITS:
         while bits:
+            # The isolated lowest bit; each is found in one step whatever lies between, unlike a
+            # walk over all places.
             lowest = bits & -bits
             bits ^= lowest
             found.append(lowest.bit_length() - 1)
@@ -150,6 +157,7 @@ class CellIndex:
             Column(key, own, everyone ^ _bits([slot for slot, _, _ in own]), cells)
             for key, own in spans.items()
         ]
+        # The most selective first: once no row is left, the other columns are not read.
         columns.sort(key=lambda column: column.density() / len(column.cells))
         self.columns = columns
         self.keys = frozenset(keys)

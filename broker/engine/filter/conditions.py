@@ -34,6 +34,8 @@ from language.tree import (
     Unary,
 )
 
+# An `or` of ranges is several rows of the index. A conjunction of ors multiplies: five of two sides
+# each would be 32 rows for one content, all but one of them tested in vain.
 ALTERNATIVES_MAX = 16  # of one content; a part that would make more is left to the test
 CHOICE_VALUES_MAX = 64  # a larger set is indexed by the range it spans
 EXACT_FLOAT_MAX = 2.0**53  # below, between an integer and the next float there is nothing
@@ -56,6 +58,8 @@ class Term:
             return Writer(AtomScope("e"), constants).value(self.node)
         part = self.key[-1]
         if self.key.startswith("degrees"):
+            # Read off the list itself: a test of regions first asks a function whether the position
+            # is one at all.
             return f"(p[{part}] if (p := e.position).__class__ is list else None)"
         metric = constants.helper("MetricPosition", MetricPosition)
         return f"(p.{part} if (p := e.position).__class__ is {metric} else None)"
@@ -95,6 +99,8 @@ def alternatives_of(conditions: tuple[Expression, ...]) -> list[Alternative]:
 
 
 def _both(left: list[Alternative], right: list[Alternative]) -> list[Alternative]:
+    # Leaving out a part of a conjunction only lets more through to the test, which decides: the
+    # index may err to one side.
     if len(left) * len(right) > ALTERNATIVES_MAX:
         return left
     return [a + b for a, b in product(left, right)]
@@ -109,6 +115,8 @@ def _alternatives(node: Expression) -> list[Alternative]:
                 found = _both(found, part)
             return found
         joined = [alternative for part in parts for alternative in part]
+        # One side of an `or` of which nothing can be said lets everything through, so the other
+        # sides say nothing either.
         return joined if () not in joined and len(joined) <= ALTERNATIVES_MAX else [()]
     if isinstance(node, Comparison):
         return [tuple(_compared(node))]
@@ -129,6 +137,8 @@ def term_of(node: Expression) -> Term:
     """The term that an expression is."""
     if isinstance(node, Name | Attribute):
         return _named(_SAME.get(node.name, node.name))
+    # By the tree's own text: `a + b > 3` of two subscriptions shares one term, `b + a > 3` has
+    # another, which costs a column and never a result.
     return Term(repr(node), node)
 
 
@@ -178,6 +188,8 @@ def _compared(node: Comparison) -> list[Literal]:
 def _bounded(term: Term, operator: str, value: Any) -> list[Literal]:
     if operator == "=":
         return [Choice(term, (value,))]
+    # `!=` would be two ranges that leave out next to nothing: an index over them would find nearly
+    # every row.
     if isinstance(value, bool) or operator == "!=":
         return []
     if operator in {">", ">="}:
@@ -189,6 +201,8 @@ def after(value: Any) -> Any:
     """A value that is at most everything greater than the value."""
     if isinstance(value, str):
         return value + "\0"
+    # Beyond 2**53 there are integers between two floats: there the range begins at the value
+    # itself, and the test takes out what is equal.
     return nextafter(value, inf) if -EXACT_FLOAT_MAX < value < EXACT_FLOAT_MAX else value
 
 
@@ -256,6 +270,8 @@ def _bounding_box(region: RegionLiteral) -> tuple[_Span, _Span]:
     x, y, radius_m = numbers
     if region.metric:
         return (x - radius_m, x + radius_m), (y - radius_m, y + radius_m)
+    # The box of a circle on a sphere is widest not at its centre but nearer to the pole: asin(sin r
+    # / cos lat) there, where r / cos lat would miss events at the edge.
     angle = radius_m / EARTH_RADIUS_M
     reach = degrees(angle)
     latitudes = (x - reach, x + reach)
@@ -268,4 +284,6 @@ def _bounding_box(region: RegionLiteral) -> tuple[_Span, _Span]:
 
 
 def _widened(value: float, sign: int) -> float:
+    # A box that is too large costs a test, one that is too small a result; 1e-9 of 180 degrees is
+    # two centimetres.
     return value + sign * SLACK * (1.0 + abs(value))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Makers = tuple[Callable[[int, int, tuple[Any, ...], Event], Any], ...]
 
 
+# Collected here and not returned: most events of a batch hit a handful of contents among thousands,
+# and a list of pairs for each event would be merged again at once.
 class Found:
     """What becomes of a batch: the contents that have hits, and what was made at once."""
 
@@ -42,6 +44,8 @@ class Found:
             if hits is None:
                 content.hits = [event]
                 self.touched.append(content)
+            # Events come one after the other, so a repeat is always the last; a set of identities
+            # would cost more than all comparisons.
             elif hits[-1] is not event:  # another alternative of the content may have held
                 hits.append(event)
 
@@ -63,6 +67,8 @@ class Content:
         self.args: tuple[Any, ...]
         self.hits: list[Event] | None = None  # while a batch is routed
         self.rows: tuple[Row, ...] = ()
+        # A content whose ranges say all is found by the index alone, as the interest content of
+        # paper 003 (3.3.1) is found by its hash item: nothing is left to test.
         self.says_all = says_all(conditions)  # its rows hold exactly where it does
         self.makers: Makers = ()  # what may be made of each event at once, as that is all
         self.at_once: Makers = ()  # the same where no event is found twice

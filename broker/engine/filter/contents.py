@@ -33,10 +33,14 @@ from broker.engine.filter.scale import Scale, scale_of
 from language.tree import Expression
 from language.walk import conjuncts
 
+# So few tests cost no more than the bisections in several columns would.
 ROWS_PLAIN = 8  # a group of so few rows is asked row by row
 LATER_SHARE = 8  # rows that no index covers: at most ROWS_PLAIN and a part in so many
 SHAPES_MAX = 4_096  # compiled tests kept for contents to come
 TABLES_MAX = 8  # hashed terms of one type; each costs every event a look-up
+# Not one table of all combinations (source, location, type), as the minimal perfect hash of paper
+# 003 (3.3.1) has it: that is built for a fixed set of keys, and here contents come and go. Several
+# tables with one part each answer the same, and a dict needs no rebuilding.
 BUCKET_FULL = 8  # rows behind one value before another term is hashed as well
 
 
@@ -53,6 +57,7 @@ class Shapes:
         what differs in its constants and the order of its parts alone shares a test.
         """
         parts = [part for condition in conditions for part in conjuncts(condition)]
+        # `x > 1, y < 2` and `y < 5, x > 3` are one text after sorting, so one compiled function.
         if len(parts) > 1:
             parts.sort(key=_shape)
         constants = Parameters()
@@ -111,6 +116,8 @@ class Layer:
         if not bits:
             return []
         rows = self.rows
+        # The cells are coarse where a column has more ends than cells, so what is found is asked
+        # again.
         candidates = [rows[slot].content for slot in slots_of(bits)]
         return [one for one in candidates if one.test(event, *one.args)]
 
@@ -146,6 +153,7 @@ class Group:
     def add(self, row: Row) -> None:
         """Take a row."""
         self._count += 1
+        # The first layer that bounds one of its terms will do: each row stands in one place only.
         for layer in self._layers:
             if layer.index.covers(row.ranges):
                 layer.append(row)
@@ -162,6 +170,8 @@ class Group:
             del self._plain[row]
             self._unranged -= not row.ranges
         else:
+            # Masked and not taken out: a row's bit stands in hundreds of cells. The group is built
+            # anew when more slots are dead than alive, so removing costs little in the long run.
             row.layer.alive &= ~(1 << row.slot)
             self._dead += 1
             if self._dead > self._count + ROWS_PLAIN:
@@ -175,6 +185,8 @@ class Group:
 
     def match(self, event: Event, found: Found) -> int:
         """Give the event to the contents whose conditions hold; how many rows held."""
+        # With the first event after a change, not with the change: a text with a thousand
+        # subscriptions builds each group once.
         if self._stale:
             self._settle()
         if self._scale is not None:
@@ -193,6 +205,7 @@ class Group:
         """Build the layers anew where they have grown or do not cover enough."""
         self._stale = False
         waiting = len(self._plain) - self._unranged
+        # Doubling bounds all building together by twice the last one.
         grown = self._count > 2 * self._built and self._count > ROWS_PLAIN
         if grown or waiting > ROWS_PLAIN + self._built // LATER_SHARE:
             self._build()
@@ -205,6 +218,8 @@ class Group:
 
     def _scaled(self) -> Scale | None:
         """The cells of its contents, where these are few and the hash has left but one term."""
+        # Then a cell can hold the contents themselves: one bisection tells all that an event meets,
+        # nothing is tested and no bit is looked for.
         exact = all(row.content.says_all for row in self._plain)
         if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
             return None
@@ -307,6 +322,8 @@ class TypeIndex:
                 span = spanned(literal)
                 if span is None:
                     continue
+                # A choice that was not hashed still bounds its term; of `kind in {1, 3}` the range
+                # 1..3 spares the test for 4.
                 literal = span  # noqa: PLW2901 - from here on it is a range as the others
             low, high = spans.setdefault(key, [None, None])
             if literal.low is not None and (low is None or literal.low > low):
@@ -319,6 +336,8 @@ class TypeIndex:
         """The term to hash a row by; None if it is compared with nothing."""
         if not choices:
             return None
+        # The emptiest bucket wins: a content with a location and a source goes where fewer others
+        # would be asked with it.
         best: tuple[int, str] | None = None
         for key, choice in choices.items():
             table = self._tables.get(key)

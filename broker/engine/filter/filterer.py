@@ -29,7 +29,10 @@ from broker.engine.limits import LimitReachedError, Limits
 from language.tree import Comparison, Constant, Expression, Membership, Name, SetLiteral
 
 KINDS_MAX = 1_024  # lists of constants' types that contents share
+# Of `x > 3` and `x > 5` whoever passes one passes `x > 3`.
 WEAKER: dict[str, Callable[..., Any]] = {">": min, ">=": min, "<": max, "<=": max}
+# One compiled comprehension over the batch beats any index here: hashing alone costs more than
+# eight comparisons.
 FEW = 8  # contents of a type that are asked one after the other
 
 
@@ -67,6 +70,8 @@ class Filterer:
         kinds = _kinds(conditions)
         key = (type_name, conditions, self._kinds.get(kinds, kinds))
         content = self._by_key.get(key)
+        # Two tasks that want the same are one content (paper 003, 3.3.1: a pseudo-source for each);
+        # the event is looked up and handed over once.
         if content is not None:
             content.uses += 1
             return content.id
@@ -234,7 +239,9 @@ class _TypeContents:
         self._waiting = {}
 
     def _selected(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
-        wanted, *lists = self._chosen(events)
+        choice = self._choice
+        chosen = None if choice is None else choice(events)
+        wanted, *lists = self._chosen(events) if chosen is None else chosen
         if not wanted:
             return len(events)
         if lists:
@@ -244,14 +251,13 @@ class _TypeContents:
         return len(events) - len(wanted)
 
     def _chosen(self, events: list[Event]) -> tuple[list[Event], ...]:
-        """See `_comprehensions`; the compiled pass where there is one that can tell."""
-        if self._choice is None and self._select is None:
-            self._choice = choice_of([one.conditions for one in self.contents.values()])
-        if self._choice is not None:
-            found = self._choice(events)
-            if found is not None:
-                return found
+        """See `_comprehensions`; at first the compiled pass, where there is one that can tell."""
         if self._select is None:
+            if self._choice is None:
+                self._choice = choice_of([one.conditions for one in self.contents.values()])
+                found = None if self._choice is None else self._choice(events)
+                if found is not None:
+                    return found
             self._select = self._comprehensions()
         return self._select(events)
 

@@ -41,6 +41,8 @@ class Actors:
         for name in gone:
             actors.pop(name, None)
         fresh = sorted([name for name in dict.fromkeys(came) if name not in actors])
+        # The least names, and not those that came first: every broker keeps the same ones, so that
+        # `nearest` is the same wherever it is asked.
         room = max(self._actors_max - len(self) - len(actors), 0)
         actors.update(dict.fromkeys(fresh[:room]))
         if actors:
@@ -81,6 +83,8 @@ class Actors:
     def _look(self) -> dict[str, tuple[bool, int, str]]:
         nearest: dict[str, tuple[bool, int, str]] = {}
         for broker, (hops, actors) in self._known.items():
+            # First in the comparison: an actor in reach is nearer than any beyond a cut, however
+            # few hops that had.
             far = broker in self.out_of_reach
             for actor in actors:
                 one = (far, hops, actor)
@@ -93,5 +97,7 @@ class Actors:
 
 def _above(actor: str) -> list[str]:
     """The names that an actor is below: of `a/b/c` these are `a` and `a/b`."""
+    # Worked out for all names at once after a change: results ask for every event, actors come and
+    # go by the hour.
     levels = actor.split("/")
     return ["/".join(levels[:depth]) for depth in range(1, len(levels)) if levels[depth]]

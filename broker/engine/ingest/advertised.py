@@ -36,6 +36,8 @@ def position_fault(position: Position) -> str | None:
     return None
 
 
+# DSA = (a, p) of paper 002 (IV.A), with as many types as a device has, and with what events of
+# small devices need not repeat: a position is some 25 bytes in each.
 class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
     """What a source says of itself; None is what it does not say. `uncertainty` is ε in ms."""
 
@@ -67,6 +69,8 @@ class Advertised:
         source = advertisement.source
         if source not in self._all and len(self._all) >= self._limits.sources_max:
             raise LimitReachedError("sources_max", self._limits.sources_max, "sources")
+        # The latest counts as a whole: a source that leaves out its position has moved away from
+        # it, as it cannot take back a single key.
         self._all[source] = advertisement
         self.describing.pop(source, None)
         if (advertisement.location, advertisement.position, advertisement.uncertainty) != (
@@ -101,6 +105,8 @@ class Advertised:
         self._note()
 
     def _note(self) -> None:
+        # Decoding into exact classes fills in an uncertainty of 0 where there is none, so it steps
+        # aside while anybody's default is another.
         self.vague = any(one.uncertainty for one in self.describing.values())
 
     def _check(self, advertisement: Advertisement) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from broker.engine.event.event import Event
 
 
+# What the clock has seen anyway is handed on with the events: the memory of repeats would otherwise
+# look through the ends of a batch a second time.
 class Split(Struct, frozen=True):
     """Events by the clocks' judgement, each list in the order given.
 
@@ -113,6 +115,8 @@ class StreamClock:
         if lateness_ms is None:
             return Split(events, [], [])
         ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
+        # The whole batch is judged before any event is: late ones are rare, and only where there is
+        # one is it gone through event by event.
         if not ahead.late:
             self._newest = ahead.newest
             floor = self.watermark("", now)
@@ -133,6 +137,9 @@ class StreamClock:
             return WATERMARK_END
         if self._lateness_ms is None or self._newest == WATERMARK_NONE:
             return WATERMARK_NONE
+        # An event that ends at m - L is still on time, so the last instant that is closed is the
+        # one before: with m = 100 and L = 10 the watermark is 89, and an event that ends at 90
+        # counts.
         return self._newest - self._lateness_ms - 1
 
     def foreseen(self, type_name: str, now: int) -> int:
@@ -188,6 +195,8 @@ def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> C
     Python's own loops, unless it is compiled.
     """
     if native.passes is not None:
+        # The compiled pass holds times in 64 bits and tests for None faster than for a bound that
+        # nothing meets.
         known = None if passed == WATERMARK_NONE else passed
         found = native.passes.course(events, newest, known, lateness_ms)
         if found is not None:
@@ -196,11 +205,15 @@ def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> C
     if not ends:
         return Course(newest, False, True, True, ends)
     first = ends[0]
+    # Strictly ascending: no two end together, so none can be a repeat of another of the batch
+    # either.
     if first > newest and first > passed and all(map(lt, ends, islice(ends, 1, None))):
         return Course(ends[-1], False, True, True, ends)
     if passed > WATERMARK_NONE and min(ends) <= passed:
         return Course(newest, True)
     ordered = first >= newest and all(map(le, ends, islice(ends, 1, None)))
+    # The clock goes on within the batch: an event may be late because of one that stands before it
+    # in the same payload, as it would be if they had come one by one.
     floor = newest - lateness_ms
     for end in ends:
         if end > newest:

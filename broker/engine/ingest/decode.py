@@ -93,6 +93,7 @@ class PayloadDecoder:
             found = f"{len(payload)} bytes, at most {self._limits.payload_bytes_max}"
             decoded.rejections.append(rejection(reasons.TOO_LARGE, found))
             return decoded
+        # One byte decides for nearly all JSON; only white space and msgpack take a longer look.
         many = payload[:1] == b"[" if payload[:1] in _OPENINGS else _is_array(payload, format_)
         reader = self._reader(origin)
         if reader is not None:
@@ -103,6 +104,7 @@ class PayloadDecoder:
                     decoded.events = self._normaliser.readings(events, origin, decoded.rejections)
                 else:
                     self._settle(events, origin, decoded, foreign=True)
+                # A payload of one event has no index to point at.
                 if decoded.rejections and not many:
                     decoded.rejections = [replace(decoded.rejections[0], index=None)]
                 return decoded
@@ -122,6 +124,8 @@ class PayloadDecoder:
         full = [line for line in lines if line]
         if max(map(len, full), default=0) > self._limits.payload_bytes_max:
             return self._line_by_line(lines, origin)
+        # One call of the decoder for a thousand lines. A line that is two values, or half of one,
+        # makes another number of events than of lines, and then each is read by itself.
         array = b"[" + b",".join(full) + b"]"
         reader = self._registry.reader()
         exact = not self._normaliser.vague(origin)
@@ -184,10 +188,14 @@ class PayloadDecoder:
         try:
             events = reader.exact[format_][many](payload)
         except DECODE_ERRORS as error:
+            # The only error of the exact form that the loose one does not have; all others it would
+            # find again.
             if format_ != "json" or not str(error).startswith("Object contains unknown field"):
                 return None
         else:
             return events if many else [events]
+        # Two keys may name the source, and which counts is decided item by item; the substring may
+        # stand in a text, which only costs time.
         if b'"srcid"' in payload:
             return None
         try:
@@ -199,11 +207,14 @@ class PayloadDecoder:
             return None
         entries = self._registry.entries
         for event in loose:
+            # The layouts are equal, so the class alone has to change: nothing is copied.
             event.__class__ = entries[event.event_type].exact
         return loose
 
     def _shallow(self, payload: bytes, events: list[Event]) -> bool:
         """Whether unknown keys cannot nest deeper than allowed, by the number of brackets alone."""
+        # Counting brackets is a search for bytes; following them is a loop of Python. A batch
+        # without unknown objects has exactly one bracket for each event and one around them.
         beyond = brackets(payload) - len(events) - 1
         if beyond + 2 <= self._limits.nesting_max:
             return True
@@ -220,6 +231,8 @@ class PayloadDecoder:
         entries = self._registry.entries
         faults = {}
         for event in decoded.events:
+            # Msgpack and Python can hold NaN, infinities and lone surrogates. One generated test
+            # clears the plain events, and only others are looked at by name.
             fault = None if entries[event.event_type].plain(event) else unsound(event)
             if fault is not None:
                 faults[id(event)] = fault
@@ -274,6 +287,8 @@ class PayloadDecoder:
         try:
             items = _ITEMS[format_](payload) if many else [_ONE_ITEM[format_](payload)]
         except DECODE_ERRORS as error:
+            # Python's own encoder writes NaN, which JSON lacks; refusing the batch for one such
+            # reading would lose its neighbours.
             items = None
             if format_ == "json" and holds_non_finite(payload):
                 items = items_beyond_json(payload)
@@ -341,6 +356,8 @@ class PayloadDecoder:
         name = header.type if origin.type_name is None else origin.type_name
         if name is None:
             raise msgspec.ValidationError("Object missing required field `type` - at `$`")
+        # A topic is what rights are granted for (MQTT); a payload that says otherwise is refused
+        # rather than believed.
         if header.type is not None and header.type != name:
             raise msgspec.ValidationError(f"Invalid value '{header.type}' - at `$.type`")
         entry = self._registry.entries.get(name)
@@ -378,6 +395,8 @@ def _without_type(item: bytes, format_: Format) -> bytes:
     """The same without a type that is null."""
     if b"type" not in item:
         return item
+    # Slow and rare: only for `"type": null`, which the tagged class would refuse although it means
+    # the same as no key.
     codec: Any = msgspec.json if format_ == "json" else msgspec.msgpack
     said = codec.decode(item)
     if not isinstance(said, dict) or "type" not in said:

@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Texts are cut out and all but brackets deleted by the C of `re` and `translate`; the loop sees
+# brackets only.
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NON_FINITE: Final = object()
@@ -38,6 +40,7 @@ def json_deeper_than(payload: bytes, levels_max: int) -> bool:
 def value_deeper_than(value: Any, levels_max: int) -> bool:
     """Whether lists and dicts nest deeper in a decoded value."""
     layer = [value]
+    # Level by level instead of recursively, and no further than asked for.
     for _ in range(levels_max):
         layer = [inner for outer in layer for inner in _inside(outer)]
     return any(isinstance(inner, dict | list) for inner in layer)
@@ -61,6 +64,8 @@ def items_beyond_json(payload: bytes) -> list[bytes | None] | None:
     for all if the text is malformed in another way too.
     """
     try:
+        # The standard library reads NaN, as it is what wrote it. Numbers stay as they were written,
+        # so that 1.0 and 1, or 20 digits, are judged by the same decoder as in clean JSON.
         parsed = json.loads(
             payload, parse_constant=_constant, parse_float=_verbatim, parse_int=_verbatim
         )

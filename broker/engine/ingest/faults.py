@@ -18,6 +18,8 @@ MESSAGE_CHARS_MAX = 200
 # What decoding a stranger's bytes may raise.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
+# The decoder says where it failed only in its message; its form is held by tests, so that another
+# version of it shows there.
 _PATH = re.compile(r" - at `(?:key` in `)?\$(?P<index>\[\d+\])?\.?(?P<field>[^`.\[]*)[^`]*`$")
 _BY_FIELD = {
     "timestamp": reasons.BAD_TIME,
@@ -40,6 +42,8 @@ class Rejection(msgspec.Struct, frozen=True):
 
 def rejection(reason: str, found: str, index: int | None = None) -> Rejection:
     """A rejection with the reason's own sentence behind what was found."""
+    # Bounded twice: a stranger's payload must not be able to fill a log, whichever part of the
+    # sentence it reaches.
     text = f"{bounded(found)}: {reasons.REASONS[reason]}"
     return Rejection(reason, text[: 2 * MESSAGE_CHARS_MAX], index)
 
@@ -55,6 +59,7 @@ def of_error(error: Exception, index: int | None = None) -> Rejection:
     """The rejection that a decoding error means."""
     if isinstance(error, RecursionError):
         return rejection(reasons.TOO_DEEP, "nesting", index)
+    # Python's texts may hold half a character pair, UTF-8 cannot.
     if isinstance(error, UnicodeEncodeError):
         return rejection(reasons.WRONG_TYPE, "an unpaired surrogate", index)
     text = str(error)

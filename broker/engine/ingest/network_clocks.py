@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 _end = attrgetter("end")
 
 
+# `_afar`, `_passed`, `_promised`: what others said, what tasks here have been
+# told, and what others were told. A broker that promised on by what it hears would wait for itself
+# around a circle of two.
+# `promise_of`: a far source may be the foremost of all: types without a source follow it, as
+# otherwise a broker without sensors would stand still.
+# `behind`: lateness is judged at the origin alone; here only what a task has already been told
+# counts, so that the same event is not late at one broker and on time at another by the clocks of
+# each.
+# `watermark`: no idle timeout for a far origin: while its link is cut its events are kept there and
+# come later; passing over them would lose results.
+# `_wake`: waking up by the clock of the wall would find the same.
+# `restore`: a broker that stood alone and gets its first link has no such part; all it gave out it
+# gave to its own tasks.
 class NetworkClocks(SourceClocks):
     """See the module."""
 

@@ -52,6 +52,8 @@ class Normaliser:
         """The greatest end that is believed."""
         if origin.arrival_ms is None:
             return TIME_MAX_MS
+        # One event from the year 3000 would carry its source's clock there and make all that follow
+        # late: paper 001 (3) has no synchronised clocks to rely on, so the future has a bound.
         return min(origin.arrival_ms + self._limits.future_ms_max, TIME_MAX_MS)
 
     def vague(self, origin: Origin) -> bool:
@@ -74,10 +76,13 @@ class Normaliser:
         describing = self._advertised.describing
         suspects: list[Event] = []
         place: Any
+        # Three loops instead of one with all tests: the topic names the source of nearly all
+        # events, and each test is paid for every event.
         if source is not None:
             known = describing.get(source)
             for event in events:
                 end = event.end
+                # A reading is a point: its only time was decoded into `end`.
                 event.start = end
                 own = event.source
                 if own is None:
@@ -138,6 +143,7 @@ class Normaliser:
 
         `latest` is that of the origin.
         """
+        # None and 0 differ here: who says 0 knows its clock, and is not given the advertised doubt.
         stated: Any = event.uncertainty  # the lenient class holds None where there is none
         fault = self._sourced(event, origin)
         if fault is not None:
@@ -156,6 +162,8 @@ class Normaliser:
             elif origin.arrival_ms is None or self._require_timestamp:
                 return reasons.NO_TIME, "there is neither `timestamp` nor `start` and `end`"
             else:
+                # The arrival is the best that is known of an event without a time: paper 001 (2)
+                # has occurrence and detection usually meet for primitive events.
                 event.start = event.end = origin.arrival_ms
                 untimed = True
         else:
@@ -165,6 +173,8 @@ class Normaliser:
         if fault is not None:
             return fault
         event.timestamp = None
+        # Last of all: until here the lenient class may hold texts for times, and nobody beyond this
+        # line may meet such an event.
         event.__class__ = exact
         self.stamped += untimed
         if not event.id:
@@ -233,6 +243,7 @@ def event_id(event: Event) -> str:
 
     Attributes that are null do not count, nor does the order of their declaration.
     """
+    # Nulls do not count, so that an event's id stays the same when its type gains an attribute.
     values = [
         (name, value)
         for name, slot in _slots(event.attributes)

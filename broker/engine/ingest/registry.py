@@ -61,6 +61,8 @@ class ConflictError(Exception):
         self.type_name = type_name
 
 
+# Decoders are made at first use: a union over a thousand types takes milliseconds, and most brokers
+# never see msgpack or a lenient payload.
 class Reader:
     """The decoders of one type, or of all types at once, made when they are first needed."""
 
@@ -97,6 +99,8 @@ class TypeForms:
     """The classes of a type with these attributes, and its decoders."""
 
     def __init__(self, name: str, attributes: Mapping[str, AttributeType], limits: Limits) -> None:
+        # Three classes over one base with equal slots: Python lets an object change its class only
+        # between equal layouts.
         base = event_class(name, attributes)
         kinds = _kinds(limits)
         typed = [(slot_of(key), kinds[kind], None) for key, kind in attributes.items()]
@@ -168,6 +172,8 @@ class TypeRegistry:
         What a definition makes is passed over. Raises ConflictError, or LimitReachedError.
         """
         wanted = [one for one in event_types if not one.defined]
+        # All are merged before any is taken: a text that conflicts in its last type leaves nothing
+        # behind.
         merged = {one.name: self._merged(one, owner) for one in wanted}
         if len(self.entries.keys() | merged.keys()) > self._limits.types_max:
             raise LimitReachedError("types_max", self._limits.types_max, "event types")
@@ -239,6 +245,8 @@ class TypeRegistry:
         else:
             forms = TypeForms(name, attributes, self._limits)
         entry = self.entries[name] = TypeEntry(name, attributes, self.version, forms)
+        # Weak: an older class lives as long as an event of it does, in an agent or a window, and
+        # goes with the last.
         known = self._classes.setdefault(name, WeakSet())
         for older in known:
             for attribute in attributes.keys() - set(older.attributes):
@@ -265,6 +273,8 @@ def _check_names(event_type: EventType) -> None:
 def _union_of(parts: Iterable[Mapping[str, AttributeType]]) -> dict[str, AttributeType]:
     union: dict[str, AttributeType] = {}
     for part in parts:
+        # In the order of declaration, which is that of the catalogue: every broker that has the
+        # same texts builds the same slots.
         union.update(part)
     return union
 
@@ -275,6 +285,8 @@ def _plain(attributes: Mapping[str, AttributeType]) -> Callable[[Event], bool]:
     tests += [f"((v := e.{key}) is None or v.isascii())" for key in ("source", "location")]
     for name, kind in attributes.items():
         if kind == "float":
+            # inf - inf and nan - nan are NaN, which equals nothing: one subtraction instead of a
+            # call of isfinite.
             tests.append(f"((v := e.{slot_of(name)}) is None or v - v == 0.0)")
         elif kind == "text":
             tests.append(f"((v := e.{slot_of(name)}) is None or v.isascii())")
@@ -290,6 +302,7 @@ _Impossible = Annotated[int, msgspec.Meta(ge=1, le=0)]
 class _Nothing(msgspec.Struct, tag_field="type", tag="\0"):
     """No payload can be decoded into this; it makes msgspec ask every object for its type."""
 
+    # At least 1 and at most 0: no value passes.
     impossible: _Impossible
 
 

@@ -23,6 +23,8 @@ from broker.engine import native
 if TYPE_CHECKING:
     from broker.engine.event.event import Event
 
+# Pruning looks at everything that is remembered; with slack it is paid for by as many events that
+# came since.
 SLACK = 1_024  # events by which it may grow before it is worth forgetting some
 
 FEWER = 4  # a batch of so large a part of the slack, and of all there is, pays for a look at both
@@ -82,7 +84,7 @@ class Repeats:
     @property
     def due(self) -> bool:
         """Whether it has grown so far that it is worth telling it the watermark."""
-        return len(self) > self.prune_at
+        return self._count > self.prune_at
 
     def __len__(self) -> int:
         return self._count
@@ -131,6 +133,8 @@ class Repeats:
         if before is None or newest > before:
             self._newest = newest
         repeats: list[tuple[Event, bool]] = []
+        # The case of nearly every stream in order: nothing is entered anywhere, the batch itself is
+        # the memory, and one comparison settled all of its events.
         if ordered and apart and (before is None or events[0].end > before):
             self._append(newest, events, floor)
         else:
@@ -138,6 +142,9 @@ class Repeats:
                 self._loosen()
             if ends is None:
                 ends = [event.end for event in events]
+            # A set of ends is smaller than a dictionary by id, and nothing is read of the events
+            # but what is known already. Sensors that report at random instants seldom end together,
+            # so ids are often never needed.
             if self._by_id is None and not self._ends_anew(ends):
                 self._tell_by_id()
             repeats = [] if self._by_id is None else self._enter(self._by_id, events)
@@ -152,7 +159,7 @@ class Repeats:
             else:
                 self._add(_Run(newest, list(ends), list(events)))
                 self._count += len(events)
-        if len(self) > self._events_max:
+        if self._count > self._events_max:
             self._forget()
         return events, repeats
 
@@ -164,6 +171,8 @@ class Repeats:
         batches = self._batches
         self._pass_batches(watermark)
         if batches:  # the next one, in order, may have a part of it
+            # The batch that the watermark cuts through; later ones are whole, as they came in
+            # order.
             newest, events = batches[0]
             gone = bisect_right(events, watermark, key=_end)
             if gone:
@@ -243,6 +252,9 @@ class Repeats:
         beside = [event for one, event in pairs if one in by_id or put(one, event)]
         repeats = []
         for event in beside:
+            # Same id with another end is a new event: small devices number their readings anew
+            # after a reset (paper 001, 2: recurrent events and mere duplications are to be told
+            # apart).
             held = by_id[event.id]
             if not isinstance(held, dict):
                 held = by_id[event.id] = {held.end: held}
@@ -256,6 +268,8 @@ class Repeats:
     def _forget(self) -> None:
         """Past the limit the half that ends first goes; a repeat of those is taken for new."""
         events = self.events()
+        # Half at once, so that past the limit not every event costs a sort. What ends first goes
+        # first: that is what the watermark would have passed next.
         kept = events[len(events) - self._events_max // 2 :]
         self.forgotten += len(events) - len(kept)
         self.restore(kept)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 SWEEPS = 4  # at most so many in an idle timeout: each looks at every source
 
 
+# A clock for each source and not for each type: a device that sends temperature and door alike has
+# one clock, and what it says of one type tells how far it has come with the other.
 class _Source:
     """One source's clock; `newest` is the greatest end, `at` when it was last heard."""
 
@@ -58,6 +60,27 @@ _ALL = ""  # in the place of a type: every source
 _Heap = list[tuple[int, int, _Source]]
 
 
+# `_heaps`: entries are lower bounds, corrected only when they come to the top: a source that
+# sends a thousand events moves no heap, and the least is found by a few corrections. A heap that is
+# kept exact would cost log n for each event.
+# `_forget`: it runs on from where it was: whoever waits for the type goes on at the pace of the
+# time of day, without a jump.
+# `pass_over`: only up to what somebody waits for, never to the end of time: a source that comes
+# back is late for what was reported, and for nothing else.
+# `_source`: names of sources are strangers' texts: without a bound, a device that makes up a new
+# one for each event would fill the memory.
+# `split`: each source is judged by its own clock: a device that is a minute behind is late by its
+# own events alone, not because its neighbour's clock runs fast.
+# `_of_source`: what was given out differs by type, so a mixed batch is judged event by event.
+# `watermark`: with lateness L an event that ends at clock - L is still on time; see the clock of a
+# stream.
+# `foreseen`: asked for and taken back: one way to reckon a watermark is enough, and a second that
+# only looks would have to be kept equal to it.
+# `resume`: the broker itself was away, so nobody was silent meanwhile: otherwise all sources would
+# be passed over at each start.
+# `_least`: silence counts for time (an idle source's clock runs on), so that one dead sensor does
+# not hold all results back for ever: paper 001 (3) reckons with devices whose messages never come.
+# `_wake`: the watermark's formula turned around: which clock would give that target.
 class SourceClocks:
     """The clocks of a live broker's sources; see the module for what they mean.
 

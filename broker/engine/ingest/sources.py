@@ -41,6 +41,8 @@ class _Form(msgspec.Struct, frozen=True):
 
 
 _decode = msgspec.json.Decoder(_Form).decode
+# The decoder says it of floats only in its message; a rate or time to live that no source can have
+# is another fault than a wrong type.
 _BEYOND = re.compile("expected `float` [<>]")  # of a rate or a time to live
 
 
@@ -99,11 +101,14 @@ class Lives:
             return
         self._ends[source] = (ttl_ms, now)
         heappush(self._due, (now + ttl_ms, source))
+        # Renewed advertisements leave their older entries behind; past twice as many the heap is
+        # made anew, so it is bounded and each renewal still costs log n.
         if len(self._due) > 2 * len(self._ends) + 16:
             self._due = sorted((ttl + at, name) for name, (ttl, at) in self._ends.items())
 
     def heard(self, sources: Iterable[str], now: int) -> None:
         """Events came from these sources."""
+        # Most sources live without end; then events cost this one test.
         if self._ends:
             for source in sources:
                 life = self._ends.get(source)
@@ -127,6 +132,7 @@ class Lives:
                 del self._ends[source]
                 gone.append(source)
             else:
+                # It was heard since: moved when its old time comes, not with each event.
                 heappush(self._due, (due, source))
         return gone
 

@@ -46,6 +46,8 @@ def _common(text: str) -> int | None:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
+        # Whole division of timedeltas rounds down, in exact integers; `timestamp() * 1000` is a
+        # float that may lie just below its millisecond.
         return (moment - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         return None

@@ -38,6 +38,7 @@ def typed(said: Mapping[str, Any]) -> Event | None:
 
     Intake takes it as it is where its type is declared so, and decides about all others itself.
     """
+    # The order of keys is part of the shape, as it is of a declaration.
     shape = (said["type"], tuple(said), tuple(map(type, said.values())))
     try:
         forms = _shapes[shape]

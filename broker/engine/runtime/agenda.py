@@ -26,6 +26,8 @@ class Agenda:
         """The group is due at the watermark, and at no other; None: it is not due."""
         if at is None or at >= WATERMARK_END:
             self._due.pop(key, None)
+        # An entry is never moved in the heap: the dict says which one counts, others are passed
+        # over when they come up.
         elif self._due.get(key) != at:
             self._due[key] = at
             self._serial += 1
@@ -45,6 +47,7 @@ class Agenda:
     def first(self) -> int | None:
         """The least watermark at which a group is due."""
         heap = self._heap
+        # Stale entries at the top go now, so each is looked at once in all.
         while heap and self._due.get(heap[0][2]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else None

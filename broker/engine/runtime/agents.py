@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from broker.engine.runtime.making import Maker
     from language.taskgraph import Task
 
+# A fraction: within T(1 - ρ) or T(1 + ρ) of paper 001 (table 1) is decided to the millisecond,
+# where a float may round to the other side.
 EXACT = Fraction(0)
 
 
@@ -95,6 +97,8 @@ class Agents:
     def maker(self) -> Maker:
         """Who makes agents; all their kinds are imported when it is first asked for."""
         if self._maker is None:
+            # Agents and their operators are most of the engine; a broker that only relays never
+            # loads them.
             from broker.engine.runtime.making import Maker
 
             self._maker = Maker(self, self._limits)
@@ -161,6 +165,8 @@ def weighed(state: Any) -> bool:
 
 def output_name(task: Task) -> str:
     """What the filterer calls what a definition detects: see `input_name`."""
+    # Two texts may define one name differently; the key is the digest of the canonical text, so
+    # equal definitions share a task and others never meet.
     return f"{task.name}@{task.key}"
 
 

@@ -16,12 +16,13 @@ from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.staged_agent import StagedAgent
 from broker.engine.pattern.staged_partition import needs_stages
 from broker.engine.pattern.staged_plan import StagedPlan
-from broker.engine.runtime.outcome import DefinitionOutcome
+from broker.engine.runtime.agents import input_name
+from broker.engine.runtime.outcome import DefinitionOutcome, reported_layout
 from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
 from broker.engine.runtime.subscribed import SubscriptionOutcome, SubscriptionTemplate
 from broker.engine.window.agent import WindowAgent, grid_of
 from broker.engine.window.tick import TickAgent, TickOutcome
-from language.tree import Case, Definition, Subscription
+from language.tree import Atom, Case, Definition, Subscription
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import Agent
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from broker.engine.runtime.agents import Agents
     from language.taskgraph import Task
 
+LONE_PLANS_MAX = 4_096  # plans of single events that are kept for subscriptions to come
+
 
 class Maker:
     """Makes the agents of one place; see Agents for what they share."""
@@ -37,13 +40,17 @@ class Maker:
     def __init__(self, shared: Agents, limits: Limits) -> None:
         self._shared = shared
         self._limits = limits
+        # None of those that only look like single events.
+        self._lone_plans: dict[tuple[Case, str], StagedPlan | None] = {}
 
     def make(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
         """The agent of one case; `output` is the class of a definition's events."""
         if output is None:
-            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, reported_layout(case)))
+            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task))
             return self._of_pattern(task, case, outcome)
         window = task.node.window if isinstance(task.node, Definition) else None
+        # Paper 003 (3.3.2): a task forks one agent for each detecting case, and with a window the
+        # producing condition is time instead of a final state.
         if window is not None and window.aggregated:
             return WindowAgent(
                 task,
@@ -60,18 +67,50 @@ class Maker:
             return self._of_pattern(task, case, outcome)
         ticks = grid_of(window)
         assert ticks is not None, "without `aggr` a window is `every`"
+        # `every` without an aggregate: the pattern runs as always and what it gives waits for the
+        # tick, so that it has one meaning with and without.
         ticking = TickOutcome(outcome)
         inner = self._of_pattern(task, case, ticking)
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
     def _of_pattern(self, task: Task, case: Case, outcome: Any) -> StagedAgent | ChainAgent:
+        lone = self._lone_plan(task, case)
+        if lone is not None:
+            return self._running(lone, outcome)
         layout = lay_out(case)
         layout.budget = self._shared.budget
         agent = self._staged(task, case, layout, outcome)
+        # The paper keeps a relational store for each state (003, 3.3.2); with a bound on it only
+        # plain sequences can say which event to let go, all others hold what they need.
         if not (self._limits.chain_events_max and agent.plan.is_plain and links_of(case, layout)):
             return agent
         return self._chain(task, case, agent)
+
+    def _lone_plan(self, task: Task, case: Case) -> StagedPlan | None:
+        """The plan of a subscription to single events; None of all others.
+
+        The filterer has tested an atom's conditions, so that subscriptions which differ in these
+        alone (a thousand thresholds on one type) have one plan.
+        """
+        node, pattern = task.node, case.detect.pattern
+        if not isinstance(node, Subscription) or not isinstance(pattern, Atom):
+            return None
+        ends = node.for_ms is not None or node.until_ms is not None
+        # What counts or weighs its results keeps a plan, and with it a state, of its own.
+        if ends or node.at_most is not None or case.detect.maybe_drop:
+            return None
+        detect = replace(case.detect, pattern=replace(pattern, conditions=()))
+        alike = replace(case, detect=detect, assign=())
+        key = (alike, input_name(task, pattern.type))
+        if key not in self._lone_plans:
+            if len(self._lone_plans) >= LONE_PLANS_MAX:
+                self._lone_plans.clear()  # those in use stay with their agents
+            layout = lay_out(alike)
+            layout.budget = self._shared.budget
+            plan = StagedPlan(alike, layout, self._shared.foresight(task))
+            self._lone_plans[key] = plan if plan.is_lone else None
+        return self._lone_plans[key]
 
     def _chain(self, task: Task, case: Case, agent: StagedAgent) -> ChainAgent:
         return ChainAgent(
@@ -107,6 +146,8 @@ class Maker:
         if self._shared.doubted is None:
             return False
         root = layout.root
+        # A single event without `within` happens when it happens: doubt about its time changes
+        # nothing.
         return composite(root) or root.within_ms is not None or case.detect.maybe_drop
 
     def weighing(self, task: Task, case: Case, agent: Agent) -> Agent:
@@ -121,12 +162,16 @@ class Maker:
         ):
             self._shared.replaced(task.key, agent)
             made = self._staged(task, case, agent.plan.layout, agent.outcome)
+            # Through the snapshot: how an agent is taken over is then what recovery does every day,
+            # and not a second way.
             made.restore(agent.state())
             return made
         return agent
 
     def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
+        # A suspension outlasts a restart: it ends by `resume` alone, as what the agent held is
+        # gone.
         if SUSPENDED in state:
             return SuspendedAgent(state[SUSPENDED])
         if isinstance(agent, StagedAgent) and "chain" in state:
@@ -142,11 +187,3 @@ class Maker:
 def _timed(task: Task, case: Case) -> Case:
     """The case with what it assigns to events' times: in a subscription that is a value only."""
     return case if task.kind == "definition" else replace(case, assign=())
-
-
-def reported_layout(case: Case) -> Layout:
-    """The layout of what is reported: of `collect` each place has a list."""
-    layout = lay_out(case)
-    if case.detect.report != "collect":
-        return layout
-    return replace(layout, listed=frozenset(range(len(layout.leaves))))

@@ -38,11 +38,24 @@ from broker.engine.runtime.seats import (
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
+    from broker.engine.pattern.pattern import Layout
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
 
 
+# `_routes`: content id to seats: the unique id of the matching content with which paper 003
+# (3.3.1) passes an event to the agents.
+# `install`: after the seats: a silence may begin with the task, and its agent must be there to be
+# told.
+# `_seat`: `next` looks at every event of the named types whatever its values, and a group begins
+# with its first event of any type.
+# `push`: an inbox for each level of the task graph: what a definition detects is put into inboxes
+# of higher levels only, so one walk upwards feeds every agent once.
+# `push`: in the order of installation, which is the same after a recovery, whatever order contents
+# matched in.
+# `push`: back to the filterer as from a source (paper 003, 3.3.2: outputs of definition tasks are
+# pushed back); a subscription's leave.
 class Matcher:
     """The tasks of one broker (or of one process)."""
 
@@ -145,7 +158,7 @@ class Matcher:
     def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
         agent = self._agents.maker.make(task, case, output)
-        seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
+        seat = Seat(self._next_index, task, agent, self._domain(task, layout), (), case)
         seat.at_once = at_once(seat)
         seat.weighs = layout.root.within_ms is not None or case.detect.maybe_drop
         self._next_index += 1
@@ -158,8 +171,8 @@ class Matcher:
             wanted += [(name, ()) for name in layout.named]
         for place, (event_type, conditions) in enumerate(wanted):
             content = self.filterer.add(input_name(task, event_type), conditions)
-            seat.contents.append(content)
-            self._routes.setdefault(content, []).append((seat, place))
+            seat.contents += (content,)
+            self._routes[content] = [*self._routes.get(content, ()), (seat, place)]
             self._direct.changed(content)
 
     def doubt(self, drift: Fraction = EXACT, most_ms: int = 0) -> None:
@@ -180,8 +193,8 @@ class Matcher:
             self.schedule(seat)
         self._direct.all_changed()
 
-    def _domain(self, task: Task, case: Case) -> Domain:
-        used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
+    def _domain(self, task: Task, layout: Layout) -> Domain:
+        used = sorted({leaf.event_type for leaf in layout.leaves})
         wait_ms = None if self.passed is None else task.wait_ms
         types = tuple(clock_name(name, wait_ms) for name in used if name not in task.needs)
         definitions = tuple(task.needs[name] for name in used if name in task.needs)
@@ -223,7 +236,8 @@ class Matcher:
         mixed = bool(results)  # what one agent alone reports is in order
         for level, inboxes in enumerate(active):
             for domain in self._domains.levels[level]:
-                self._wake(domain, inboxes, watermark_of, foreseen)
+                if domain.due:
+                    self._wake(domain, inboxes, watermark_of, foreseen)
             for index in sorted(inboxes):
                 seat = self._seats[index]
                 watermark = self._watermark(seat.domain, watermark_of)
@@ -233,6 +247,7 @@ class Matcher:
                     made = seat.agent.feed(inboxes[index], watermark)
                 except TooMuchWorkError as error:
                     self.budget.exceed(error.what)
+                    # Its inputs of this push are gone with it; the push goes on for all others.
                     self.suspensions.suspend(seat.task.key, error.what)
                     continue
                 finally:
@@ -262,14 +277,16 @@ class Matcher:
     ) -> None:
         if not events:
             return
-        self._direct.settle()
+        if self._direct.unsettled:
+            self._direct.settle()
         for content, matched in self.filterer.route(events, by_class, results):
             lone = self._direct.of(content)
             if lone:
                 for made in lone:
                     results += made(matched)
                 continue
-            if not self._agents.doubting and doubtful(matched):
+            # Weighing times costs every join, so it begins with the first event that is in doubt.
+            if self._agents.doubted is None and doubtful(matched):
                 self.doubt()
             for seat, leaf in self._routes[content]:
                 if seat.at_once is not None:
@@ -289,8 +306,6 @@ class Matcher:
         watermark_of: WatermarkOf,
         foreseen: WatermarkOf | None,
     ) -> None:
-        if not domain.due:
-            return
         if foreseen is None:
             watermark = self._watermark(domain, watermark_of)
         elif domain.due[0][0] < WATERMARK_END:  # which such an input never reaches
@@ -330,6 +345,8 @@ class Matcher:
         known = cache.get(id(domain))
         if known is not None:
             return known
+        # Each domain is walked once a push and kept: a diamond of definitions would otherwise be
+        # walked once for every path.
         inputs = [watermark_of(name) for name in domain.types]
         for key in domain.definitions:
             for seat in self._by_task[key]:
@@ -358,6 +375,8 @@ class Matcher:
         `foreseen` tells of which this may be so; only for these a watermark is asked for, as then
         nothing may come behind it.
         """
+        if not self._endings.domains:
+            return []
         self._watermarks, self._ahead = {}, {}
         return self._endings.over(
             lambda domain: self._watermark(domain, foreseen, self._ahead),
@@ -378,7 +397,7 @@ class Matcher:
                 due = next_due(domain, self._seats)
                 if due is not None and due < WATERMARK_END:
                     self._want(domain, due, watermark_of, wanted)
-        for domain, at in self._endings.first() if ends else ():
+        for domain, at in self._endings.first() if ends and self._endings.domains else ():
             self._want(domain, at, watermark_of, wanted)
         return wanted
 
@@ -421,6 +440,8 @@ class Matcher:
 
     def restore(self, state: dict[str, list[Any]]) -> None:
         """Take up the states of the tasks that are installed; others are ignored."""
+        # Before any state is taken up: an agent that weighs reads the state of one that did not,
+        # not the other way round.
         if any(weighed(one) for states in state.values() for one in states):
             self.doubt()
         for key, states in state.items():

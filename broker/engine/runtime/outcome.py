@@ -7,6 +7,8 @@ Invariant: an outcome depends on the task's text and the bound events alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.event import Detected, Event, Order, slot_of
@@ -21,16 +23,17 @@ from broker.engine.event.occurrence import (
     order_of,
 )
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.scopes import PlaceScope
 from broker.engine.pattern.uncertainty import WORDS
 from broker.engine.pattern.verdicts import certainty_of
 from broker.engine.window.ids import Lazy
-from language.tree import Attribute, Call, Case, Name
+from language.tree import Atom, Attribute, Call, Case, Detect, Name
 
 if TYPE_CHECKING:
     from language.taskgraph import Task
 
+ATOMS_MAX = 4_096  # layouts of single events that are kept for subscriptions to come
 Maker = Callable[[Any, tuple[Any, ...]], Any]
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
 
@@ -114,6 +117,8 @@ class DefinitionOutcome:
             group = self._shown(group)
         events = events_of(occurrence)
         made: Detected = self._assign(events, group)
+        # A text may assign any times; an event that ends before it starts would be before and after
+        # itself in the relations of paper 001 (table 1).
         if made.start > made.end:
             self.dropped_inverted += 1
             return None
@@ -127,6 +132,7 @@ class DefinitionOutcome:
             made.constituents = head_of(occurrence)[2]
             silent = not made.constituents
         if silent:
+            # Two groups may fall silent at one instant: no id is bound and their spans are equal.
             made.lineage = (*order_of(occurrence), repr(group))  # nothing else tells them apart
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
@@ -181,6 +187,8 @@ def span_assignment_lines(values: dict[str, str]) -> list[str]:
 
     `values` maps assigned names to code. All are evaluated on the span before any is put in place.
     """
+    # All before any: `start = end, end = start` swaps, as every value is that of the span as it was
+    # detected.
     times = [name for name in ("timestamp", "start", "end") if name in values]
     lines = [f"    t_{name} = {values[name]}" for name in times]
     for name in times:
@@ -190,3 +198,24 @@ def span_assignment_lines(values: dict[str, str]) -> list[str]:
 
 
 _SPAN = frozenset(("timestamp", "start", "end"))
+
+
+def reported_layout(case: Case) -> Layout:
+    """The layout of what is reported: of `collect` each place has a list."""
+    pattern = case.detect.pattern
+    if isinstance(pattern, Atom):
+        return _of_atom(pattern.type, pattern.alias, case.detect.report)
+    return _reported(case)
+
+
+@lru_cache(maxsize=ATOMS_MAX)
+def _of_atom(event_type: str, alias: str | None, report: Any) -> Layout:
+    """The layout of a single event: what must hold of it decides nothing about its report."""
+    return _reported(Case(0, Detect(Atom(event_type, (), alias), report=report)))
+
+
+def _reported(case: Case) -> Layout:
+    layout = lay_out(case)
+    if case.detect.report != "collect":
+        return layout
+    return replace(layout, listed=frozenset(range(len(layout.leaves))))

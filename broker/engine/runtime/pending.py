@@ -93,6 +93,7 @@ class Pending:
         fresh = [event.end for event in events]
         if not fresh:
             return
+        # The stream in order: three list operations for a whole batch.
         if (not ends or fresh[0] >= ends[-1]) and all(map(le, fresh, islice(fresh, 1, None))):
             ends += fresh
             entries += [(at, event) for event in events]
@@ -143,6 +144,8 @@ class Pending:
         count = len(ends) if ends[-1] <= until else bisect_right(ends, until)
         ready = self._entries[:count]
         plain = not late and all(map(lt, ends, islice(ends, 1, count)))
+        # Waiting events bring their share of the budget when they are taken up, not when they come:
+        # the work is done now.
         self._budget.grant(count + len(late))
         del ends[:count]
         del self._entries[:count]
@@ -176,6 +179,7 @@ def _sort_runs(entries: list[Entry]) -> None:
             continue
         if at - begin > 1:
             run = entries[begin:at]
+            # One event for several atoms is the usual tie, and needs no order but theirs.
             alone = all(entry[1] is run[0][1] for entry in run)
             entries[begin:at] = sorted(run, key=_atom) if alone else sorted(run, key=_order)
         if at < len(entries):

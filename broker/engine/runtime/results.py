@@ -39,6 +39,8 @@ def sort_results(results: list[Result]) -> None:
         if at < stop:
             continue
         one, other = results[at], results[at + 1]
+        # Checked pair by pair before anything is sorted: a thousand subscriptions to one event are
+        # a run of a thousand equal ends, already in place.
         if one.occurrence is other.occurrence and one.place < other.place:
             continue  # as a rule several subscriptions to one event, in their order
         begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
@@ -75,4 +77,6 @@ def _head(result: Result) -> tuple[Any, ...]:
 def output_order(result: Result) -> tuple[Any, ...]:
     """The order in which results leave: theirs, then the subscription's place, then by places."""
     order = result.order
+    # The place before what tells places apart: subscriptions of one file report in the order in
+    # which they stand there.
     return (*order[:5], result.place, order[5], result.subscription)

@@ -58,6 +58,8 @@ class Domains:
         if domain is None:
             domain = self._known[types, definitions] = Domain(types, definitions, level)
             domain.clocks = {parts_of(name)[0]: name for name in types if SEPARATOR in name}
+            # Levels are never dropped: an empty one costs a look for each push, and their number is
+            # the depth of definitions, which the checker bounds.
             while len(self.levels) <= level:
                 self.levels.append([])
             self.levels[level].append(domain)
@@ -84,7 +86,7 @@ class Seat:
     task: Task
     agent: Agent
     domain: Domain
-    contents: list[int]
+    contents: tuple[int, ...]
     case: Case
     due: int | None = None
     at_once: AtOnce | None = None
@@ -141,28 +143,28 @@ class Direct:
         self._routes = routes
         self._filterer = filterer
         self._known: dict[int, list[AtOnce]] = {}  # by content; filled as events come
-        self._changed: dict[int, None] = {}
+        self.unsettled: dict[int, None] = {}
 
     def changed(self, content: int) -> None:
         """Others want it now, or those who do have other agents."""
+        # Worked out again when an event comes: installing a thousand subscriptions to one content
+        # would otherwise make a thousand lists, of one to a thousand seats.
         self._known.pop(content, None)
         if content in self._routes:
-            self._changed[content] = None
+            self.unsettled[content] = None
         else:
-            self._changed.pop(content, None)  # nobody does: it is gone
+            self.unsettled.pop(content, None)  # nobody does: it is gone
 
     def all_changed(self) -> None:
         """So it is with all."""
         self._known.clear()
-        self._changed.update(dict.fromkeys(self._routes))
+        self.unsettled.update(dict.fromkeys(self._routes))
 
     def settle(self) -> None:
         """Tell the filterer of what has changed what it may make of single events."""
-        if not self._changed:
-            return
-        for content in self._changed:
+        for content in self.unsettled:
             self._filterer.make_at_once(content, self._each(content))
-        self._changed.clear()
+        self.unsettled.clear()
 
     def of(self, content: int) -> list[AtOnce]:
         """What makes results of a content's events, where that is all; else empty."""
@@ -179,6 +181,8 @@ class Direct:
         for seat, _ in self._routes[content]:
             plain = seat.at_once is not None and not seat.weighs
             lone = lone_of(seat)
+            # What is detected has its certainty and lineage to be carried over, which makers of
+            # primitive events leave out.
             if seat.task.needs or not plain or lone is None:
                 return ()
             make = lone.maker_of_one()
@@ -208,6 +212,8 @@ class Suspensions:
     def suspend(self, key: str, why: str) -> None:
         """Suspend a task, and those that need it: all that they hold is gone."""
         self.why[key] = why
+        # In the order of installation, in which a task stands behind all that it needs: one pass
+        # finds all that rests on it.
         for other, seats in self._by_task.items():
             if seats and not self.why.keys().isdisjoint(seats[0].task.needs.values()):
                 self.why.setdefault(other, BENEATH)

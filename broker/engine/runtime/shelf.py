@@ -37,6 +37,8 @@ class Shelf:
         """The number of an event; None of none."""
         if event is None:
             return None
+        # By identity: an agent's groups, lists and partial matches share events, and packing each
+        # place's own copy would make snapshots of joins quadratic.
         number = self._numbers.get(id(event))
         if number is None:
             number = self._numbers[id(event)] = len(self._events)
@@ -56,6 +58,8 @@ class Shelf:
         fields: dict[str, _Fields] = {}
         for event in self._events:
             name = event.event_type
+            # Decoded classes gain slots as types gain attributes; the declared class is the one
+            # that the reader will have.
             known = fields.get(name)
             if known is None:
                 kind = self._classes[name]
@@ -70,6 +74,7 @@ class Shelf:
             return {"event": self.put(value)}
         if isinstance(value, Absence):
             return {"absence": [value.start, value.end, value.place, value.uncertainty]}
+        # Before the plain values: it is an integer that knows it may not be.
         if value.__class__ is Maybe:
             return {"maybe": int(value)}
         if isinstance(value, Lazy):

@@ -31,7 +31,7 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.uncertainty import WORDS
 from broker.engine.pattern.verdicts import certainty_of
 from broker.engine.runtime.budget import Budget
-from broker.engine.runtime.outcome import OccurrenceScope, bound_ids
+from broker.engine.runtime.outcome import OccurrenceScope, bound_ids, reported_layout
 from language.tree import Subscription
 
 if TYPE_CHECKING:
@@ -99,16 +99,13 @@ def _members(layout: Layout) -> str:
 class SubscriptionTemplate:
     """What all results of one subscription share.
 
-    `plain` makes a result as other programs meet it: in one go, where each place of the pattern
-    binds one event.
+    `plain` makes a result as other programs meet it. That is written with the first result: of
+    thousands of subscriptions most report seldom, and what writes results is larger than the rest.
     """
 
-    __slots__ = (
-        "_begun", "_shown", "_values", "constants", "keys", "names", "place", "plain",
-        "subscription", "task", "types",
-    )  # fmt: skip
+    __slots__ = ("_words", "constants", "place", "plain", "subscription", "task", "types")
 
-    def __init__(self, task: Task, layout: Layout) -> None:
+    def __init__(self, task: Task) -> None:
         node = task.node
         if not isinstance(node, Subscription):
             raise TypeError("a template is made of a subscription")
@@ -116,14 +113,70 @@ class SubscriptionTemplate:
         self.types = task.types
         self.place = task.place
         self.subscription = node
+        self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
+        self.plain: Callable[[OccurrenceResult], dict[str, Any]] = _written
+        self._words: ResultWords | None = None
+
+    @property
+    def words(self) -> ResultWords:
+        """Give the words of its results, made with the first; `plain` is in place then."""
+        words = self._words
+        if words is None:
+            layout = reported_layout(self.subscription.case)
+            words = self._words = ResultWords(self.task, self.subscription, layout)
+            self.constants, self.plain = words.constants, words.plain
+        return words
+
+    @property
+    def names(self) -> list[str]:
+        """The alias, or the type without one, of each place."""
+        return self.words.names
+
+    def bound(self, events: Sequence[Any]) -> dict[str, Any]:
+        """By name what is bound; what `without` and `absent` name never is, in lists neither."""
+        return self.words.bound(events)
+
+
+def _written(result: OccurrenceResult) -> dict[str, Any]:
+    """Write the first result of a subscription."""
+    return result.template.words.plain(result)
+
+
+def _in_words(result: OccurrenceResult) -> dict[str, Any]:
+    """Write a result part by part; a function, as what is compiled must not hold its owner."""
+    return result.template.words.put(result)
+
+
+class ResultWords:
+    """The words in which the results of one subscription are written.
+
+    `plain` makes one as other programs meet it: in one go, where each place of the pattern binds
+    one event. `constants` are what it takes from the template.
+    """
+
+    __slots__ = (
+        "_shown", "_values", "constants", "keys", "names", "plain", "subscription", "task",
+    )  # fmt: skip
+
+    def __init__(self, task: str, subscription: Subscription, layout: Layout) -> None:
+        self.task = task
+        self.subscription = node = subscription
         self.keys = node.case.group_by
         self.names = [intern(leaf.name) for leaf in layout.leaves]  # many have the same
         silent = layout.silent
         self._shown = [leaf.name if leaf.low not in silent else None for leaf in layout.leaves]
-        self._begun = begun_of(task.key, 0).copy  # one for all: it is a third of a kilobyte
         self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
         self._values = self._build_values(layout) if node.case.assign else None
-        self.plain = self._plain_of if layout.silent else self._build_plain(layout)
+        # Assigned values run the text's own code, which the compiled pass does not know: it
+        # declines the whole subscription.
+        special = bool(node.case.assign) or node.actor.group_key is not None
+        self.plain: Callable[[OccurrenceResult], dict[str, Any]]
+        if layout.silent:
+            self.plain = _in_words
+        elif native.passes is None or special:
+            self.plain = self._build_plain(layout)
+        else:
+            self.plain = self._teller(layout)
 
     def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
         writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
@@ -148,10 +201,12 @@ class SubscriptionTemplate:
         told = Told(layout, constants, assigned=bool(node.case.assign))
         values = f"{{{', '.join(self._assigned(layout, constants))}}}"
         group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
-        begun = constants.add(self._begun)
+        begun = constants.add(begun_of(self.task, 0).copy)  # half of what is digested is the key
         encode = constants.helper("encode", ENCODE)
         by_group = node.actor.group_key is not None
         actor = f"{constants.add(self.actor)}(g)" if by_group else constants.add(node.actor.name)
+        # Written out in one display: a result is a dict of eleven keys, and each that was put in by
+        # itself would be a look-up more for every result.
         parts = {
             "subscription": constants.add(node.name),
             "seq": constants.add(node.seq),
@@ -175,29 +230,26 @@ class SubscriptionTemplate:
             f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
         )
         self.constants = tuple(constants.values.values())
-        return self._teller(layout, shared(text, "plain_of", constants.helpers))
+        return shared(text, "plain_of", constants.helpers)
 
-    def _teller(
-        self, layout: Layout, plain_of: Callable[[OccurrenceResult], dict[str, Any]]
-    ) -> Callable[[OccurrenceResult], dict[str, Any]]:
-        """The same compiled, where nothing is assigned."""
-        node = self.subscription
-        special = bool(node.case.assign) or node.actor.group_key is not None
-        if native.passes is None or special:
-            return plain_of
-        made: Callable[[OccurrenceResult], dict[str, Any]] = native.passes.Teller(
+    def _teller(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
+        """The same compiled, where nothing is assigned; what it declines is put in words."""
+        node, passes = self.subscription, native.passes
+        assert passes is not None
+        made: Callable[[OccurrenceResult], dict[str, Any]] = passes.Teller(
             OccurrenceResult,
             (node.name, node.seq, node.subscriber, node.actor.name),
             beginning_of(self.task, 0),
             tuple([b"\x92" + ENCODE(name) for name in self.names]),
             tuple(self.names),
             tuple(self.keys),
-            plain_of,
+            _in_words,
             bool(layout.listed or layout.optional),
         )
         return made
 
-    def _plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
+    def put(self, result: OccurrenceResult) -> dict[str, Any]:
+        """Write a result of any pattern, part by part."""
         node, group, events = self.subscription, result.group, result.events
         bound = self.bound(events)
         if self._values is not None:
@@ -228,7 +280,7 @@ class SubscriptionTemplate:
 
     def id_of(self, bound: Bound) -> str:
         """See identity.bound_ids_of."""
-        hashed = self._begun()
+        hashed = begun_of(self.task, 0)
         hashed.update(ENCODE(bound))
         return hashed.hexdigest()
 
@@ -279,7 +331,7 @@ class OccurrenceResult(msgspec.Struct, eq=False, gc=False):
     def id(self) -> str:
         """The digest that is the same wherever and whenever this is detected."""
         template = self.template
-        return template.id_of(bound_ids(template.names, self.events, self.group))
+        return template.words.id_of(bound_ids(template.names, self.events, self.group))
 
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""
@@ -304,9 +356,10 @@ def plain(value: Any) -> Any:
 class SubscriptionOutcome:
     """Makes the results of one subscription."""
 
-    dropped_inverted = 0
+    __slots__ = ("_maker", "_shown", "_template", "dropped_inverted")
 
     def __init__(self, template: SubscriptionTemplate) -> None:
+        self.dropped_inverted = 0  # as definitions count; a subscription assigns no times
         self._template = template
         self._shown = shown_form(template.subscription.case, template.types)
         passes = native.passes
@@ -328,6 +381,7 @@ class SubscriptionOutcome:
         if occurrence.__class__ is not tuple:
             return self._of_event(occurrence, group)
         end, start = occurrence[:2]
+        # A certain occurrence ends at a plain integer; one that may not be carries a marked one.
         if end.__class__ is int:
             return OccurrenceResult(self._template, start, end, group, occurrence)
         certainty = WORDS[certainty_of(occurrence)]
@@ -369,6 +423,8 @@ def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> No
 
 def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
     """What occurrences give with their groups, of whatever outcome; those that give something."""
+    # Only a subscription's results can be made in one go: each event of a definition may be
+    # dropped.
     if outcome.__class__ is SubscriptionOutcome:
         made: list[Any] = outcome.make_all(found)
         return made

@@ -51,9 +51,7 @@ def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
         assert said["events"] == {
             alias: [event for event, _ in members] for alias, members in ends if members[0][0]
         }
-        made, result.template.plain = result.template.plain, result.template._plain_of
-        assert result.to_dict() == said
-        result.template.plain = made
+        assert result.template.words.put(result) == said
 
 
 @pytest.mark.parametrize("name", TEXTS)
