@@ -33,7 +33,7 @@ from broker.engine.pattern.outlasting import later_ms
 from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.reach import keep_ms
 from broker.engine.pattern.staged_partition import needs_stages
-from broker.engine.window.shape import Shape
+from broker.engine.window.code import Shape
 from language.functions import MERGING, is_aggregate
 from language.printing.expressions import duration_text
 from language.taskgraph import Task, TaskGraph

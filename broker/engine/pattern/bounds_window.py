@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from broker.engine.pattern.bounds_amount import Flow, Held, never, product, total
 from broker.engine.pattern.bounds_pattern import Passed
-from broker.engine.window.days import DAY_MS
-from broker.engine.window.shape import Shape
-from broker.engine.window.slide import SWEEP_MS_MIN
+from broker.engine.window.assigners import DAY_MS
+from broker.engine.window.code import Shape
+from broker.engine.window.ranges import SWEEP_MS_MIN
 from language.tree import Window
 
 DAY_LONGEST_MS = DAY_MS + 3_600_000  # a day on which clocks go back

@@ -19,8 +19,8 @@ from broker.engine.pattern.staged_plan import StagedPlan
 from broker.engine.runtime.outcome import DefinitionOutcome
 from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
 from broker.engine.runtime.subscribed import SubscriptionOutcome, SubscriptionTemplate
-from broker.engine.window.agent import WindowAgent, grid_of
-from broker.engine.window.tick import TickAgent, TickOutcome
+from broker.engine.window.agent import TickAgent, TickOutcome, WindowAgent
+from broker.engine.window.assigners import grid_of
 from language.tree import Case, Definition, Subscription
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from broker.engine.event.agent import LeafEvents
 from broker.engine.pattern.lasting import Foresight
 from broker.engine.window.bound import longest_asked
-from broker.engine.window.shape import Shape
+from broker.engine.window.code import Shape
 
 
 class Lasting:
