@@ -189,8 +189,8 @@ IDS = part(
     "broker/engine/window/constituents.py",
     r"""
 first-id-alone: of a window's constituents the first alone is listed
-- ids += event.ids
-+ ids = ids or list(event.ids)
+- self.in_order())), IDS_MAX)
++ self.in_order())), 1)
 
 bound-too-near: a pane forgets events that tie with the last it keeps
 - if low > self.bound:

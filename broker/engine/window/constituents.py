@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter, lt
 from typing import Any
 
@@ -30,6 +30,7 @@ NEVER = 2**63  # later than any time
 
 _order = attrgetter("order")
 _end = attrgetter("end")
+_ids = attrgetter("ids")
 
 
 class Head:
@@ -131,8 +132,7 @@ class Constituents(Lazy):
     def in_order(self) -> list[Any]:
         """The first events, in order; whole orders are asked for only where ends tie."""
         events = sorted(self.events(), key=_end)
-        ends = [event.end for event in events]
-        if len(set(ends)) < len(ends):
+        if len(set(map(_end, events))) < len(events):
             if self.budget is not None:
                 one_costs = PRIMITIVES if events[0].primitive else DETECTED
                 self.budget.spend(int(one_costs * len(events)))
@@ -140,12 +140,8 @@ class Constituents(Lazy):
         return events[: self._most]
 
     def _make(self) -> tuple[Any, ...]:
-        ids: list[str] = []
-        for event in self.in_order():
-            ids += event.ids
-            if len(ids) >= IDS_MAX:
-                break
-        return tuple(ids[:IDS_MAX])
+        # In C as far as can be: of many hopping windows, making these lists is the greatest part.
+        return tuple(islice(chain.from_iterable(map(_ids, self.in_order())), IDS_MAX))
 
 
 class Lineage(Lazy):
@@ -291,11 +287,17 @@ def put_in_order(events: list[Any]) -> None:
     if all(map(lt, spans, islice(spans, 1, None))):
         return
     ties = Counter(spans)
-    if len(ties) < len(spans):
-        for event, span in zip(events, spans, strict=True):
-            if ties[span] > 1 and event.constituents.__class__ is Constituents:
-                event.constituents = event.constituents.made()
-    events.sort(key=_order)
+    keys: list[Any] = []
+    for event, span in zip(events, spans, strict=True):
+        ids: Any = ()
+        if ties[span] > 1:
+            ids = event.constituents = made_of(event.constituents)
+        keys.append((*span, ids))
+    if len(set(keys)) < len(keys):
+        events.sort(key=_order)  # events of one detected event, say, tie up to their windows
+        return
+    # The keys are the beginnings of the orders, so they decide where no two are equal.
+    events[:] = [events[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
 def made_of(value: object) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import add, attrgetter
 from typing import Any
 
+from broker.engine import native
 from broker.engine.window.aggregates import plain_value, value_of
 from broker.engine.window.code import Fold, Shape
 from broker.engine.window.constituents import NEVER, Constituents, Heads
@@ -46,8 +47,12 @@ class Partial:
         else:
             ends = list(map(_end, events))
             low, high = min(ends), max(ends)
-            start = min(map(_start, events))
-            uncertainty = max(map(_uncertainty, events))
+            start, uncertainty = low, 0
+            # Most streams are of points that are sure of their time; two passes in C say so.
+            if native.passes is None or native.passes.lasting(events) != []:
+                start = min(map(_start, events))
+            if native.passes is None or native.passes.doubtful(events) is not False:
+                uncertainty = max(map(_uncertainty, events))
         self.start = min(self.start, start)
         self.end = max(self.end, high)
         self.uncertainty = max(self.uncertainty, uncertainty)
