@@ -97,19 +97,19 @@ anchor-of-nothing: `within T from A` holds where A is on the other side of `or`
 )
 
 REACH = part(
-    "broker/engine/pattern/reach.py",
+    "broker/engine/pattern/timing.py",
     r"""
 reach-without-span: what a long partner still needs is dropped
-- [before + span for
-+ [before for
+- return least(end_ms, total(start_ms, timing.span_ms(partner)))
++ return least(end_ms, start_ms)
 
 reach-within-zero: what a composite partner still needs is dropped
-- ("end", 0 if isinstance(partner, Leaf) else within_ms)
-+ ("end", 0)
+- ends.append(0 if isinstance(partner, Leaf) else within_ms)
++ ends.append(0)
 
 followers-have-a-reach: a follower of an event still to come is dropped at the watermark
-- return [("end", 0)]
-+ return [("end", -1)]
+- return left, (0, None)
++ return left, (-1, None)
 """,
     tests=MATCHING,
 )
@@ -254,8 +254,8 @@ ASSIGNED = part(
     "broker/engine/pattern/assigned.py",
     r"""
 lag-not-seen: an assigned `end` comes after the watermark has passed it
-- for item in case.assign if item.name in ENDS]
-+ for item in case.assign if item.name == "timestamp"]
+- for item in case.assign if item.name in ENDS for each
++ for item in case.assign if item.name == "timestamp" for each
 
 lag-of-whole: an assigned time that is not the last is taken for the end of the occurrence
 - return "last event" if last else "an event"

@@ -457,9 +457,15 @@ first-completes: an occurrence is completed by its first event
 nothing-lingers: an event completes nothing after its own end
 - return self._limits()[0] if self.lingers else 0
 + return 0
+""",
+    tests=("tests/broker/core/test_completion.py",),
+)
 
+SILENT = part(
+    "broker/engine/pattern/timing.py",
+    r"""
 silence-for-ever: a bound says nothing of when a silence begins
-- return self.longer(joint.bound.high_ms)
+- return joint.bound.high_ms
 + return None
 """,
     tests=("tests/broker/core/test_completion.py",),
@@ -565,6 +571,18 @@ sum-of-none: `Sum` over none is null
 
 TABLE = [
     *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + AGAIN + STAGED + LISTS + NONE),
+    *(
+        WHOLE
+        + PICK
+        + CHOICE
+        + COMPLETION
+        + SILENT
+        + COLLECTING
+        + ENDING
+        + AGAIN
+        + STAGED
+        + LISTS
+        + NONE
+    ),
     *(REACH + CONSUMPTION),
 ]

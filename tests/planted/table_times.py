@@ -57,7 +57,7 @@ beginning-for-an-end: where the beginning of an event is assigned its end is wai
         tests=PROMISES,
     ),
     *part(
-        "broker/engine/pattern/lasting.py",
+        "broker/engine/pattern/durations.py",
         r"""
 start-of-a-reading: a beginning is assigned, and events are promised to be readings
 - self.inputs[event_type], sure=sure
@@ -87,15 +87,11 @@ window-of-readings: a window's event is promised not to begin before the window'
         tests=PROMISES,
     ),
     *part(
-        "broker/engine/pattern/outlasting.py",
+        "broker/engine/pattern/assigned.py",
         r"""
 added-end-forgotten: an end that is put later makes an event no longer
-- else span_ms + later_ms(case.assign)
-+ else span_ms
-
-added-in-a-choice: what is added to one of the times that are chosen of makes an event no longer
-- return max([_added_ms(one) for one in value.arguments], default=0)
-+ return 0
+- return total(span_ms, later_ms(case.assign))
++ return span_ms
 
 window-of-post: what `post` makes of a window's event is taken for what `pre` assigns
 - assigned = case.assign if node.post is None else node.post.assign
@@ -104,6 +100,15 @@ window-of-post: what `post` makes of a window's event is taken for what `pre` as
 range-of-both-ends: the event of a `range` is taken to leave out one of the range's ends
 - return window.range_ms  # with both ends
 + return window.range_ms - 1
+""",
+        tests=TIMES,
+    ),
+    *part(
+        "language/times.py",
+        r"""
+added-in-a-choice: what is added to one of the times that are chosen of makes an event no longer
+- return max([int(choice.added_ms) for choice in choices_of(value)], default=0)
++ return 0 if isinstance(value, Call) else int(next(choices_of(value)).added_ms)
 """,
         tests=TIMES,
     ),

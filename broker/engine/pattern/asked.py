@@ -59,11 +59,15 @@ class Asked:
             return WATERMARK_END
         span_ms = self.likely_ms()
         if span_ms is not None:  # what began before that is in nothing to come
+            # With a span of 10 s and all decided up to 12:00:00, what is still to come ends after
+            # that and so begins after 11:59:50.
             above = max(above, min(self.watermark, self.hold()) - span_ms)
+        # Only sides that occurrences are made of: what `without` looks for makes none.
         floor = min([one.floor(above) for one in self.feeding()])
         first = self.first_above(above)
         if first is not None and first < floor:
             floor = first
+        # Both hold, so the later of the two is the better answer.
         return floor if span_ms is None else max(floor, above + 1)
 
     def clear_at(self, above: int, until: int) -> int:
@@ -71,9 +75,12 @@ class Asked:
         if self.watermark >= WATERMARK_END:
             return self.watermark
         clear = max([one.clear_at(above, until) for one in self.feeding()])
+        # Something is kept that began in the interval; a result with that beginning may come as
+        # long as its span allows.
         newest = self.last_between(above, until)
         span_ms = self.likely_ms()
         if span_ms is None:
+            # Without a bound on the span, what is kept may make a result at any time: never clear.
             return clear if newest is None else WATERMARK_END
         hold = self.hold()
         if newest is not None:
@@ -92,6 +99,7 @@ class View(Asked):
         self.watermark = stage.watermark
         self._hold = stage.hold()
         self._likely_ms = stage.likely_ms()
+        # Once for the view: the stage itself would walk its stores for each question.
         self._starts = sorted(starts)
         self._feeding = feeding
 
@@ -109,6 +117,7 @@ class View(Asked):
 
     def first_above(self, above: int) -> int | None:
         """See Asked."""
+        # `above` is exclusive and `until` inclusive, in both answers.
         at = bisect_right(self._starts, above)
         return self._starts[at] if at < len(self._starts) else None
 
@@ -135,6 +144,7 @@ class LeafView:
 
     def clear_at(self, above: int, until: int) -> int:  # noqa: ARG002
         """See Ahead."""
+        # An event that begins at `until` may end so much later, and is told by its end.
         return until + self._longest_ms if self._watermark < WATERMARK_END else WATERMARK_END
 
 

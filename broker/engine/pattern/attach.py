@@ -58,6 +58,8 @@ class Attacher:
         self._optional = optional
         self._deniers: dict[int, Operand] = {}  # by the identity of a `without`: who judges it
 
+    # Conjunct by conjunct: `a.v > 1 and a.v < b.v` asks of every A alone first, so that under
+    # `first` or `recent` no A is chosen that the whole would then refuse.
     def attach(self, condition: Expression, operand: Operand) -> None:
         """Attach each conjunct of a condition that stands over the operand."""
         for part in conjuncts(condition):
@@ -65,12 +67,16 @@ class Attacher:
             self._attach(part, operand, bound)
 
     def _attach(self, part: Expression, operand: Operand, bound: set[int]) -> None:
+        # A conjunct without names is true of all or of none: it is asked where it was written.
         if not bound:
             _judging(operand).conjuncts.append(part)
             return
+        # `Count(b) > 2` is asked of the whole list; `b.v > 2` of each that may be in it.
         whole = has_aggregate(part) and bool(bound & self._listed)
         holder = self._lowest(operand, bound, whole=whole)
         negation = self._denied(holder, bound)
+        # A conjunct that names what must not be restricts which of these count; it does not ask
+        # that there be one.
         if negation is not None:
             negation.conjuncts.append(part)
             self._deny(negation, holder)
@@ -91,6 +97,7 @@ class Attacher:
     def _deny(self, negation: Negation, holder: Operand) -> None:
         """Have the holder judge it, unless one further out does."""
         before = self._deniers.get(id(negation))
+        # Two conjuncts may name different neighbours: it is judged once, where all are bound.
         if before is not None:
             if holder.high - holder.low <= before.high - before.low:
                 return
@@ -113,6 +120,7 @@ class Attacher:
         """
         while True:
             for part in operand.parts:
+                # Names of one part alone: further down fewer candidates are made, of fewer events.
                 if bound <= places_of(part) and _may_enter(operand, part):
                     break
             else:
@@ -138,6 +146,7 @@ def _asked(operand: Operand, bound: set[int]) -> Operand:
 
 
 def _may_enter(operand: Operand, part: Operand) -> bool:
+    # Beneath an `nth` it would change which one is the k-th (LANGUAGE: tested on that one).
     if isinstance(operand, Kth):
         return False
     return not (isinstance(operand, Joint) and operand.nth is not None and part is operand.right)
@@ -164,6 +173,7 @@ def _is_repeat(operand: Operand) -> bool:
 def lies_in(name: str, region: RegionLiteral) -> Expression:
     """Whether an event lies in a region, if there is an event of the name."""
     place = Attribute(name, "location" if region.shape == "path" else "position")
+    # Every event has an end, which equals itself: only a null one does not.
     end = Attribute(name, "end")
     missing = Unary("not", Comparison((end, end), ("=",)))
     return Logical("or", (missing, Membership(place, region)))

@@ -23,8 +23,8 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event, Order
 from broker.engine.event.occurrence import Occurrence, sort_in_order, without
 from broker.engine.pattern.asked import Ahead, Asked, View, WaitingView
-from broker.engine.pattern.lasting import Foresight
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.durations import Foresight
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.uncertainty import MAYBE, Maybe
 from broker.engine.pattern.verdicts import certainty_of
 from broker.engine.runtime.budget import Budget
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 class Stage(Protocol):
     """One operator of one partition; see the module for what it promises."""
 
+    # Most operators pass on out of order and their Inbox sorts; an atom never does, so that plain
+    # chains pay for no sorting.
     ordered: bool  # whether what it passes on is in order, from one time to the next as well
 
     def advance(self, watermark: int) -> list[Occurrence]:
@@ -101,14 +103,19 @@ class Site:
     at_once: bool = False  # nothing waits for the watermark, which says what expires alone
     exact: bool = True  # no time is uncertain
     budget: Budget = field(kw_only=True)
+    # The agent puts events straight into these, so that no event is handed down the tree.
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
+    # One list for all `next` of a partition: each of them asks about the same types, those named in
+    # the `detect`.
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
     named_ends: list[int] = field(default_factory=list)  # theirs
     memory: Memory | None = None  # where events are consumed
+    # By who asks, as the slowest of them decides what may be forgotten.
     needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
 
     def anew(self) -> Site:
         """Share the same among new stages."""
+        # The leaves and what was named are left out on purpose: the new stages fill their own.
         return Site(self.group, self.durations, self.begin, exact=self.exact, budget=self.budget)
 
     def name(self, events: list[Event]) -> None:
@@ -119,6 +126,7 @@ class Site:
     def forget_named(self) -> None:
         """Forget of these what nobody asks for any more."""
         oldest = min(self.needs.values(), default=WATERMARK_NONE)
+        # Looked at first: most calls forget nothing, and a slice assignment copies what stays.
         if self.named_ends and self.named_ends[0] < oldest:
             dead = bisect_left(self.named_ends, oldest)
             del self.named_ends[:dead], self.named[:dead]
@@ -132,6 +140,8 @@ def completion(members: Sequence[Any]) -> Order:
 
 def end_of(occurrence: Occurrence) -> int:
     """When an occurrence ends."""
+    # By class and not by isinstance: this is the most frequent question of all, and an event is
+    # never a tuple.
     end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
     return end
 
@@ -161,6 +171,8 @@ def least(times: list[int | None]) -> int | None:
 
 def next_of(times: Iterable[int], watermark: int) -> int | None:
     """The next of the times after the watermark: what is past has decided what it could."""
+    # What is past has been decided by the advance that reached it; naming it again would wake the
+    # task without end.
     return min([time for time in times if watermark < time < WATERMARK_END], default=None)
 
 
@@ -177,12 +189,16 @@ class Inbox:
 
     def fill(self, watermark: int) -> int:
         """Let the stage go on; up to where its occurrences are all here."""
+        # Pulled and not pushed: each operator asks beneath when its own turn comes, so that all
+        # sides are at one watermark when it decides.
         new = self.stage.advance(watermark)
         if new:
             self.items += new
             if not self.stage.ordered and len(self.items) > 1:
                 self._budget.spend(len(self.items))
                 sort_in_order(self.items, tied=self._budget.tie)
+        # Never back: a later hold may be earlier than a former one where something new has been
+        # opened, but what was passed on up to the limit stays all that ends by then.
         self.limit = max(self.limit, min(watermark, self.stage.hold()))
         return self.limit
 
@@ -191,9 +207,11 @@ class Inbox:
         items = self.items
         if not items:
             return []
+        # The common case takes everything, and no list is copied.
         if end_of(items[-1]) <= limit:
             self.items = []
             return items
+        # From the front and one by one: what is left is short, as whatever could go has gone.
         count = 0
         while end_of(items[count]) <= limit:
             count += 1
@@ -207,6 +225,8 @@ class Inbox:
 
     def clear_at(self, above: int, until: int) -> int:
         """As the stage's; what waits here is decided beneath."""
+        # It is here and not yet taken; when it goes depends on what stands beneath, not on time
+        # alone.
         if any(start <= until for start in starts_above(self.items, above)):
             return WATERMARK_END
         return self.stage.clear_at(above, until)
@@ -258,6 +278,8 @@ class Over(Asked):
         self.watermark = WATERMARK_NONE
         self._begins = WATERMARK_NONE
         # How many types lasted when that was found, how often it still does, and until when.
+        # A guess may go stale in one way only: a type begins to last, which changes the durations'
+        # count.
         self._asked = (-1, 0, WATERMARK_NONE)
 
     # What a stage itself keeps; each says of these what it must.
@@ -320,11 +342,16 @@ class Over(Asked):
             return WATERMARK_END
         lasting, times, until = self._asked
         changes = self.site.durations.durations.changes
+        # To look through all that is kept with every step made a step as dear as the store is
+        # large. Once in an eighth of its number bounds that to eight looks an occurrence, and
+        # others keep at most an eighth more for it.
         if times and self.watermark <= until and lasting == changes:
             self._asked = (lasting, times - 1, until)
             return self._begins
         kept = [min(map(start_of, items)) for items in self.kept() if items]
         self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
+        # A span is of nominal times; where these are uncertain it may be longer by what both ends
+        # may miss, and is not relied upon for dropping.
         exact = self.site.exact and self.span is not None
         span_ms = self.span.most_ms(self.site.durations) if exact and self.span else None
         if span_ms is not None:

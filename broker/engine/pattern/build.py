@@ -12,6 +12,7 @@ from broker.engine.event.occurrence import Occurrence, events_of, flat
 from broker.engine.pattern.base import Make, Site, Stage
 from broker.engine.pattern.chronicle import ChronicleStage
 from broker.engine.pattern.course import CourseStage
+from broker.engine.pattern.durations import longest_asked
 from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan
 from broker.engine.pattern.join import Join, JoinWriter
 from broker.engine.pattern.joint import JointPlan, JointStage
@@ -37,15 +38,13 @@ from broker.engine.pattern.operands import (
 from broker.engine.pattern.padded import PaddedStage
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.pick import DistinctStage, KthStage
-from broker.engine.pattern.reach import Between, between, reaches_ms
 from broker.engine.pattern.repeats import CountPlan, CountStage, RunPlan, RunStage
 from broker.engine.pattern.silence import SilenceStage
 from broker.engine.pattern.silence_weighed import WeighedSilenceStage
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Between, Span, between, reaches_ms
 from broker.engine.pattern.verdicts import Doubt
 from broker.engine.pattern.weighed import Weighed
 from broker.engine.pattern.whole import Passes, fits_test, negation_test, place_end
-from broker.engine.window.bound import longest_asked
 
 IN_COURSE = frozenset(("first", "latest"))
 

@@ -18,7 +18,7 @@ from typing import Any
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Event
 from broker.engine.pattern.chain_store import ChainStore, Group, Link
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.matching import key_function, leaf_select
 from broker.engine.pattern.operands import Joint, Leaf, Operand
 from broker.engine.pattern.pattern import Layout

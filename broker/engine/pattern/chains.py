@@ -11,6 +11,7 @@ from language.tree import Bound, InRegion, Link, Pattern, Repeat, Where
 
 def chain_of(node: Link) -> tuple[list[Pattern], list[Link]]:
     """The elements of a chain of `then`, and the links between them."""
+    # Links group to the left, so that a chain is a spine; brackets on the right make another one.
     elements: list[Pattern] = []
     links: list[Link] = []
     at: Pattern = node
@@ -23,6 +24,8 @@ def chain_of(node: Link) -> tuple[list[Pattern], list[Link]]:
 
 def list_in(element: Pattern) -> Repeat | None:
     """The list that an element of a chain is, perhaps in brackets with a suffix of its own."""
+    # These ask each member. `within` and `spread` would ask the list as a whole, of which a
+    # member by itself says nothing.
     while isinstance(element, Where | InRegion):
         element = element.operand
     return element if isinstance(element, Repeat) and element.kind in {"+", "*"} else None
@@ -39,6 +42,7 @@ def member_of(
     """The list at one place of a chain, between the nearest elements that are no lists."""
     after = max((other for other in base_at if other < at), default=None)
     before = min((other for other in base_at if other > at), default=None)
+    # The bound of a link between two lists leads to no single event, and is not asked here.
     after_bound: Bound | None = links[at - 1].bound if after == at - 1 and at else None
     before_bound: Bound | None = links[at].bound if before == at + 1 else None
     return Member(

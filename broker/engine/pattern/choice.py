@@ -101,6 +101,7 @@ def take(
     `refind(reported, gone)` finds all occurrences anew without the consumed events. No occurrence
     that is still to be found begins before `begins()`.
     """
+    # Paid before any of it is looked at: a step is bounded in candidates, whatever waits.
     manner.budget.spend(WAITING * waiting.count())
     if manner.as_decided and manner.selection is not None:
         return _decided(waiting, manner.selection, manner.budget, limit)
@@ -109,6 +110,7 @@ def take(
     else:
         chosen = _in_turn(waiting, manner, limit, refind)
     _forget(waiting, manner, limit, begins)
+    # Thinning comes last: what is left out has consumed all the same (LANGUAGE, section 2).
     if manner.at_most is None:
         return chosen
     return [one for one in chosen if _passes(waiting, manner.at_most, one)]
@@ -126,6 +128,7 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
             break
         if manner.maybe_drop and certainty_of(first) == MAYBE:
             continue
+        # After `maybe drop`: what is dropped answers for no event (LANGUAGE, contexts).
         if manner.report == "one" and not _answers(waiting, first):
             continue
         reported.append(first)
@@ -133,6 +136,8 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         if gone:
             taken = order_of(first)
             manner.budget.spend(len(waiting.found))
+            # Rejected: to strike out what holds a consumed event. Under contexts others would have
+            # been chosen in its place, so all is found again, of what is kept.
             again = refind(first, gone)
             manner.budget.spend(WAITING * len(again))
             _find_anew(waiting, manner, again, taken)

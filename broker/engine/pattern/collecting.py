@@ -43,6 +43,7 @@ class Groups:
     def add(self, one: Occurrence, completion: Completion) -> None:
         """Put an occurrence with those that are completed by the same event."""
         last = last_of(one)
+        # By identity: in one partition an event is one object, and ids are text.
         group = self.by_last.get(id(last))
         if group is None:
             over_at = completion.over_at(last)
@@ -57,6 +58,7 @@ class Groups:
         """The members of these groups, which are no more."""
         taken = [self.by_last.pop(key).members for key in keys]
         self.count -= sum(map(len, taken))
+        # Bounds of what stays may only be found anew: which group had the least is not kept.
         self.over_from = self.begun_from = WATERMARK_END
         for group in self:
             self._note(group)
@@ -137,8 +139,10 @@ def ripe(
     `in_order`: only what nothing can precede that is reported later.
     """
     begun = begins() if groups.by_last and completion.lingers else WATERMARK_NONE
+    # Asked at each watermark, and mostly nothing is whole: two comparisons, not one a group.
     if groups.over_from > limit and groups.begun_from >= begun:
         return []
+    # One of a group that `last` may still refuse keeps the group together, and waiting.
     open_still = {id(last_of(one)) for one in undecided}
     keys = [
         key
@@ -164,9 +168,11 @@ def together(several: list[Occurrence]) -> Occurrence:
     """Several occurrences as one: each place the list of all that fills it in any of them."""
     columns = []
     for column in zip(*map(events_of, several), strict=True):
+        # Seed 002's result set: an event that is in many matches is sent once.
         distinct = {identity(member): member for member in flat(column)}
         columns.append(tuple(sorted(distinct.values(), key=lambda member: member.order)))
     end: int = max(map(end_of, several))
+    # Of a set that holds a certain match it is certain that there is one.
     strongest = max(map(certainty_of, several))
     end = Maybe(end) if strongest == MAYBE else int(end)
     return (end, min(map(start_of, several)), *columns)

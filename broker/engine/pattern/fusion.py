@@ -18,12 +18,12 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
 from broker.engine.pattern.base import start_of
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
-from broker.engine.pattern.lasting import Foresight
 from broker.engine.pattern.operands import Joint, Leaf, Operand, operands
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.reach import keep_ms
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import keep_ms
 from language.relations import FOLLOWS
 
 SORTED = 4  # candidates that each occurrence costs where they are put in order
@@ -40,6 +40,7 @@ class FusedJoint:
     join: Join
     left: int  # index of the left operand's new occurrences: leaves first, then joints
     right: int
+    # Stores are numbered over the whole pattern, so that a partition is one flat list of them.
     left_store: int  # -1 of `or`, which keeps nothing
     right_store: int
     keep_left_ms: int | None
@@ -72,7 +73,10 @@ class FusedPlan:
         self._foresight = foresight
         self.horizon_ms: int | None = None  # the longest that a store keeps
         self._kept: list[tuple[int, int | None, int | None]] = []
+        # Asked again only when a type has begun to last, or lasts longer than it did.
         self._changes = -1  # of durations, when they were asked how long is kept
+        # `new` in `step` holds leaves first and then each operator's result, bottom-up: one list
+        # stands for the tree, and nothing is walked.
         indexes: dict[int, int] = {id(leaf): leaf.low for leaf in layout.leaves}
         for joint in layout.joints:
             indexes[id(joint)] = self.leaf_count + len(self.joints)
@@ -80,6 +84,7 @@ class FusedPlan:
             self.joints.append(self._joint(joint, join, indexes))
         # Where each may choose the latest of the other, instants go one by one.
         self.stepwise = any(fused.right_first for fused in self.joints)
+        # With the limit first, as `horizon_ms` must hold whatever comes; `look_ahead` shortens it.
         self._keep(foresight.durations.limit_ms)
 
     def look_ahead(self) -> None:
@@ -101,6 +106,7 @@ class FusedPlan:
     def asks_durations(self) -> bool:
         """Return True where what is kept depends on how long events may last."""
         return any(
+            # Two durations that give one answer: then no duration matters.
             keep_ms(fused.joint, 0) != keep_ms(fused.joint, 1) or _latest_only(fused.joint)
             for fused in self.joints
         )
@@ -129,6 +135,7 @@ class FusedPlan:
 
     def by_place(self, entries: Sequence[Entry]) -> list[Any]:
         """Return the events of each leaf."""
+        # One list a leaf and a step, not a leaf and an event: batches are what keeps this cheap.
         new: list[Any] = [[] for _ in range(self.leaf_count)]
         for place, event in entries:
             new[place].append(event)
@@ -144,6 +151,8 @@ class FusedPlan:
             if left or right:
                 new.append(self._run(fused, left, right, stores, group))
             else:
+                # An operator without new input has none for the one above, and its join is not
+                # called.
                 new.append(())
         return list(new[-1])
 
@@ -161,11 +170,13 @@ class FusedPlan:
             left_store, right_store = stores[fused.left_store], stores[fused.right_store]
             if left:
                 _take(left_store, left, composite=fused.left >= self.leaf_count)
+            # Under `recent` both look among all that is there, the newcomers included.
             if right and fused.stores_right and fused.right_first:
                 _take(right_store, right, composite=fused.right >= self.leaf_count)
             made = fused.join(left, right, left_store, right_store, group)
             if right and fused.stores_right and not fused.right_first:
                 _take(right_store, right, composite=fused.right >= self.leaf_count)
+        # Those above rely on order; where results leave at once nobody does, and nothing is sorted.
         if self._sorted and len(made) > 1:
             self.layout.budget.spend(SORTED * len(made))
             sort_in_order(made, tied=self.layout.budget.tie)
@@ -194,6 +205,7 @@ class FusedPlan:
                 continue
             if fused.keep_left_ms is None or fused.keep_right_ms is None:
                 return None
+            # Nested operators may use up each one's time one after the other.
             reach += max(fused.keep_left_ms, fused.keep_right_ms)
         return reach
 
@@ -209,6 +221,8 @@ class FusedPlan:
             if not ends:
                 continue
             if keep is not None:
+                # Looked at before the call: with each step there are as many stores to ask as
+                # operators, and mostly nothing is due.
                 if ends[0] <= watermark - keep:
                     store.expire(watermark + 1 - keep)
             elif latest_within_ms is not None:
@@ -241,6 +255,8 @@ class FusedStage:
     def step(self, entries: Sequence[Entry]) -> list[Occurrence]:
         """Return what the events complete."""
         plan, stores, group = self._plan, self._stores, self._group
+        # Within one instant the order decides who is the latest, so each instant is a step of its
+        # own.
         if plan.stepwise:
             return [
                 occurrence
@@ -290,6 +306,7 @@ class FusedStage:
     def shed(self, count: int) -> int:
         """Drop up to so many, of the fullest store first the oldest; return how many went."""
         excess = count
+        # The fullest first: a limit is mostly broken by one operand that is much more frequent.
         for store in sorted(self._stores, key=lambda store: -len(store.ends)):
             part = min(excess, len(store.ends))
             store.drop_oldest(part)
@@ -300,6 +317,7 @@ class FusedStage:
         """Take consumed events (by identity) out of all that is held."""
         self._plan.layout.budget.spend(PURGING * self.held())
         for store in self._stores:
+            # By identity: ids may repeat with another end.
             kept = [item for item in store.items if not holds_any(item, gone)]
             if len(kept) < len(store.items):
                 store.hold(kept)
@@ -342,6 +360,7 @@ def packed_stores(layout: Layout, stores: Sequence[list[Any]], watermark: int) -
     def packed(operand: Operand) -> Any:
         if not isinstance(operand, Joint):
             return [watermark]
+        # Nothing waits in a fused operator, so the inboxes of the general form are empty.
         inboxes = [[[], watermark, packed(part)] for part in operand.parts]
         return [watermark, [*kept[id(operand)], []], [], inboxes]
 

@@ -25,12 +25,14 @@ from broker.engine.pattern.base import (
     weakest_end,
 )
 from broker.engine.pattern.repeats import Passes
-from broker.engine.pattern.spans import Span
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.verdicts import Doubt
 from broker.engine.pattern.whole import place_end, place_start
 from broker.engine.runtime.budget import PLACE_BYTES, Budget
 
+# Measured against a pair of a join, which is the unit: a call of generated code and a slot in a
+# list.
 ASKED = 8  # candidates that a member costs of which it is asked whether it fits
 SLICED = 16  # members that cost as much as one that is asked, where nothing is asked of them
 Places = tuple[int, int]  # low..high-1, counted from the first place of the chain
@@ -54,8 +56,10 @@ class ListPlan:
     starts: tuple[Callable[[Occurrence], int], ...]
     after: Places | None
     before: Places | None
+    # One place, so a member is an event and no tuple of them.
     single: bool
     plain: bool
+    # Found by the analysis of time from the bounds between the list and the chain's first element.
     keep_ms: int | None  # how long before the chain's start a candidate may end; None: any time
 
     @property
@@ -76,6 +80,8 @@ class GatheredPlan:
     @property
     def slack_ms(self) -> int:
         """By how much what follows may nominally come before."""
+        # Nominal order decides which list a member is in; the slack only says how long to wait for
+        # it.
         return 0 if self.doubt is None else self.doubt.slack_ms()
 
 
@@ -86,6 +92,8 @@ class Candidates(Store):
 
     def __init__(self, items: list[Occurrence] | None = None) -> None:
         super().__init__()
+        # Readings have start = end, so a slice by ends is a slice by starts as well. One event that
+        # lasts takes that away, so they are counted rather than looked for.
         self.lasting = 0
         self.take(items or [])
 
@@ -99,6 +107,8 @@ class Candidates(Store):
     def drop(self, before: int) -> None:
         """Forget what ends before the time."""
         dead = bisect_left(self.ends, before)
+        # Only where any lasts at all: most lists are of readings, and then nothing is looked
+        # through.
         if dead and self.lasting:
             self.lasting -= sum([start_of(one) != end_of(one) for one in self.items[:dead]])
         self.drop_oldest(dead)
@@ -108,6 +118,8 @@ class Candidates(Store):
     ) -> list[Occurrence]:
         """Those that are in the list for a chain's occurrence, in order."""
         ends, items, fits = self.ends, self.items, plan.fits
+        # A bisection on both sides first: of a day's readings a list between two events takes a
+        # few.
         low, high = 0, len(ends)
         after = before = None
         if plan.after is not None:
@@ -116,14 +128,18 @@ class Candidates(Store):
         if plan.before is not None:
             before = place_start(one, *plan.before)
             high = bisect_right(ends, before)
+        # A trailing list ends with the first of its upper bounds.
         elif plan.ends:
             high = bisect_right(ends, min([end(one) for end in plan.ends]))
         members = max(0, high - low)
+        # The general way asks each. The way below slices, where order alone decides: it gives the
+        # same list, as what touches a neighbour is still asked.
         if after is None or before is None or not plan.plain or self.lasting:
             budget.spend(ASKED * members, PLACE_BYTES * members)
             return [m for m in items[low:high] if fits(one, m, group)]
         # Readings strictly between the two are members; whether those that touch are, is asked.
         budget.spend(members // SLICED, PLACE_BYTES * members)
+        # Those at the very instant of a neighbour touch it: `then` has a rule of its own for them.
         inner = bisect_right(ends, after, low)
         outer = max(inner, bisect_left(ends, before, low))
         return [
@@ -143,12 +159,15 @@ class GatheredStage(Over):
             site, tuple([Inbox(stage, site.budget) for stage in (base, *lists)]), plan.span
         )
         self._plan = plan
+        # One store for each list, though two lists may be of one type: their bounds, and so what
+        # may be forgotten, differ.
         self._candidates = [Candidates() for _ in lists]
         self._set_open([])
 
     def _set_open(self, still: list[Occurrence]) -> None:
         """What is still open, and what is known of it."""
         self._open = still
+        # Three answers that are asked for with every step, and change only when the open ones do.
         self._first_start = min(map(start_of, still), default=WATERMARK_END)
         self._ready_at = min(map(self._may_be_ready, still), default=WATERMARK_END)
         self._due = self._due_of_open()
@@ -164,12 +183,16 @@ class GatheredStage(Over):
                 candidates.take(taken)
         new = base.take(WATERMARK_END)
         made: list[Occurrence] = []
+        # Most steps complete nothing: the earliest time at which one may be complete spares the
+        # look.
         if new or (self._open and watermark >= self._ready_at):
             still = []
             self.site.budget.spend(len(self._open) + len(new))
             for one in self._open + new:
                 if all(self._complete(one, at) for at in range(len(lists))):
                     whole = self._gather(one)
+                    # A `+` list that is empty: no occurrence, and no older partner is tried
+                    # (LANGUAGE 3, Lists).
                     if whole is not None:
                         made.append(whole)
                 else:
@@ -181,6 +204,7 @@ class GatheredStage(Over):
 
     def _may_be_ready(self, one: Occurrence) -> int:
         """Before the watermark is there, not every list is complete."""
+        # A lower bound only: a list may wait longer for what lasts, never shorter.
         needed = WATERMARK_NONE
         for plan in self._plan.lists:
             if not plan.trailing:
@@ -196,9 +220,11 @@ class GatheredStage(Over):
         if inbox.limit >= WATERMARK_END:
             return True
         if not plan.trailing:
+            # A member lies before the next element, so it has ended by the end of the chain.
             return inbox.limit >= end_of(one) + self._plan.slack_ms
         if any(inbox.limit >= end(one) for end in plan.ends):
             return True
+        # By starts where only those are bounded: a member that lasts may end long after the bound.
         return bool(plan.starts) and any(inbox.floor() > start(one) for start in plan.starts)
 
     def _gather(self, one: Occurrence) -> Occurrence | None:
@@ -213,6 +239,7 @@ class GatheredStage(Over):
                     return None
                 members[plan.low : plan.high] = [()] * (plan.high - plan.low)
                 continue
+            # Certain occurrences need no list of their parts, which is most of them.
             if self._plan.doubt is not None:
                 parts += fitting
             if plan.single:
@@ -221,6 +248,7 @@ class GatheredStage(Over):
                 columns = zip(*map(events_of, fitting), strict=True)
                 members[plan.low : plan.high] = [tuple(flat(column)) for column in columns]
             end = max(end, end_of(fitting[-1]))
+            # In order of ends the first reading also begins first; with events that last any may.
             few = fitting if candidates.lasting else fitting[:1]
             start = min(start, *map(start_of, few))
         whole_end = int(end) if self._plan.doubt is None else weakest_end(parts, end)
@@ -231,6 +259,7 @@ class GatheredStage(Over):
         for plan, candidates in zip(self._plan.lists, self._candidates, strict=True):
             if plan.keep_ms is None or not candidates.ends:
                 continue
+            # Worked out once, and only where any list has a limit at all.
             if oldest is None:
                 oldest = min(self.inboxes[0].begins(), self._first_start) - self._plan.slack_ms
             if candidates.ends[0] < oldest - plan.keep_ms:

@@ -23,9 +23,9 @@ from broker.engine.event.occurrence import after_anchor, all_near, apart, has_re
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.operands import Joint, Operand, composite, silent_places
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.reach import left_cut_ms, right_cut_ms
 from broker.engine.pattern.relations import RELATION_TESTS
 from broker.engine.pattern.scopes import PlaceScope, condition_code
+from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.runtime.budget import weight
 from language.relations import FOLLOWS
 from language.walk import descendants
@@ -93,6 +93,8 @@ class JoinWriter:
         self._constants = Constants()
         self._left = Side("l", joint.left)
         self._right = Side("r", joint.right)
+        # A pair is charged by what its test may cost: each node of a condition is about one
+        # operation.
         parts = sum([len(list(descendants(conjunct))) for conjunct in joint.conjuncts])
         self._weight = weight(joint.high - joint.low, parts)
 
@@ -102,6 +104,8 @@ class JoinWriter:
         self._constants.helper("bisect_right", bisect_right)
         if self._joint.operator == "or":
             body = self._or()
+        # Where order is not given by the relation, either of the two may be the new one that looks
+        # for the latest of the other.
         elif self._joint.operator not in FOLLOWS and self._joint.context == "recent":
             body = self._recent_either()
         else:
@@ -112,6 +116,8 @@ class JoinWriter:
         lines = [
             "def join(nl, nr, ls, rs, g, x=None):",
             "    out = []",
+            # Read once: an attribute in the inner loop would cost as much as the comparison it
+            # guards.
             f"    most = room = {room}",
         ]
         lines += [*body, f"    {self._charge(0)}", f"    if out: budget.keep(len(out), {places})"]
@@ -125,6 +131,7 @@ class JoinWriter:
 
     def build_timeless(self) -> Callable[..., bool]:
         """`test(l, r, g, x)`: the same but for all that asks about times."""
+        # What asks about times is weighed elsewhere (weighed.py), as it has three answers there.
         parts = [*self._distinct(), *self._spread()]
         conjuncts = self._conjuncts((self._left, self._right))
         if conjuncts:
@@ -152,6 +159,8 @@ class JoinWriter:
         joint = self._joint
         first_only = joint.context == "recent"
         lines = self._backward("r", "l", "nr", "ls", first_only=first_only)
+        # In order, a left one that follows its right one cannot come: the forward search is not
+        # even written.
         if not (self._ordered and joint.operator in FOLLOWS):
             lines += self._forward()
         return lines
@@ -165,22 +174,30 @@ class JoinWriter:
         cut = left_cut_ms(self._joint) if new == "r" else right_cut_ms(self._joint)
         lines = [f"    items = {store}.items", f"    ends = {store}.ends"]
         lines += [f"    for {new} in {news}:"]
+        # Bisection finds the latest partner that the relation allows, in a store of a day as in one
+        # of a minute.
         if self._joint.operator in FOLLOWS:
             lines += [f"        i = bisect_right(ends, {side.start})"]
         else:
             lines += ["        i = len(ends)"]
         if cut is not None:
             name = self._constants.add(cut[1])
+            # One subtraction for each new occurrence, so that the loop compares two plain names.
             lines += [f"        too_old = {side.start if cut[0] == 'start' else side.end} - {name}"]
+        # The loop may go down to `stop` and no further; what it did not use is given back behind
+        # it. So the budget costs nothing for each pair.
         lines += ["        stop = i - room if i > room else 0", "        room -= i"]
         lines += ["        while i > stop:", "            i -= 1", f"            {old} = items[i]"]
         if cut is not None:
             lines += [f"            if {other.end} < too_old:", "                break"]
+        # "The latest that precedes x in order": of one instant, what stands behind x does not
+        # precede it.
         if first_only and self._joint.operator not in FOLLOWS:
             self._constants.helper("order_of", order_of)
             later = f"{other.end} == {side.end} and order_of({old}) > order_of({new})"
             lines += [f"            if {later}:", "                continue"]
         lines += [f"            if {self._condition()}:", f"                {self._append()}"]
+        # `recent` takes the first that holds, counted from the latest: nothing older is looked at.
         if first_only:
             lines += ["                break"]
         return [
@@ -197,6 +214,7 @@ class JoinWriter:
     def _forward(self) -> list[str]:
         """For each new left occurrence, its partners among the older right ones."""
         joint = self._joint
+        # Guarded as a whole: with events nearly in order there is rarely anything on the right.
         lines = ["    if nl and rs.items:", "        items = rs.items", "        ends = rs.ends"]
         lines += ["        for l in nl:"]
         cut = right_cut_ms(joint)
@@ -208,9 +226,12 @@ class JoinWriter:
             lines += [f"            i = bisect_left(ends, {edge} - {name})"]
         else:
             lines += ["            i = 0"]
+        # The mirror image of the search backward: what lies before i is not looked at and not
+        # charged.
         lines += ["            room += i", "            stop = min(len(items), room)"]
         lines += ["            while i < stop:", "                r = items[i]"]
         lines += ["                i += 1"]
+        # Ends are in order, so the first one that is too late ends the search.
         if joint.within_ms is not None:
             name = self._constants.add(joint.within_ms)
             lines += [f"                if {self._right.end} > {self._left.start} + {name}:"]
@@ -256,6 +277,7 @@ class JoinWriter:
     def _pair(self) -> str:
         left, right = self._left, self._right
         if self._joint.operator in FOLLOWS:
+            # The relation itself says which is first and last, which spares two comparisons.
             end, start = right.end, left.start
         else:
             end = f"{left.end} if {left.end} > {right.end} else {right.end}"
@@ -264,6 +286,8 @@ class JoinWriter:
 
     def _condition(self) -> str:
         parts = [
+            # Cheapest and most selective first: times are numbers at hand, conditions read
+            # attributes, and `nth` and `next` look through other events.
             *self._relation(),
             *self._within(),
             *self._distinct(),
@@ -299,6 +323,7 @@ class JoinWriter:
         else:
             later = f"({left.start} if {left.start} > {right.start} else {right.start})"
             earlier = f"({left.end} if {left.end} < {right.end} else {right.end})"
+            # LANGUAGE 3: the gap between the two, 0 where they touch or overlap.
             gap = f"max(0, {later} - {earlier})"
         if bound is not None and bound.low_ms is not None:
             parts.append(f"{gap} >= {self._constants.add(bound.low_ms)}")
@@ -312,6 +337,7 @@ class JoinWriter:
             form.format(ls=left.start, le=left.end, rs=right.start, re=right.end)
             for form in RELATION_TESTS[self._joint.operator].asks
         ]
+        # Only `then`, `meets` and `concat` ask what happens at an instant that both share.
         if any("touching" in part for part in parts):
             self._constants.helper("has_reading", has_reading)
             touching = f"not ({left.reading_at(left.end)} and {right.reading_at(left.end)})"
@@ -327,6 +353,7 @@ class JoinWriter:
         return [
             f"{e.end} - {s.start} <= {limit}"
             for e, s in ((right, left), (left, right))
+            # What follows ends later, so the other half of the test is always true and is left out.
             if not (self._joint.operator in FOLLOWS and e is left)
         ]
 
@@ -336,6 +363,8 @@ class JoinWriter:
         listed = self._layout.listed
         parts = []
         for a, b in self._cross():
+            # Events of two types are never the same one: most patterns name each type once, and
+            # test nothing.
             if leaves[a].event_type != leaves[b].event_type:
                 continue
             left, right = self._left.event(a), self._right.event(b)

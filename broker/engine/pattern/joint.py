@@ -15,9 +15,8 @@ from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.engine.pattern.join import Join
 from broker.engine.pattern.operands import Joint
-from broker.engine.pattern.reach import Between
-from broker.engine.pattern.spans import Span
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import Between, Span
 from broker.engine.pattern.verdicts import Doubt
 from language.relations import FOLLOWS
 
@@ -43,12 +42,16 @@ class JointPlan:
     @property
     def follows_only(self) -> bool:
         """Whether the right one is surely the later one, also by nominal times."""
+        # Reported at once, events come as they arrive, and a left one may follow its right one into
+        # the partition.
         ordered = self.doubt is None and not self.at_once
         return ordered and self.joint.operator in FOLLOWS
 
     @property
     def recent_either(self) -> bool:
         """Whether each side looks for the latest of the other, so that instants go one by one."""
+        # "The latest that precedes x in order" changes within one batch: so pairs of one instant
+        # are made before the next instant is looked at.
         return not self.follows_only and self.joint.context == "recent"
 
     @property
@@ -58,6 +61,7 @@ class JointPlan:
 
     def old_ms(self, site: Site) -> int | None:
         """How long before its end an occurrence beneath may have an event's end; None: any time."""
+        # One side of unknown length is enough to know nothing.
         spans = [span.most_ms(site.durations) for span in self.beneath]
         known = [span for span in spans if span is not None]
         return max(known, default=0) if len(known) == len(spans) else None
@@ -67,12 +71,18 @@ class JointPlan:
 
         Partners still to come end after the limit, and begin no earlier than they say themselves.
         """
+        # Two roads to the same question: how far back from a partner's end, and how far back from
+        # its start. `A then[..5 s] B` gives the second, `A and B within 5 s` the first; the later
+        # bound forgets more.
         end_ms, start_ms = self.reaches_ms[side]
         if side == 0 and self.between is not None:
+            # `A then[..5 s] B+ then[..5 s] C` keeps an A for both gaps and for as long as a B
+            # lasts.
             member_ms = site.durations.reach_ms(self.between.event_type)
             start_ms = self.between.gap_ms(member_ms)
             if self.doubt is not None:  # either gap may be missed; one of them is allowed for below
                 start_ms += self.doubt.slack_ms()
+        # What is to come ends after the limit, so at limit + 1 at the earliest.
         oldest = None if end_ms is None else limit + 1 - self._reach_ms(end_ms)
         if start_ms is None:
             return oldest
@@ -82,6 +92,7 @@ class JointPlan:
     def _reach_ms(self, limit_ms: int) -> int:
         if self.doubt is None:
             return limit_ms
+        # Both ends may be off by the greatest uncertainty, and T stands for T(1 + drift).
         return limit_ms + self.doubt.reach_slack_ms(self.joint, limit_ms)
 
     @property
@@ -92,9 +103,12 @@ class JointPlan:
         times are uncertain an older one may be near enough, too, when the latest is not.
         """
         joint = self.joint
+        # The latest may be too near for certain, and the one before it near enough: both are
+        # needed.
         if self.doubt is not None and (joint.bound is not None or joint.within_ms is not None):
             return False
         bound_low = joint.bound is not None and joint.bound.low_ms is not None
+        # Each of these may refuse the latest and take an older one.
         asks = joint.conjuncts or joint.anchors or joint.spread_m is not None or bound_low
         if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
             return False
@@ -115,6 +129,7 @@ class Further:
     def __call__(self, left: Occurrence, right: Occurrence) -> bool:
         """Whether the pair belongs together."""
         joint = self._plan.joint
+        # Cheaper than the count of `nth`, which walks what came after the left one.
         if joint.next and self._between(left, right):
             return False
         return joint.nth is None or self._number(left, right) == joint.nth
@@ -126,6 +141,8 @@ class Further:
         else:
             low, high = end_of(right), start_of(left)
         named = self._site.named
+        # Backwards from the later side: the nearest events are the likeliest to lie between, and
+        # the walk ends at the first that ended before.
         at = bisect_left(self._site.named_ends, high)
         while at:
             at -= 1
@@ -147,16 +164,20 @@ class Further:
             if other is right:
                 break
             if number == nth:
+                # Beyond the k-th nothing is asked; 0 never equals an nth, which counts from 1.
                 number = 0  # that was the one
                 break
         else:
             number = 0
+        # Charged behind the walk, as its length is not known before; it is bounded by what is kept.
         self._site.budget.spend(looked)
         return number
 
     def arrived(self, rights: list[Occurrence]) -> None:
         """Right ones in order, none of them later than what is tested next."""
         if self._plan.joint.nth is not None:
+            # All of them, also those that fail every condition: `nth k` counts before it tests
+            # (LANGUAGE 3).
             self.rights += rights
             self.ends += map(end_of, rights)
 
@@ -187,6 +208,8 @@ class Further:
         end = end_of(left)
         named = self._site.named
         at = bisect_left(self._site.named_ends, floor)
+        # Four are enough to find one in practice; where they are not, the left one is kept longer
+        # than need be, which costs memory and no result.
         return any(event.start > end for event in reversed(named[max(0, at - 4) : at]))
 
 
@@ -202,6 +225,7 @@ class JointStage(Over):
         self._right = Store()
         self._further = Further(plan, site)
         # Where events are consumed an older one may come to be the latest.
+        # With this, `A then[recent] B` over a day of A keeps one of them instead of all.
         latest = plan.latest_dominates and site.memory is None
         # What is nominally too early on the right may follow, and of two the older one alone.
         either = plan.doubt is None or plan.joint.operator not in FOLLOWS
@@ -212,8 +236,11 @@ class JointStage(Over):
         self.watermark = watermark
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
+        # An unrestricted join may take things in any order: each pair is made when the later one
+        # comes.
         until = WATERMARK_END if self.site.at_once else limit
         lefts, rights = left.take(until), right.take(until)
+        # Time alone makes no pair here, but it still drops what has expired.
         if not lefts and not rights:
             self._expire(limit)
             return []
@@ -233,9 +260,13 @@ class JointStage(Over):
             made = plan.join(lefts, rights, None, None, self.site.group)
         else:
             _put(self._left, lefts, composite=plan.composite[0])
+            # Under `recent` either side may be the new one, so both are stored before the join
+            # looks.
             if plan.recent_either:
                 _put(self._right, rights, composite=plan.composite[1])
             made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
+            # Where the right one surely comes later no left one looks for it, so it is never
+            # stored: half of the memory of `A then B`.
             if not plan.recent_either and not plan.follows_only:
                 _put(self._right, rights, composite=plan.composite[1])
         return made
@@ -246,6 +277,7 @@ class JointStage(Over):
         for side, store in enumerate(stores):
             if not store.ends:
                 continue
+            # What is kept on one side is for partners that are still to come on the other.
             partner = self.inboxes[1 - side]
             oldest = plan.kept_from(limit, side, self.site, partner)
             if oldest is not None:
@@ -263,7 +295,9 @@ class JointStage(Over):
     def _keep_latest(self, store: Store, before: int, partner: Inbox) -> None:
         """Of what precedes all that is to come, only the latest can be chosen."""
         if self._plan.joint.operator in FOLLOWS:
+            # A follower must begin after the left one ends, so it is beginnings that count.
             before = partner.begins()
+        # The last one before that time is the latest that precedes all to come; those before it go.
         dead = bisect_left(store.ends, before) - 1
         if dead < 1:
             return

@@ -25,6 +25,8 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.scopes import PlaceScope, condition_code
 from broker.engine.pattern.verdicts import Doubt, spanning, spans_of
 
+# Judging early is a saving and never a decision: a run of `first` with three elements of five is
+# dropped as soon as two of them break a condition, instead of waiting for its end.
 Conjunct = tuple[frozenset[int], Callable[..., bool]]  # elements that it names, test
 
 
@@ -44,8 +46,12 @@ class Judge:
         self._low = links[0].low
         self._width = links[-1].high - self._low
         self._silent = silent_places(links[-1])
+        # Tests that another test implies are left out once, here, as they would be asked for every
+        # event.
         self._durations = _not_implied(links)
         self._placed = [link for link in links if link.anchors or link.spread_m is not None]
+        # Conditions are compiled over the members by place, so that they can be asked while some
+        # are empty.
         self._conjuncts = [
             self._compiled(layout, conjunct, keys) for link in links for conjunct in link.conjuncts
         ]
@@ -54,6 +60,7 @@ class Judge:
         """Whether nothing of what is filled says no."""
         items = list(filled.values())
         ids = [id(event) for item in items for event in bound_events(item)]
+        # One event fills at most one place of an occurrence (LANGUAGE 3).
         if len(ids) != len(set(ids)):
             return False
         members: list[Any] = [None] * self._width
@@ -74,10 +81,12 @@ class Judge:
     def _lasts_at_most(self, last: int, within_ms: int, filled: Mapping[int, Occurrence]) -> bool:
         """Return if what is filled of the elements 0 to `last` may be `within` that time."""
         items = [item for element, item in filled.items() if element <= last]
+        # One element alone spans what it spans; its own operator has asked that.
         if len(items) < 2:
             return True
         if self._doubt is not None:
             events = [span for item in items for span in spans_of(item)]
+            # Only NO is final here: a MAYBE goes on and is weighed when the operator is complete.
             return bool(spanning(events, within_ms, self._doubt))
         span_ms: int = max(map(end_of, items)) - min(map(start_of, items))
         return span_ms <= within_ms
@@ -89,6 +98,7 @@ class Judge:
             for place in range(link.low, link.high)
             if place not in self._silent and members[place - self._low] is not None
         ]
+        # With uncertain times a nominal no may be a maybe, so the early judgement abstains.
         for anchor, within_ms in link.anchors if self._doubt is None else ():
             if anchor in places and not all(
                 after_anchor(members[anchor - self._low], members[place - self._low], within_ms)
@@ -106,6 +116,8 @@ class Judge:
 
     def _compiled(self, layout: Layout, conjunct: Any, keys: tuple[str, ...]) -> Conjunct:
         places = layout.places
+        # A conjunct can be asked as soon as every element that it names is filled, and not before:
+        # an element that is still empty would be read as null, and null makes comparisons false.
         named = {places[name] for name in names_in(conjunct) if name in places}
         elements = frozenset(
             at for at, element in enumerate(self._elements) if places_of(element) & named
@@ -121,6 +133,7 @@ class Judge:
 def _not_implied(links: list[Joint]) -> list[tuple[int, int]]:
     """The last element and the time of each `within` that no outer one of less time implies."""
     needed: list[tuple[int, int]] = []
+    # From the outermost inwards: an outer `within 5 s` implies an inner `within 10 s`.
     for last in range(len(links), 0, -1):
         within_ms = links[last - 1].within_ms
         if within_ms is not None and (not needed or within_ms < needed[-1][1]):

@@ -31,11 +31,13 @@ class LeafStage:
     def advance(self, watermark: int) -> list[Event]:
         """See base.Stage."""
         self._watermark = watermark
+        # The agent holds back what lies after the watermark, so all of it is due.
         events, self.events = self.events, []
         return events
 
     def hold(self) -> int:
         """See base.Stage."""
+        # An atom keeps nothing open: what it has passed on is all there is up to the watermark.
         return WATERMARK_END
 
     def floor(self, above: int) -> int:
@@ -43,6 +45,8 @@ class LeafStage:
         return self.view().floor(above)
 
     def _longest_ms(self) -> int:
+        # The lesser of what has been seen of the type and what the conditions let through:
+        # `Wash(duration < 1 h)` waits for an hour at most.
         longest_ms = self._site.durations.longest_ms(self._type)
         return longest_ms if self._asked_ms is None else min(longest_ms, self._asked_ms)
 
@@ -50,6 +54,8 @@ class LeafStage:
         """See base.Stage."""
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END
+        # For dropping, what the type might still do counts (`reach_ms`), and not only what it has
+        # done (`longest_ms`): a dropped partner cannot be had again.
         reach_ms = self._site.durations.reach_ms(self._type)
         if self._asked_ms is not None and self._asked_ms < reach_ms:
             reach_ms = self._asked_ms
@@ -86,6 +92,8 @@ class LeafStage:
 
     def shed(self, count: int) -> int:  # noqa: ARG002
         """See base.Stage."""
+        # What waits here has not been looked at by any operator; a limit on what is held drops
+        # their stores.
         return 0
 
     def forget(self, gone: set[int]) -> None:
@@ -94,6 +102,7 @@ class LeafStage:
 
     def state(self) -> Any:
         """See base.Stage."""
+        # Events that wait are the agent's to keep: it gives them again.
         return [self._watermark]
 
     def restore(self, state: Any) -> None:

@@ -24,6 +24,8 @@ class Memory:
     __slots__ = ("before", "chosen", "gone", "past")
 
     def __init__(self) -> None:
+        # By the order of the completing event and not by a time: several may end at one instant,
+        # and the ones before it in order have had their turn.
         self.past: Order | None = None
         # By identity, the consumed events that choices bind; kept, so that no other gets theirs.
         self.gone: dict[int, Event] = {}
@@ -32,8 +34,11 @@ class Memory:
 
     def enter(self) -> tuple[list[Occurrence], list[Occurrence]]:
         """An operator's choices that stand, and the list to which it adds its choices."""
+        # Operators enter in the order in which the tree is built, which is the same each time it is
+        # built anew: their number is their name.
         number = len(self.chosen)
         before = self.before[number] if number < len(self.before) else []
+        # A copy, as what stood before is still asked while new choices are added.
         self.chosen.append(list(before))
         return before, self.chosen[number]
 
@@ -45,8 +50,11 @@ class Memory:
         """
         made = Memory()
         past = completion(reported)
+        # What ends together is reported in order of starts, so a report may complete before the
+        # last one.
         made.past = past if self.past is None else max(past, self.past)
         made.before = [[one for one in some if made.is_past(one)] for some in self.chosen]
+        # Only events that choices still bind are remembered: the others cannot be asked for again.
         bound = _bound(made.before)
         made.gone = {key: one for key, one in bound.items() if key in gone or key in self.gone}
         return made
@@ -54,11 +62,14 @@ class Memory:
     def forget(self, oldest: int) -> None:
         """Forget choices that ended before the time, but for the last of each operator."""
         for some in (*self.chosen, *self.before):
+            # The last choice of each operator stays, however old: it says from where on its inputs
+            # are unspent.
             if len(some) > 1 and end_of(some[0]) < oldest:
                 some[:-1] = [one for one in some[:-1] if end_of(one) >= oldest]
 
     def state(self) -> list[Any]:
         """What stands, as orders, events and occurrences in lists."""
+        # Identities are of this process alone; a snapshot holds the events themselves.
         gone = [event for key, event in _bound(self.chosen).items() if key in self.gone]
         return [[] if self.past is None else [self.past], gone, self.chosen]
 

@@ -26,7 +26,7 @@ from broker.engine.pattern.base import (
 )
 from broker.engine.pattern.leaf import LeafStage
 from broker.engine.pattern.operands import Operand
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.uncertainty import MAYBE, NO, YES, Maybe
 from broker.engine.pattern.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 
@@ -40,13 +40,18 @@ DECIDING = 12  # and to look, with each step, whether an open one is decided
 class NegationPlan:
     """One `without`; `counts(p, q, g)` says whether a q is one that counts."""
 
+    # None: within p itself (`without Q`); else the time after p's start (`without[T] Q`).
     window_ms: int | None
     counts: Callable[..., bool] | None
     silent_places: int
     span: Span | None
     doubt: Doubt | None = None
     left: Operand | None = None
+    # False where p and Q have no type in common: then the identity of events need not be compared,
+    # which halves the cost of a pair.
     shared: bool = True  # an event may be in p and be a q
+    # A `without` whose conditions name places outside of p is judged over the whole occurrence that
+    # binds them; p is then these places of it.
     part: tuple[int, int] | None = None  # the places of p in the occurrence, if these are not all
 
     def of(self, occurrence: Occurrence) -> Occurrence:
@@ -55,6 +60,8 @@ class NegationPlan:
             return occurrence
         low, high = self.part
         members = events_of(occurrence)[low:high]
+        # An optional list may have bound nothing; then there is no span of p, and the whole stands
+        # for it.
         bound = flat(members)
         if not bound:
             return occurrence
@@ -75,6 +82,8 @@ class NegationPlan:
 
 def _put(others: list[Occurrence], starts: list[int], more: list[Occurrence]) -> None:
     """Keep more of the others, in their places by when they begin."""
+    # Sorting a run that is nearly in order costs about one comparison an element, so one sort is
+    # cheaper than a bisection and a shift for each of many.
     if len(more) > 1:
         others += more
         others.sort(key=start_of)
@@ -97,22 +106,30 @@ class NegationStage(Over):
         self._open: list[Occurrence] = []
         self._others: list[Occurrence] = []  # by their beginning
         self._starts: list[int] = []  # theirs
+        # A set is safe here: it is only asked for membership and never walked.
         self._doubtful: set[int] = set()  # by identity: the open ones into which a q may fall
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
         self.watermark = watermark
         left, right = self.inboxes
+        # Both sides are filled up to this watermark before anything is decided, so that a q never
+        # comes too late for its p.
         left.fill(watermark)
         limit = right.fill(watermark)
         new_open, new_others = left.take(WATERMARK_END), right.take(WATERMARK_END)
         if new_others:
+            # Insertion shifts what lies behind, a quarter of a candidate for each: with 100,000
+            # kept q an insertion costs as much as 25,000 tests.
             self.site.budget.spend(PUTTING * len(new_others) + len(self._others) // PASSED)
             _put(self._others, self._starts, new_others)
+            # Old p meet only new q, and new p meet all q that are near: every pair is tested once.
             self._open = [p for p in self._open if not self._broken(p, new_others)]
         self._open += [p for p in new_open if not self._broken(p, self._near(p))]
         made: list[Occurrence] = []
         still: list[Occurrence] = []
+        # A view sorts what the right side holds once; without one each open p would look through
+        # all of it: 700 open p against 700 q would be half a million looks in a step.
         view = self.inboxes[1].view() if self._open and self._plan.window_ms is not None else None
         self.site.budget.spend(DECIDING * len(self._open))
         for p in self._open:
@@ -126,20 +143,25 @@ class NegationStage(Over):
         plan = self._plan
         p = plan.of(occurrence)
         window_ms = plan.window_ms
+        # Nothing that begins later can lie within, whatever its length: so the beginnings are the
+        # key to sort by, and the ends are tested one by one.
         last = end_of(p) if window_ms is None else start_of(p) + window_ms
         low = bisect_left(self._starts, start_of(p) - plan.slack_ms)
         return self._others[low : bisect_right(self._starts, last + plan.slack_ms)]
 
     def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
         budget, plan = self.site.budget, self._plan
+        # A pair with a condition, or with identities to compare, costs about twice the plain test.
         falling = FALLING * (2 if plan.shared or plan.counts is not None else 1)
         for q in others:
             budget.spend(falling)
             verdict = self._falls_in(p, q)
+            # One certain q is enough, and the occurrence is gone for good.
             if verdict == YES:
                 self._doubtful.discard(id(p))
                 return True
             if verdict == MAYBE:
+                # It stays possible: the result will be a maybe, unless a certain q comes.
                 self._doubtful.add(id(p))
         return False
 
@@ -147,18 +169,25 @@ class NegationStage(Over):
         plan = self._plan
         p = plan.of(occurrence)
         start = start_of(p)
+        # The three-valued form of LANGUAGE 3, "Uncertain time": NO if some q is certainly inside,
+        # MAYBE if some q may be. A q that is a maybe itself can only make a maybe.
         if plan.doubt is not None:
             verdict = inside(spans_of(p), spans_of(q), plan.window_ms, plan.doubt)
             counts = verdict and self._counts(occurrence, p, q)
             return min(verdict, certainty_of(q)) if counts else NO
         if plan.window_ms is None:
+            # `without Q` includes both ends of p (LANGUAGE 3).
             falls = start <= start_of(q) and end_of(q) <= end_of(p)
         else:
+            # `without[T] Q` leaves the start out, or p's own instant would break it, and includes
+            # its end.
             falls = start < start_of(q) <= start + plan.window_ms
         return YES if falls and self._counts(occurrence, p, q) else NO
 
     def _counts(self, occurrence: Occurrence, p: Occurrence, q: Occurrence) -> bool:
         if self._plan.shared:
+            # By identity and not by id: the same id may come again with another end, as another
+            # event.
             own = {id(event) for event in bound_events(p)}
             if any(id(event) in own for event in bound_events(q)):
                 return False
@@ -168,6 +197,8 @@ class NegationStage(Over):
     def _decided(self, occurrence: Occurrence, limit: int, right: Ahead | None) -> bool:
         p = self._plan.of(occurrence)
         if self._plan.window_ms is None or right is None:
+            # Every q that ends by p's end has been passed on, as the right side is filled up to
+            # `limit`.
             return end_of(p) + self._plan.slack_ms <= limit
         start = start_of(p)
         until = start + self._plan.window_ms + self._plan.slack_ms
@@ -177,12 +208,16 @@ class NegationStage(Over):
     def _expire(self) -> None:
         if not self._starts:
             return
+        # A q that begins before every p, of those held and of those to come, falls into none of
+        # them.
         oldest = min([self.inboxes[0].begins(), *map(start_of, self._open)]) - self._plan.slack_ms
         if self._starts and self._starts[0] < oldest:
             dead = bisect_left(self._starts, oldest)
             del self._starts[:dead], self._others[:dead]
 
     def _whole(self, p: Occurrence) -> Occurrence:
+        # The places of Q stay in the layout, so that positions mean the same for every operator;
+        # they bind nothing.
         silent = (None,) * self._plan.silent_places
         end: int = end_of(p)
         if self._plan.is_maybe(p) or id(p) in self._doubtful:
@@ -192,6 +227,8 @@ class NegationStage(Over):
 
     def hold(self) -> int:
         """See base.Stage."""
+        # Only the left side makes occurrences, so the right side does not hold anything back by
+        # itself.
         return min([self.inboxes[0].stage.hold(), *(end_of(p) - 1 for p in self._open)])
 
     def bound(self) -> list[list[Occurrence]]:
@@ -217,6 +254,8 @@ class NegationStage(Over):
         if plan.window_ms is None:
             return [end_of(p) + slack_ms for p in own]
         starts: Iterable[int] = {start_of(p) for p in own}
+        # Single events are clear in the order of their starts, so the first start decides the first
+        # time; with composites a later start may be clear earlier, and all have to be asked.
         if isinstance(self.inboxes[1].stage, LeafStage):
             starts = [min(starts)] if starts else []  # which is the first to be decided
         right, until_ms = self.inboxes[1].view(), plan.window_ms + slack_ms
@@ -229,11 +268,13 @@ class NegationStage(Over):
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
         self._open, others = kept
+        # The order is this class's own concern, so that a snapshot is not trusted with it.
         self._others = sorted(others, key=start_of)
         self._starts = list(map(start_of, self._others))
 
     def facts(self) -> list[Any]:
         """See base.Over."""
+        # Identities do not survive a restart; the index among the open ones does.
         return [at for at, p in enumerate(self._open) if id(p) in self._doubtful]
 
     def know(self, facts: list[Any]) -> None:
@@ -242,5 +283,6 @@ class NegationStage(Over):
 
     def forget(self, gone: set[int]) -> None:
         """See base.Stage: what is consumed still counts on the right."""
+        # LANGUAGE 2: consumed events still count for `without`, so only the left side forgets.
         self.inboxes[0].forget(gone)
         self._open = without(self._open, gone)

@@ -6,27 +6,28 @@ Invariant: an operand covers the places low..high-1 of the text, those beneath i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from language.relations import FOLLOWS, RELATIONS
+from language.relations import RELATIONS
 
 if TYPE_CHECKING:
     from language.tree import Bound, Context, Expression, RegionLiteral
 
-DurationMs: TypeAlias = int | Callable[[str], int | None]
-SlackMs: TypeAlias = Callable[[int], int]
 
-
+# No equality by value: operands are known by identity, as `A then A` has two that say the same.
 @dataclass(slots=True, eq=False)
 class Operand:
     """A part of the pattern, and what each of its occurrences must pass."""
 
     low: int
     high: int
+    # Of all suffixes around it the strictest one, as LANGUAGE (section 3, contexts) has `within`
+    # and `spread` act at every operator below them: what fails beneath is no candidate above.
     within_ms: int | None = None
     spread_m: float | None = None
+    # Of a `where` those that have all their names here, and beneath no operand of this one.
     conjuncts: list[Expression] = field(default_factory=list)
     # (place of A, T) of each `within T from A` around the operand
     anchors: list[tuple[int, int]] = field(default_factory=list)
@@ -50,6 +51,7 @@ class Leaf(Operand):
     regions: list[RegionLiteral] = field(default_factory=list)
 
 
+# Stands where a part is still to be set; it covers no place.
 NOTHING = Leaf(0, 0)
 
 
@@ -63,6 +65,7 @@ class Joint(Operand):
     operator: str = "and"
     left: Operand = NOTHING
     right: Operand = NOTHING
+    # Inclusive at both ends; seed 004's temporal constructors have strict ones.
     bound: Bound | None = None
     context: Context = "unrestricted"
     nth: int | None = None
@@ -80,6 +83,7 @@ class Negation(Operand):
 
     left: Operand = NOTHING
     right: Operand = NOTHING
+    # None: q lies within p itself. With T it may begin up to T after p did, and so come after p.
     window_ms: int | None = None
     further_out: bool = False  # it is judged where all is bound that its conjuncts name
 
@@ -112,6 +116,7 @@ class Silence(Unary):
 class Count(Unary):
     """`P{n}`: so many successive P; `disjoint`: none is in two of them."""
 
+    # Seed 004, NLoop. Rows slide, and under `first` and `chronicle` none shares an event.
     count: int = 1
     disjoint: bool = False
 
@@ -120,6 +125,7 @@ class Count(Unary):
 class Run(Unary):
     """`P+[a..b]`: a longest run of P with gaps of a..b ms."""
 
+    # Seed 004, TLoop: a gap outside of these begins a new run.
     gap_low_ms: int | None = None
     gap_high_ms: int | None = None
 
@@ -149,6 +155,7 @@ class Member:
 
     operand: Operand
     optional: bool
+    # None at the beginning of the chain, or at its end: there no element bounds the list.
     after: Operand | None
     before: Operand | None
     after_bound: Bound | None
@@ -177,6 +184,7 @@ class Padded(Unary):
 
 def composite(operand: Operand) -> bool:
     """Whether its occurrences are tuples, not events as such."""
+    # Both pass on their operand's occurrences as they are: of an atom, its events.
     while isinstance(operand, Kth | Distinct):
         operand = operand.operand
     return not isinstance(operand, Leaf)
@@ -206,14 +214,10 @@ def silent_places(operand: Operand) -> frozenset[int]:
 
 def least(a: int | None, b: int | None) -> int | None:
     """The lesser of two limits; None is no limit."""
+    # `min` would have None as the least of all.
     if a is None or b is None:
         return b if a is None else a
     return min(a, b)
-
-
-def _sum(*spans: int | None) -> int | None:
-    known = [span for span in spans if span is not None]
-    return sum(known) if len(known) == len(spans) else None
 
 
 _NO_TYPES: frozenset[str] = frozenset()  # one for all patterns, as most have none
@@ -230,79 +234,3 @@ def types_that_last(root: Operand) -> frozenset[str]:
                 one.event_type for side, one in sides if side in lasting and isinstance(one, Leaf)
             }
     return frozenset(found) or _NO_TYPES
-
-
-def span_max_ms(
-    operand: Operand, duration_ms: DurationMs, slack_ms: SlackMs | None = None
-) -> int | None:
-    """The longest span that an occurrence of the operand can have; None where unbounded.
-
-    `duration_ms` is how long an event may last: one number for all, or asked for each type (None
-    where that is unbounded, too).
-    `slack_ms`: by how much nominal times may miss a limit that is met, where they are uncertain.
-    """
-    return _Spans(duration_ms, slack_ms).of(operand)
-
-
-class _Spans:
-    """See span_max_ms."""
-
-    def __init__(self, duration_ms: DurationMs, slack_ms: SlackMs | None) -> None:
-        self._duration_ms = duration_ms
-        self._slack_ms = slack_ms
-
-    def of(self, operand: Operand) -> int | None:
-        natural_ms = self._natural(operand)
-        if operand.within_ms is None:
-            return natural_ms
-        return least(self._longer(operand.within_ms), natural_ms)
-
-    def _longer(self, limit_ms: int) -> int:
-        return limit_ms if self._slack_ms is None else limit_ms + self._slack_ms(limit_ms)
-
-    def _event(self, event_type: str) -> int | None:
-        duration_ms = self._duration_ms
-        return duration_ms if isinstance(duration_ms, int) else duration_ms(event_type)
-
-    def _natural(self, operand: Operand) -> int | None:
-        if isinstance(operand, Leaf):
-            return self._event(operand.event_type)
-        if isinstance(operand, Silence):
-            return operand.for_ms
-        if isinstance(operand, Negation):
-            return self.of(operand.left)
-        if isinstance(operand, Kth | Distinct | Padded):
-            return self.of(operand.operand)
-        if isinstance(operand, Joint):
-            return least(self._joint(operand), self._anchored(operand))
-        if isinstance(operand, Gathered):
-            return self._anchored(operand)
-        return None
-
-    def _joint(self, joint: Joint) -> int | None:
-        left, right = self.of(joint.left), self.of(joint.right)
-        if joint.operator == "or":
-            return None if left is None or right is None else max(left, right)
-        if joint.bound is not None and joint.bound.high_ms is not None:
-            return _sum(left, self._longer(joint.bound.high_ms), right)
-        if joint.operator != "and" and joint.operator not in FOLLOWS:
-            return _sum(left, self._longer(0), right)  # they share an instant
-        return None
-
-    def _anchored(self, operand: Operand) -> int | None:
-        """By `within T from A`: what is not A begins after it, and ends in time.
-
-        An absence is no event, and not held to that; nor is A where it stands for nothing.
-        """
-        if isinstance(operand, Joint) and operand.operator == "or":
-            return None
-        parts = list(operands(operand))
-        if any(isinstance(one, Silence) for one in parts):
-            return None
-        types = {one.low: one.event_type for one in parts if isinstance(one, Leaf)}
-        spans = [
-            _sum(self._event(types[place]), self._longer(within_ms), self._longer(0))
-            for place, within_ms in operand.anchors
-            if operand.low <= place < operand.high
-        ]
-        return min([span for span in spans if span is not None], default=None)

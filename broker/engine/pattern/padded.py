@@ -16,6 +16,7 @@ class PaddedStage(Over):
 
     def __init__(self, before: int, after: int, site: Site, beneath: Stage) -> None:
         super().__init__(site, (Inbox(beneath, site.budget),), None)
+        # Made once: the same two tuples are spliced into every occurrence.
         self._before = (None,) * before
         self._after = (None,) * after
 
@@ -25,6 +26,8 @@ class PaddedStage(Over):
         (inbox,) = self.inboxes
         return [
             (
+                # The mark of a maybe stands on the end, and would be lost if the end were read as a
+                # number.
                 weakest_end([one], end_of(one)),
                 start_of(one),
                 *self._before,

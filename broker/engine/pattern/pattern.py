@@ -115,6 +115,7 @@ class _Reader:
 
     def within(self, node: Within, above: _Above) -> Operand:
         if node.anchor is None:
+            # The inner one may be longer than the outer one; what counts is the least.
             within_ms = least(above.within_ms, node.within_ms)
             above = replace(above, within_ms=within_ms, timed_ms=node.within_ms)
             return self._suffixed(node.operand, above)
@@ -124,6 +125,7 @@ class _Reader:
 
     def _suffixed(self, node: Pattern, above: _Above) -> Operand:
         operand = self.read(node, above)
+        # A suffix ends a chain of like links: `(A then B within 5 s) then C` is no chain of three.
         operand.closed = True
         return operand
 
@@ -146,6 +148,7 @@ class _Reader:
     # --- operands ------------------------------------------------------------------------
 
     def atom(self, node: Atom, above: _Above) -> Leaf:
+        # Places are numbered in the order of the text, which snapshots and ids of results lean on.
         place = len(self.leaves)
         leaf = Leaf(place, place + 1, above.within_ms, above.spread_m)
         leaf.event_type = node.type
@@ -176,6 +179,8 @@ class _Reader:
 
     def _denied(self, node: Pattern) -> Operand:
         """What is not to be: inside, the context is unrestricted, so that runs of `{n}` slide."""
+        # LANGUAGE: inside `without` and `absent` the context is unrestricted, and so nothing that
+        # stands around is asked there.
         disjoint, self.disjoint = self.disjoint, False
         operand = self.read(node, _Above())
         self.disjoint = disjoint
@@ -185,6 +190,7 @@ class _Reader:
     def repeat(self, node: Repeat, above: _Above) -> Operand:
         if node.kind in {"+", "*"}:
             return self._chain([node], [], above)
+        # An anchor is one event: members come after it as the row does, as a whole.
         operand = self._listed(node, replace(above, anchors=()))
         low, high = operand.low, operand.high
         made: Count | Run
@@ -245,6 +251,7 @@ class _Reader:
             right = self._denied(node.right)
             window_ms = None if node.bound is None else node.bound.high_ms
             return Negation(left.low, right.high, left=left, right=right, window_ms=window_ms)
+        # Lists turn a chain of `then` into one operand; other relations have none.
         if node.operator == "then":
             elements, links = chain_of(node)
             if any(list_in(element) is not None for element in elements):
@@ -310,6 +317,7 @@ class _Reader:
             raise AssertionError("a list alone has no occurrence to belong to")
         base = self._base(read, links, base_at, above)
         gathered = Gathered(base.low, base.high, above.within_ms, above.spread_m, base=base)
+        # Then nothing that comes ends the list, and time has to (see build.Builder).
         gathered.trailing = len(elements) - 1 in lists
         for at, node in lists.items():
             gathered.members.append(member_of(read, links, base_at, at, optional=node.kind == "*"))
@@ -343,6 +351,7 @@ class _Reader:
         made: Operand | None = None
         for number, at in enumerate(base_at):
             operand, k = read[at]
+            # With lists alone before it there is no left neighbour to count from.
             if made is None and k is not None:  # no neighbour but lists: of the partition
                 operand = self._kth_of(operand, k, above)
             before = base_at[number - 1] if number else -1

@@ -12,8 +12,10 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.engine.pattern.repeats import Passes
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 
+# A `distinct` over ids of tags would keep every tag of its window. At about 200 bytes for a short
+# text and its time this is 20 MB, which a small machine bears.
 KEYS_MAX = 100_000  # values remembered by one `distinct` of one partition; the oldest go first
 
 
@@ -28,6 +30,8 @@ class KthStage(Over):
         super().__init__(site, (Inbox(beneath, site.budget),), span)
         self._k = k
         self._passes = passes
+        # Counted before the conditions: `nth 3 P` is the third P, and suffixes ask of that one
+        # (LANGUAGE 3).
         self._number = 0
 
     def advance(self, watermark: int) -> list[Occurrence]:
@@ -44,6 +48,7 @@ class KthStage(Over):
 
     def idle(self) -> bool:
         """See base.Stage."""
+        # A partition that has counted is kept: a new one would count from 1 again.
         return not self._number and super().idle()
 
     def facts(self) -> list[Any]:
@@ -71,6 +76,8 @@ class DistinctStage(Over):
         super().__init__(site, (Inbox(beneath, site.budget),), span)
         self._key = key
         self._window_ms = window_ms
+        # In order of the latest occurrence, as each is put at the end anew: so the oldest can be
+        # dropped from the front without looking through the rest.
         self._latest: dict[Any, int] = {}  # value → the latest start of those that have it
 
     def advance(self, watermark: int) -> list[Occurrence]:
@@ -81,13 +88,18 @@ class DistinctStage(Over):
         made = []
         for item in inbox.take(limit):
             key = self._key(item)
+            # A key that holds a null equals nothing, not even another null.
             if key is None:
                 made.append(item)
                 continue
+            # Also what is dropped renews the value: three in a row, each 50 s after the last, are
+            # one within a minute.
             before = self._latest.pop(key, WATERMARK_NONE)
             if end_of(item) - before > self._window_ms:
                 made.append(item)
             self._latest[key] = max(before, start_of(item))
+        # What is to come ends after `limit`: anything that began before this is out of every
+        # window.
         oldest = limit + 1 - self._window_ms
         while self._latest:
             first = next(iter(self._latest))

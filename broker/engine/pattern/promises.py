@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent
 from broker.engine.pattern.assigned import assigned_end, types_begun_at_ends, types_ended
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.spans import Span
+from broker.engine.pattern.timing import Span
 from broker.engine.pattern.verdicts import Doubt
 from language.tree import Case
 
@@ -38,6 +38,7 @@ class Promise:
         self._doubt = doubt
         self._place = assigned_end(case, layout)
         self.lags = self._place in {"an event", "within"}
+        # Of `end = x.end` the event's beginning is nowhere in what is put out.
         points = types_ended(case, layout) if self._place == "an event" else frozenset()
         begun = types_begun_at_ends(case, layout)
         self._foresight = foresight and foresight.surely(begun, points)
@@ -58,6 +59,9 @@ class Promise:
         if self._foresight is None:
             return WATERMARK_NONE  # nothing is known of how long events last
         longest_ms = 0 if self._place == "an event" else self._foresight.longest_of_all_ms()
+        # What is to come begins that long before the watermark at worst, what is held where it
+        # began. With a watermark at 60 s, events of 5 s and one held from 50 s: nothing to come
+        # ends by 49,999.
         by_held = min(watermark - longest_ms, eldest - 1)
         span_ms = self._span.likely_ms(self._foresight)
         return by_held if span_ms is None else max(by_held, reported - span_ms)
@@ -79,6 +83,8 @@ def reached_at(agent: Agent, target: int, watermark: int) -> int | None:
     at = watermark + target - promised  # a promise goes no faster than the inputs
     if agent.watermark_out(at) >= target:
         return at
+    # Rejected: to solve for it. Promises are minima over what is held, and agents differ; asking
+    # takes some 60 steps, and only where time alone is asked about.
     low, high = at, WATERMARK_END - 1
     if agent.watermark_out(high) < target:
         return None

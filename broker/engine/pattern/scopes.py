@@ -58,6 +58,7 @@ class PlaceScope:
     @contextmanager
     def each_of(self, members: Mapping[int, str]) -> Iterator[None]:
         """Within: at these places, those of a list, stands the code of one member."""
+        # Repetitions nest, and so do conditions on them: what was meant outside comes back.
         before = dict(self._each)
         self._each.update(members)
         yield
@@ -78,11 +79,13 @@ class PlaceScope:
         if isinstance(node, Name):
             return None
         if node.base == "group":
+            # The key is never null: an event without one is in no group (LANGUAGE, section 2).
             return f"g[{self._keys.index(node.name)}]", False
         place = self._places[node.base]
         if place in self._each:
             return attribute_code(self._each[place], node.name)
         event = self._code_of(place)
+        # A `where` may name it all the same, to say which of these count; elsewhere it is null.
         if event is None or place in self._silent:
             return "None", True
         if place in self._layout.listed:
@@ -90,6 +93,8 @@ class PlaceScope:
             return f"[{member} for m in ({event} or ())]", False
         code, nullable = attribute_code(event, node.name)
         if place in self._layout.optional:
+            # Only sides of `or` and lists may be empty: elsewhere the test would be paid for
+            # nothing.
             return f"(None if {event} is None else {code})", True
         return code, nullable
 
@@ -103,6 +108,7 @@ class PlaceScope:
     def listed_outside(self, node: Expression) -> list[int]:
         """The places of lists that are named outside of aggregates, in order."""
         found: set[int] = set()
+        # An aggregate has made one value of the list already.
         if isinstance(node, Call) and is_aggregate(node):
             return []
         if isinstance(node, Attribute):
@@ -115,6 +121,8 @@ class PlaceScope:
 
     def beside(self, place: int, others: list[int]) -> list[int]:
         """The place of a list, and those of others whose members belong to members of its own."""
+        # `(A as a then B as b){3} where a.v < b.v` compares the A and the B of one pair, not all As
+        # with all Bs.
         row = _row(self._layout, place)
         return [one for one in others if one == place or (place in row and one in row)]
 
@@ -127,6 +135,7 @@ class PlaceScope:
             code = self._code_of(place) or "None"
             one = f"({code},) if {code} is not None else ()"
             items = f"({code} or ())" if place in self._layout.listed else f"({one})"
+        # `Count(a)` counts events; `Count(a.v)` those whose v is not null, as all other aggregates.
         if isinstance(value, Name):
             return f"len({items})", False
         variable = f"m{self._constants.temporary()}"
@@ -134,6 +143,7 @@ class PlaceScope:
         if place is not None:
             with self.each_of({place: variable}):
                 code = Writer(self, self._constants).value(value)
+            # Asked and kept in one go: a user's function inside it may be dear.
             held = self._constants.temporary()
             values = f"[{held} for {variable} in {items} if ({held} := {code}) is not None]"
         if node.own is not None:
@@ -164,6 +174,7 @@ def condition_code(node: Expression, scope: PlaceScope, constants: Constants) ->
         return Writer(scope, constants).condition(node)
     places = scope.beside(listed[0], listed)
     members = {place: f"m{constants.temporary()}" for place in places}
+    # No members meet everything: an empty `B*` fails no condition of its members.
     lists = [f"({scope.code(place) or '()'} or ())" for place in places]
     items = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)})"
     with scope.each_of(members):
@@ -176,6 +187,7 @@ def _row(layout: Layout, place: int) -> frozenset[int]:
 
     Without the place where it is itself none of them.
     """
+    # Those beneath come first, so that the first one around the place is the innermost.
     around = [one for one in operands(layout.root) if isinstance(one, Count | Run)]
     inner = next((one for one in around if one.low <= place < one.high), None)
     return frozenset() if inner is None else _always_one(inner.operand)
@@ -187,6 +199,7 @@ def _always_one(operand: Operand) -> frozenset[int]:
         return frozenset({operand.low})
     if isinstance(operand, Joint) and operand.operator == "or":
         return frozenset()
+    # None, or several, in one member: nothing stands beside another one by one.
     if isinstance(operand, Silence | Count | Run):
         return frozenset()
     parts = operand.parts

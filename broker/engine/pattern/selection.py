@@ -16,7 +16,7 @@ from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import events_of, flat, identity, order_of
 from broker.engine.pattern.base import end_of
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.operands import (
     Distinct,
     Gathered,
@@ -27,9 +27,9 @@ from broker.engine.pattern.operands import (
     Operand,
     Padded,
     operands,
-    span_max_ms,
 )
 from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.timing import gap_max_ms, span_max_ms
 from broker.engine.pattern.verdicts import Doubt
 from language.relations import FOLLOWS
 
@@ -55,6 +55,7 @@ class Selection:
         self._closes = [
             closing(layout, low, high, duration_max_ms, foresight) for low, high in layout.last
         ]
+        # No time is needed for `first`: a later occurrence never is an earlier one.
         self._ranges += [(low, high, False) for low, high in layout.first]
 
     def closes_at(self, occurrence: Any) -> int:
@@ -72,6 +73,7 @@ class Selection:
         `decided` are the best of those that had their turn: the others compete with them too.
         """
         best: Decided = dict(decided or {})
+        # Twice through: a loser may come before its better one, and each word chooses by itself.
         all_keys = [self._keys(occurrence) for occurrence in occurrences]
         for occurrence, keys in zip(occurrences, all_keys, strict=True):
             _decide(occurrence, keys, best)
@@ -95,6 +97,7 @@ class Selection:
             events = events_of(occurrence)
             low, others = key[0], len(key) - 1
             high = low + len(events) - others
+            # An event that has ended is shared by nothing that is still to begin: one suffices.
             if any(event.end < begins for event in flat(events[:low] + events[high:])):
                 found.append(key)
         return found
@@ -161,14 +164,18 @@ def closing(
         for joint in operands(layout.root)
         if isinstance(joint, Joint) and joint.low <= low and high <= joint.high
     ]
+    # From the inside out: the first operator that settles it is enough.
     for joint in above:
         before = joint.operator in FOLLOWS and high <= joint.left.high
         anchored = any(low <= anchor < high for anchor, _ in joint.anchors)
+        # What comes before something else that is bound cannot become later any more; an anchor
+        # ended before all others began.
         if before or (anchored and high - low == 1):
             return lambda occurrence: int(occurrence[0])  # it ends before something else begins
     limits = [
         limit for joint in above for limit in _limits(joint, low, high, duration_max_ms, foresight)
     ]
+    # With `or` another occurrence may have nothing in that place.
     others_bind = any(joint.operator == "or" for joint in above)
 
     def close(occurrence: Any) -> int:
@@ -188,25 +195,17 @@ def _limits(
     others = [place for place in range(joint.low, joint.high) if not low <= place < high]
     if joint.within_ms is not None:
         within_ms = joint.within_ms
+        # The others alone: the operand's own start may be later in another occurrence.
         found.append(lambda events: _least_start(events, others) + within_ms)
     for anchor, anchor_ms in joint.anchors:
         if not low <= anchor < high:
             found.append(_after_anchor(anchor, anchor_ms))
-    gap_ms = _gap_ms(joint)
+    gap_ms = gap_max_ms(joint)
     is_left, is_right = high <= joint.left.high, low >= joint.right.low  # else it is beneath
     if gap_ms is not None and (is_left or is_right):
         own, other = (joint.left, joint.right) if is_left else (joint.right, joint.left)
         found += _after_other(own, other, gap_ms, duration_max_ms, foresight)
     return found
-
-
-def _gap_ms(joint: Joint) -> int | None:
-    """How long after the end of one side the other begins at most; None: any time."""
-    if joint.bound is not None and joint.bound.high_ms is not None:
-        return joint.bound.high_ms
-    if joint.operator in {"and", "or"} or joint.operator in FOLLOWS:
-        return None
-    return 0  # they share an instant
 
 
 def _after_other(
@@ -222,6 +221,7 @@ def _after_other(
     if span is None:
         return []
     after_ms = gap_ms + span
+    # By the limit alone what closes is said once; by what has been seen of durations it grows.
     if foresight is None:
         return [lambda events: _greatest_end(events, places) + after_ms]
 
@@ -242,6 +242,7 @@ def _after_anchor(anchor: int, within_ms: int) -> Callable[[Sequence[Any]], int]
 
 def _least_start(events: Sequence[Any], places: Sequence[int]) -> int:
     starts = [event.start for event in flat([events[place] for place in places])]
+    # Half of it, as something is added to that: where the others bind nothing there is no limit.
     return min(starts, default=WATERMARK_END // 2)
 
 

@@ -25,9 +25,12 @@ def _head(entry: Entry) -> Head:
     return head_of(entry[1])
 
 
+# The side stands before the places, the last part of an order: one event that both advances a run
+# and begins another does these in a stated sequence.
 def _ranked(sign: int) -> Callable[[Entry], tuple[Any, int, Any]]:
     def rank(entry: Entry) -> tuple[Any, int, Any]:
         order: Order = order_of(entry[1])
+        # Python compares tuples part by part, so nothing is built but this one key.
         return (order[:5], sign * entry[0], order[5])
 
     return rank
@@ -37,6 +40,7 @@ def _tie(budget: Budget, entries: Sequence[Entry]) -> None:
     budget.tie([item for _, item in entries])
 
 
+# Both made once: a closure for each call would cost more than the comparison.
 RANKS = {sign: _ranked(sign) for sign in (-1, 1)}
 
 
@@ -52,6 +56,7 @@ def in_order(
     """
     items = [(side, item) for side, given in enumerate(sides) for item in given]
     entries = [entry for entry in items if not spent(entry[1])]
+    # Each side is in order already: where only one has anything there is nothing to merge.
     if sum(map(bool, sides)) > 1:
         budget.spend(len(entries))
         tied = partial(_tie, budget)

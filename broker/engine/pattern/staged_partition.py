@@ -13,8 +13,8 @@ from broker.engine.event.occurrence import Occurrence, events_of, flat, without
 from broker.engine.pattern.base import Site, Stage
 from broker.engine.pattern.choice import Manner, Waiting, eldest_of
 from broker.engine.pattern.completion import Completion
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.fusion import FusedStage
-from broker.engine.pattern.lasting import Foresight
 from broker.engine.pattern.operands import (
     Count,
     Distinct,

@@ -16,8 +16,8 @@ from broker.engine.filter.conditions import slots_read
 from broker.engine.pattern.base import Make, Site
 from broker.engine.pattern.build import Builder
 from broker.engine.pattern.choice import Waiting, hold, take
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.fusion import FusedPlan, FusedStage
-from broker.engine.pattern.lasting import Foresight
 from broker.engine.pattern.matching import key_function, leaf_select
 from broker.engine.pattern.memory import Memory
 from broker.engine.pattern.operands import Silence, composite, operands, types_that_last

@@ -48,10 +48,14 @@ class Doubt:
 
     def slack_ms(self, limit_ms: int = 0) -> int:
         """By how much nominal times may miss a limit that is met all the same."""
+        # Both instants may be off by ε (seed 001, section 3, "Time Systems": accuracy intervals),
+        # and the drift part is cut to whole ms: 1 more is never too little. Rejected: 2g-precedence
+        # of seed 001, which orders nothing nearer than two ticks, and says no where a match may be.
         return 2 * self.most_ms + int(limit_ms * self.drift) + 1
 
     def reach_slack_ms(self, joint: Joint, limit_ms: int) -> int:
         """The same of two operands: with an anchor each is held to that, not one to the other."""
+        # Two doubts: the one may be late after A by one, the other early by one.
         return self.slack_ms(limit_ms) + (self.slack_ms() if joint.anchors else 0)
 
     def longer(self, limit_ms: int) -> Number:
@@ -69,6 +73,7 @@ def spans_of(occurrence: Occurrence) -> list[Any]:
 
 
 def _exact(doubt: Doubt, p: Sequence[Any], q: Sequence[Any] = ()) -> bool:
+    # Most events have no ε: then the nominal answer costs two comparisons and no search.
     return not doubt.drift and not any(event.uncertainty for events in (p, q) for event in events)
 
 
@@ -76,6 +81,7 @@ def related(operator: str, p: Sequence[Any], q: Sequence[Any]) -> int:
     """How certainly p and q are in the relation."""
     if not any(event.uncertainty for event in p) and not any(event.uncertainty for event in q):
         return YES if _nominally(operator, p, q) else NO
+    # Drift does not come in: a relation compares instants, and measures no duration.
     judged = RELATION_TESTS[operator]
     return verdict(judged.holds, judged.fails, p, q)
 
@@ -87,6 +93,7 @@ def _nominally(operator: str, p: Sequence[Any], q: Sequence[Any]) -> bool:
         Q_START: min([event.start for event in q]),
         Q_END: max([event.end for event in q]),
     }
+    # Of a way the words say which readings may touch, and all others compare two times.
     for way in RELATION_TESTS[operator].holds:
         conditions = [one for one in way if not isinstance(one, str)]
         if not all(
@@ -101,9 +108,11 @@ def _nominally(operator: str, p: Sequence[Any], q: Sequence[Any]) -> bool:
 
 def bounded(operator: str, bound: Bound, p: Sequence[Any], q: Sequence[Any], doubt: Doubt) -> int:
     """How certainly the gap lies within the bound; each end of it is a statement of its own."""
+    # `and` has no order: its gap is that of whichever comes second.
     gaps = [(P_END, Q_START)] if operator != "and" else [(P_END, Q_START), (Q_END, P_START)]
     parts = [YES]
     low, high = bound.low_ms, bound.high_ms
+    # A lower bound of 0 on `and` says nothing: where they touch or share time the gap is 0.
     if low is not None and (low > 0 or operator != "and"):
         holds: list[Way] = [(le(a, b, -doubt.shorter(low)),) for a, b in gaps]
         fails: list[Way] = [tuple(lt(b, a, doubt.longer(low)) for a, b in gaps)]
@@ -117,6 +126,7 @@ def bounded(operator: str, bound: Bound, p: Sequence[Any], q: Sequence[Any], dou
 
 def spanning(p: Sequence[Any], limit_ms: int, doubt: Doubt) -> int:
     """How certainly all of it lies within so long a time."""
+    # Without ε and ρ the answer is a comparison of integers, and never a maybe.
     if _exact(doubt, p):
         span = max([event.end for event in p]) - min([event.start for event in p])
         return YES if span <= limit_ms else NO
@@ -137,6 +147,7 @@ def anchored(anchor: Any, other: Any, limit_ms: int, doubt: Doubt) -> int:
         (anchor,),
         (other,),
     )
+    # A conjunction is as weak as its weakest part (LANGUAGE, "Uncertain time"); NO is the least.
     return min(after, in_time)
 
 
@@ -161,10 +172,12 @@ def disturbing(p: Sequence[Any], q: Sequence[Any], for_ms: int, doubt: Doubt) ->
 
     What both have is at one time in both, so that it is nothing that ends later, and has begun.
     """
+    # A p does not disturb the silence that it begins.
     own = set(map(identity, p))
     others = [event for event in q if identity(event) not in own]
     if not others:
         return NO
+    # The end of p, which is the latest of its ends, lies between these two.
     soonest = max([event.end - event.uncertainty for event in p])
     latest = max([event.end + event.uncertainty for event in p])
     if max([event.end + event.uncertainty for event in others]) <= soonest:
@@ -182,6 +195,7 @@ def disturbing(p: Sequence[Any], q: Sequence[Any], for_ms: int, doubt: Doubt) ->
 def certainty_of(occurrence: Occurrence) -> int:
     """How certain an occurrence is, as its stage has found."""
     if occurrence.__class__ is tuple:
+        # A maybe is kept in the class of its end (event.occurrence.Maybe): no field for the others.
         return MAYBE if occurrence[0].__class__ is not int else YES
     return MAYBE if getattr(occurrence, "certainty", "yes") == "maybe" else YES
 

@@ -13,8 +13,8 @@ from typing import Any
 from broker.engine.event.occurrence import Occurrence, events_of, flat, order_of
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.operands import Joint, Operand, silent_places
-from broker.engine.pattern.reach import left_cut_ms, right_cut_ms
 from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.pattern.uncertainty import MAYBE, NO, Maybe
 from broker.engine.pattern.verdicts import (
     Doubt,
@@ -28,6 +28,8 @@ from broker.engine.pattern.verdicts import (
 from broker.engine.runtime.budget import PLACE_BYTES, Budget
 from language.relations import FOLLOWS
 
+# Against a compiled test of two pairs of numbers: each relation is asked for its ways to hold and
+# to fail (relations.py), at both ends of every interval.
 WEIGHING = 24  # candidates that a pair costs whose times are weighed
 
 
@@ -41,6 +43,7 @@ def anchored_parts(
         if not operand.low <= anchor < operand.high:
             continue
         origins = flat([members[anchor - operand.low]])
+        # The anchor is an optional list that bound nothing: no event can be within T from it.
         if not origins:
             return [NO]
         others = flat([members[place - operand.low] for place in places if place != anchor])
@@ -53,6 +56,7 @@ def marked(occurrence: Occurrence, certainty: int) -> Occurrence | None:
     if certainty == NO:
         return None
     if certainty == MAYBE and occurrence.__class__ is tuple:
+        # A bare event carries its certainty itself; only what is made of several is marked here.
         return (Maybe(occurrence[0]), *occurrence[1:])
     return occurrence
 
@@ -76,6 +80,7 @@ class Weighed:
 
     def test(self, left: Occurrence, right: Occurrence, group: Any, x: Any = None) -> int:
         """How certainly the two belong together."""
+        # Conditions first: they are compiled and exact, and most pairs fail them.
         if not self._timeless(left, right, group, x):
             return NO
         return self._weigh(left, right)
@@ -91,6 +96,7 @@ class Weighed:
             certainty_at(self._joint.left, left, self._doubt),
             certainty_at(self._joint.right, right, self._doubt),
         )
+        # NO cannot be here any more: what is NO was discarded as a candidate.
         if min(parts) == MAYBE:
             return (Maybe(whole[0]), *whole[1:])
         return whole
@@ -124,6 +130,7 @@ class Weighed:
     ) -> list[Occurrence]:
         """See join.JoinWriter; under `recent` both stores hold the new ones."""
         if self._joint.operator == "or":
+            # `or` asks for no partner, so only the certainty of the one side counts.
             return self._either(lefts, rights, group)
         made: list[Occurrence] = []
         if self._joint.context == "recent":
@@ -153,10 +160,13 @@ class Weighed:
         low, high = 0, len(store.ends)
         cut = self._cuts[flip]
         if cut is not None:
+            # The cut is where an older partner certainly fails; the slack of uncertain ends is
+            # taken off, so that a maybe is still looked at.
             edge = start_of(new) if cut[0] == "start" else end_of(new)
             low = bisect_left(
                 store.ends, edge - cut[1] - self._doubt.reach_slack_ms(self._joint, cut[1])
             )
+        # A left one must end before the right one begins, give or take the uncertainty of both.
         if self._joint.operator in FOLLOWS and not flip:
             high = bisect_right(store.ends, start_of(new) + self._doubt.slack_ms())
         elif self._joint.within_ms is not None:
@@ -171,6 +181,7 @@ class Weighed:
     ) -> list[Occurrence]:
         others = self._in_reach(new, store, flip=flip)
         end = end_of(new)
+        # `recent` chooses by nominal order among all that is not NO (LANGUAGE 3, "Uncertain time").
         others = others[: bisect_right(others, end, key=end_of)]
         while others:
             # Those of one end are looked through in order, from the last one on.
@@ -180,6 +191,7 @@ class Weighed:
             if len(alike) > 1:
                 alike.sort(key=order_of)
             for one in reversed(alike):
+                # Of one instant only those that stand before the new one in order precede it.
                 if end_of(one) == end and order_of(one) >= order_of(new):
                     continue
                 left, right = (new, one) if flip else (one, new)

@@ -25,12 +25,15 @@ from broker.engine.pattern.uncertainty import YES
 from broker.engine.pattern.verdicts import Doubt, certainty_of, spanning, spans_of
 from broker.engine.pattern.weighed import anchored_parts, marked
 
+# Later than any time that an event may have, and still a plain integer: None would need a test in
+# each comparison of generated code.
 NEVER_SO_LATE = 2**62
 
 
 def spread_ok(occurrence: Occurrence, distance_m: float) -> bool:
     """Whether all positions are so near to each other; a missing one is not."""
     positions = [event.position for event in bound_events(occurrence)]
+    # LANGUAGE 1: an event without a position fails `spread`.
     if any(position is None for position in positions):
         return False
     return all(
@@ -41,6 +44,8 @@ def spread_ok(occurrence: Occurrence, distance_m: float) -> bool:
 def _member(variable: str, operand: Operand, place: int) -> str:
     if not composite(operand):
         return variable
+    # A composite is (end, start, bound events …), a single event stands for itself: so there are
+    # two ways to reach a place, chosen while code is written and never while it runs.
     return f"{variable}[{2 + place - operand.low}]"
 
 
@@ -63,8 +68,11 @@ class Passes:
     ) -> None:
         self._operand = operand
         self._doubt = doubt
+        # Places of `without` and of absences bind nothing, so no suffix asks anything of them.
         silent = silent_places(operand)
         self._places = [at for at in range(operand.low, operand.high) if at not in silent]
+        # One function for each shape, shared by all texts and groups that have it (source.build):
+        # with 100,000 subscriptions of one template that is one compilation instead of 100,000.
         self._test = self._compiled(layout, keys, silent)
 
     def __call__(self, occurrence: Occurrence, group: tuple[Any, ...]) -> Occurrence | None:
@@ -84,7 +92,10 @@ class Passes:
         parts = []
         if operand.spread_m is not None:
             constants.helper("spread_ok", spread_ok)
+            # Positions are exact, so `spread` is asked the same way where times are uncertain.
             parts.append(f"spread_ok(o, {constants.add(operand.spread_m)})")
+        # With uncertain times `within` and anchors have three answers; `_weigh` gives these, as a
+        # generated test could only say yes or no.
         if self._doubt is None:
             if operand.within_ms is not None:
                 parts.append(f"{end} - {start} <= {constants.add(operand.within_ms)}")
@@ -116,8 +127,11 @@ class Passes:
         assert doubt is not None
         parts = [YES]
         if operand.within_ms is not None:
+            # The span of what is bound, as T(1 - drift) for yes and T(1 + drift) for no (seed 001,
+            # table 1).
             parts.append(spanning(spans_of(occurrence), operand.within_ms, doubt))
         parts += anchored_parts(operand, occurrence, self._places, doubt)
+        # A conjunction is as weak as its weakest part (LANGUAGE 3, "Uncertain time").
         return min(parts)
 
 
@@ -147,6 +161,7 @@ def negation_test(
 
 def place_end(occurrence: Occurrence, low: int, high: int) -> int:
     """When what is bound at the places (of a composite) ends."""
+    # An empty list there ends "never": nothing fits behind it.
     return max([event.end for event in flat(occurrence[2 + low : 2 + high])], default=NEVER_SO_LATE)
 
 
@@ -162,6 +177,7 @@ def fits_test(
     member: Member,
     keys: tuple[str, ...],
     *,
+    # False goes by nominal times, as lists do over what is not NO (LANGUAGE 3).
     certain: bool = True,
 ) -> Callable[..., bool]:
     """`fits(o, m, g)`: whether a candidate fits singly into a list of the chain's occurrence o.
@@ -170,6 +186,7 @@ def fits_test(
     may be one that stands for other times alone, and nothing fits into that.
     """
     constants = Constants()
+    # `m` is the candidate and `o` the chain's occurrence, whose lists are still empty.
     start, end = _times("m", member.operand)
     parts = []
     for name, helper in (
@@ -179,15 +196,19 @@ def fits_test(
         ("after_anchor", after_anchor),
     ):
         constants.helper(name, helper)
+    # `touches` asks which of both sides is longer than a point: two readings of one instant never
+    # follow each other, a detected event counts as itself (LANGUAGE 3, `then`).
     events = "m[2:]" if composite(member.operand) else "(m,)"
     for element, bound, after in (
         (member.after, member.after_bound, True),
         (member.before, member.before_bound, False),
     ):
+        # A leading or trailing list has no neighbour on that side.
         if element is None:
             continue
         low, high = element.low - gathered.low, element.high - gathered.low
         there = f"o[{2 + low}:{2 + high}]"
+        # The edge is computed once, and read again for the tie and the bound.
         name = constants.temporary()
         edge = f"({name} := place_{'end' if after else 'start'}(o, {low}, {high}))"
         if after:
@@ -205,9 +226,12 @@ def fits_test(
         if bound is not None and bound.high_ms is not None:
             parts.append(f"{gap} <= {constants.add(bound.high_ms)}")
     if gathered.within_ms is not None:
+        # The member together with the chain, as `within` spans all of the pattern.
         limit = constants.add(gathered.within_ms)
         parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
     parts += _anchored(gathered, member, constants, certain=certain)
+    # One event fills at most one place (LANGUAGE 3); tested last but for conditions, as it makes a
+    # set.
     parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
@@ -219,9 +243,12 @@ def _anchored(
 ) -> list[str]:
     own = range(member.operand.low, member.operand.high)
     silent = silent_places(member.operand)
+    # Where times are exact the chain itself has been tested already; where they are not, it may
+    # have passed as a maybe, and then nothing fits that the nominal times do not allow.
     others = [] if certain else _chain_places(gathered)
     parts = []
     for anchor, within_ms in gathered.anchors:
+        # The anchor lies outside of this operand: an operator above it will ask.
         if not gathered.low <= anchor < gathered.high:
             continue
         limit = constants.add(within_ms)
@@ -265,6 +292,7 @@ def _conjuncts(
     scope = PlaceScope(layout, keys, lambda place: _member("o", gathered, place), constants, silent)
     codes = []
     for one in member.conjuncts:
+        # Within the conjunct the alias of the list means this one candidate.
         with scope.each_of({place: _member("m", member.operand, place) for place in own}):
             codes.append(condition_code(one, scope, constants))
     return codes

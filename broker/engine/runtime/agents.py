@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.agent import WATERMARK_END
-from broker.engine.pattern.lasting import Durations, Foresight
+from broker.engine.pattern.durations import Durations, Foresight
 from broker.engine.pattern.verdicts import Doubt
 from broker.engine.runtime.budget import Budget
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker.engine.event.event import Event
     from broker.engine.limits import Limits
-    from broker.engine.pattern.outlasting import LongestOf
+    from broker.engine.pattern.assigned import LongestOf
     from broker.engine.pattern.staged_agent import StagedAgent
     from broker.engine.runtime.making import Maker
     from language.taskgraph import Task
@@ -106,7 +106,7 @@ class Agents:
         inputs = {name: input_name(task, name) for name in task.types}
 
         def made(longest_of: LongestOf, endless_ms: int | None) -> int | None:
-            from broker.engine.pattern.outlasting import longest_made_ms
+            from broker.engine.pattern.assigned import longest_made_ms
 
             def given(name: str, alone: bool) -> int | None:
                 return longest_of(inputs[name], alone)

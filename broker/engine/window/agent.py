@@ -19,12 +19,12 @@ from typing import Any, Protocol
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents
 from broker.engine.event.event import Detected, Event, event_class
 from broker.engine.pattern.assigned import types_begun
-from broker.engine.pattern.lasting import Foresight
+from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.runtime.budget import Budget
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.window.assigners import Grid, grid_of
-from broker.engine.window.bound import Moment, end_anchors
+from broker.engine.window.bound import Lasting, Moment, end_anchors
 from broker.engine.window.buffer import OrderedWindows, WindowStore
 from broker.engine.window.code import (
     DURATION_MAX_MS,
@@ -37,7 +37,6 @@ from broker.engine.window.code import (
 )
 from broker.engine.window.constituents import put_in_order
 from broker.engine.window.emit import WindowOutcome
-from broker.engine.window.lasting import Lasting
 from broker.engine.window.panes import PaneWindows
 from broker.engine.window.ranges import Sliding, Stepped, is_stepped
 from broker.engine.window.sessions import Runs, Sessions, Turns

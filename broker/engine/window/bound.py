@@ -1,31 +1,24 @@
-"""How early an assigned time can end a window's event, and how long an event may have lasted.
+"""How early an assigned time can end a window's event, and how long an event may last.
 
-Owns the reading of assigned times and of conditions as bounds. Must not know what is open.
-Invariant: no event ends before the earliest of its anchors, whatever its group's events; where
-nothing can be said, None is.
-
-The checker lets assigned times be choices among times of the window, of the span and of the events.
+Owns what each choice of an assigned time (language/times.py) says of a window, and the joining of
+what is asked of events, what is foreseen of their types, and the limit. Must not know what is open.
+Invariant: no event ends before the earliest of its anchors, whatever its group's events, and how
+long events may last never shrinks; where nothing can be said, None is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from language.functions import AGGREGATES, CHOOSING, SCALARS
-from language.tree import (
-    Arithmetic,
-    Assignment,
-    Attribute,
-    Call,
-    Comparison,
-    Constant,
-    Definition,
-    Expression,
-    Name,
-)
-from language.walk import conjuncts
+from broker.engine.pattern.durations import Foresight, longest_asked
+from language.times import ENDS, TimeChoice, choices_of
+from language.tree import Assignment, Attribute, Definition, Expression, Name
+
+if TYPE_CHECKING:
+    from broker.engine.event.agent import LeafEvents
+    from broker.engine.window.code import Shape
 
 # The last instant of the window and its first one, the end of the newest event in it, the least end
 # and the least start of such an event.
@@ -33,48 +26,26 @@ Moment = Literal["window end", "window start", "newest end", "least end", "least
 Anchors = dict[Moment, int]  # how many milliseconds before a moment the event may end
 WINDOW = "window"
 
-ENDS = frozenset({"timestamp", "end"})
-
 AnchorsOf = Callable[[str], Anchors | None]  # of a name
 
 
 def end_anchors(node: Definition, assigned: tuple[Assignment, ...]) -> Anchors | None:
     """Return the anchors of the end of a case's events; `assigned` is what the case assigns."""
     assert node.window is not None, "anchors are of windows"
-    anchors = _anchors_at_end(node, assigned)
+    rows = {} if node.post is None else {item.name: item.value for item in assigned}
+
+    def inside(name: str) -> Anchors | None:
+        return _anchors(rows[name], _of_event) if name in rows else _of_event(name)
+
+    made = assigned if node.post is None else node.post.assign
+    ends = [item.value for item in made if item.name in ENDS]
+    # The window's end stands where what is assigned is null.
+    anchors = _joined([{"window end": 0}, *(_anchors(value, inside) for value in ends)])
     if anchors is None or node.window.session_ms is None:
         return anchors
     # A session is as long as its events: its edges are theirs.
     edges: dict[Moment, Moment] = {"window end": "newest end", "window start": "least start"}
     return _joined({edges.get(moment, moment): ms} for moment, ms in anchors.items())
-
-
-def _anchors_at_end(node: Definition, assigned: tuple[Assignment, ...]) -> Anchors | None:
-    if node.post is None:
-        return _end_of(assigned, _of_attribute)
-    anchors = {item.name: _anchors(item.value, _of_span, _of_attribute) for item in assigned}
-
-    def of_row(name: str) -> Anchors | None:
-        return anchors[name] if name in anchors else _of_attribute(name)
-
-    return _end_of(node.post.assign, of_row)
-
-
-def _end_of(assigned: tuple[Assignment, ...], inside: AnchorsOf) -> Anchors | None:
-    """Join what is assigned and the window's end, which stands where that is null."""
-    values = [item.value for item in assigned if item.name in ENDS]
-    usual: Anchors = {"window end": 0}
-    return _joined([usual, *(_anchors(value, _of_span, inside) for value in values)])
-
-
-def _of_attribute(name: str) -> Anchors | None:
-    if name in ENDS:
-        return {"least end": 0}
-    return {"least start": 0} if name == "start" else None
-
-
-def _of_span(name: str) -> Anchors | None:
-    return {"newest end": 0} if name in ENDS else _of_attribute(name)
 
 
 def _joined(several: Iterable[Anchors | None]) -> Anchors | None:
@@ -88,30 +59,33 @@ def _joined(several: Iterable[Anchors | None]) -> Anchors | None:
     return joined
 
 
-def _anchors(node: Expression, outside: AnchorsOf, inside: AnchorsOf) -> Anchors | None:
-    """Return the anchors of a value; names mean one thing outside of aggregates, one inside."""
-    if isinstance(node, Name):
-        return outside(node.name)
-    if isinstance(node, Attribute):
-        if node.base == WINDOW and outside is not inside:
-            return {"window start": 0} if node.name == "start" else {"window end": -1}
-        return inside(node.name)
-    if isinstance(node, Call):
-        if node.function in CHOOSING and node.function in AGGREGATES:
-            return _anchors(node.arguments[0], inside, inside)
-        if node.function in CHOOSING:
-            return _joined([_anchors(choice, outside, inside) for choice in node.arguments])
-    if isinstance(node, Arithmetic) and node.operator == "+":
-        for time, added in ((node.left, node.right), (node.right, node.left)):
-            if is_no_less_than_zero(added):
-                return _anchors(time, outside, inside)
-    if isinstance(node, Arithmetic) and node.operator == "-" and is_no_less_than_zero(node.right):
-        assert isinstance(node.right, Constant)
-        assert isinstance(node.right.value, int | float)
-        less_ms = ceil(node.right.value)
-        anchors = _anchors(node.left, outside, inside)
-        return anchors and {moment: ms + less_ms for moment, ms in anchors.items()}
-    return None
+def _anchors(value: Expression, inside: AnchorsOf) -> Anchors | None:
+    """Return the anchors of a value; `inside`: of a name that an aggregate asks of many."""
+    return _joined(_of_choice(choice, inside) for choice in choices_of(value))
+
+
+def _of_choice(choice: TimeChoice, inside: AnchorsOf) -> Anchors | None:
+    time = choice.time
+    if time is None:
+        return None
+    if isinstance(time, Attribute) and time.base == WINDOW and not choice.of_many:
+        # A window is half open: its end is 1 ms after its last instant.
+        anchors: Anchors | None = (
+            {"window start": 0} if time.name == "start" else {"window end": -1}
+        )
+    elif isinstance(time, Name) and not choice.of_many:
+        anchors = {"newest end": 0} if time.name in ENDS else _of_event(time.name)
+    else:
+        anchors = inside(time.name)
+    # What is added makes it no earlier, and is not leant on.
+    earlier_ms = max(0, ceil(-choice.added_ms))
+    return anchors and {moment: ms + earlier_ms for moment, ms in anchors.items()}
+
+
+def _of_event(name: str) -> Anchors | None:
+    if name in ENDS:
+        return {"least end": 0}
+    return {"least start": 0} if name == "start" else None
 
 
 def says_events(value: Expression, partial: Mapping[str, Expression]) -> bool:
@@ -119,55 +93,57 @@ def says_events(value: Expression, partial: Mapping[str, Expression]) -> bool:
 
     `partial` is what `pre` assigns where `post` asks: its rows are named within aggregates.
     """
-    if isinstance(value, Constant):
-        return False
-    if isinstance(value, Attribute):
-        return value.base != WINDOW
-    if isinstance(value, Arithmetic):
-        return says_events(value.left, partial) or says_events(value.right, partial)
-    if isinstance(value, Call) and value.function in CHOOSING and value.function in SCALARS:
-        return any(says_events(argument, partial) for argument in value.arguments)
-    if isinstance(value, Call) and isinstance(value.arguments[0], Name):
-        row = partial.get(value.arguments[0].name)
-        return row is None or says_events(row, {})
+    return any(_says_events(choice, partial) for choice in choices_of(value))
+
+
+def _says_events(choice: TimeChoice, partial: Mapping[str, Expression]) -> bool:
+    time = choice.time
+    if isinstance(time, Attribute) and not choice.of_many:
+        return time.base != WINDOW
+    if isinstance(time, Name) and choice.of_many and time.name in partial:
+        return says_events(partial[time.name], {})
     return True
 
 
-def is_no_less_than_zero(node: Expression) -> bool:
-    """Whether what is added to a time puts it no earlier."""
-    return isinstance(node, Constant) and isinstance(node.value, int | float) and node.value >= 0
+# --- how long events last ------------------------------------------------------------------------
 
 
-# --- durations -------------------------------------------------------------------------------
+class Lasting:
+    """The durations of one case's inputs.
 
+    What conditions ask is certain, as `duration = 0`; so is the limit of primitive events. Where an
+    agent is given foresight, types are taken to bring what they have brought (Durations): sessions
+    of readings then close when their gap has passed, and not when an event of the greatest length
+    could not join any more.
+    """
 
-def longest_asked(conditions: tuple[Expression, ...]) -> int | None:
-    """The greatest duration that passes conditions as `duration <= 5 s`; None if any passes."""
-    found = [
-        limit
-        for condition in conditions
-        for part in conjuncts(condition)
-        for limit in _limits(part)
-    ]
-    return min(found, default=None)
+    def __init__(self, shape: Shape, limit_ms: int, foresight: Foresight | None) -> None:
+        self._types = [operand.event_type for operand in shape.names.operands]
+        self._asked = [longest_asked(operand.conditions) for operand in shape.names.operands]
+        # What a definition makes may last longer than a primitive event.
+        self._limits = [None if detected else limit_ms for detected in shape.detected]
+        self._foresight = foresight
 
+    def observe(self, batch: Sequence[LeafEvents]) -> None:
+        """Remember how long these events lasted."""
+        if self._foresight is None:
+            return
+        for _, events in batch:
+            for event in events:
+                if event.start < event.end:
+                    duration_ms = event.end - event.start
+                    self._foresight.durations.observe(event.event_type, duration_ms)
 
-def _limits(condition: Expression) -> Iterator[int]:
-    """What a comparison, or a chain of them, allows `duration` at most."""
-    if not isinstance(condition, Comparison):
-        return
-    pairs = zip(condition.operands, condition.operators, condition.operands[1:], strict=False)
-    for left, operator, right in pairs:
-        if operator in {"=", "<", "<="} and _is_duration(left) and isinstance(right, Constant):
-            yield from _whole(right.value)
-        if operator in {"=", ">", ">="} and _is_duration(right) and isinstance(left, Constant):
-            yield from _whole(left.value)
-
-
-def _is_duration(node: Expression) -> bool:
-    return isinstance(node, Name) and node.name == "duration"
-
-
-def _whole(value: object) -> Iterator[int]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        yield max(0, int(value))
+    def longest_ms(self) -> int | None:
+        """Return how long an event of any operand may last; None where nobody knows."""
+        longest = 0
+        for place, event_type in enumerate(self._types):
+            limits = [
+                each for each in (self._asked[place], self._limits[place]) if each is not None
+            ]
+            if self._foresight is not None:
+                limits.append(self._foresight.longest_ms(event_type))
+            if not limits:
+                return None
+            longest = max(longest, min(limits))
+        return longest

@@ -14,9 +14,9 @@ import pytest
 
 import headwater
 from broker.core.intake import IntakeOptions
+from broker.engine.pattern.assigned import longest_made_ms
 from broker.engine.pattern.bounds import Inputs, bounds_of
 from broker.engine.pattern.completion import Completion
-from broker.engine.pattern.outlasting import longest_made_ms
 from broker.engine.pattern.pattern import lay_out
 from headwater.engine import Pipeline
 from language import check_text

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.engine.pattern.outlasting import longest_made_ms
+from broker.engine.pattern.assigned import longest_made_ms
 from broker.engine.pattern.staged_groups import OUTLASTING
 from language import check_text
 from tests.oracles import spec as s

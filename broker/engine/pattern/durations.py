@@ -6,11 +6,13 @@ what is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.engine.event.event import lasting
+from language.tree import Comparison, Constant, Expression, Name
+from language.walk import conjuncts
 
 if TYPE_CHECKING:
     from broker.engine.event.event import Event
@@ -23,7 +25,7 @@ Made = Callable[[Callable[[str, bool], int | None], int | None], int | None]
 
 
 class Durations:
-    """How long events of a type last at most.
+    """Return how long events of a type last at most.
 
     A type whose events so far were readings is taken to have readings only: then what it may yet
     bring begins after the watermark. `limit_ms` is the longest that any event may last. `strict`:
@@ -46,11 +48,13 @@ class Durations:
 
     def observe(self, event_type: str, duration_ms: int) -> None:
         """An event of the type lasted so long."""
-        known = self._longest.get(event_type, 0)
-        if duration_ms > known:
+        longest_ms = self._longest.get(event_type, 0)
+        if duration_ms > longest_ms:
             self._longest[event_type] = duration_ms
+            # Spans are found anew when anything grew; stores only when a type has turned out to
+            # last.
             self.version += 1
-            self.changes += not known
+            self.changes += not longest_ms
 
     def foresee(self, longest_ms: dict[str, int], extent_ms: int | None = None) -> None:
         """All events of the input are known; these are the longest of their types.
@@ -85,9 +89,11 @@ class Durations:
         """The longest that an event of the type can last; None of a detected one without bound."""
         made = self._made.get(event_type)
         if made is None:
+            # A type that a recording does not have is none that lasts.
             if self._foreseen is not None:
                 return self._foreseen.get(event_type, 0)
             return self.limit_ms
+        # Definitions over definitions ask each other: each text is read once.
         if event_type not in self._known:
             self._known[event_type] = made(lambda one, _: self.bound_ms(one), self._extent_ms)
         return self._known[event_type]
@@ -100,7 +106,7 @@ class Durations:
         return self.limit_ms if bound_ms is None else bound_ms
 
     def outlasts(self, event_type: str, duration_ms: int) -> bool:
-        """Whether an event lasted longer than anything is kept for it."""
+        """Return whether an event lasted longer than anything is kept for it."""
         return duration_ms > self.limit_ms and self.bound_ms(event_type) is None
 
     def state(self) -> dict[str, int]:
@@ -113,7 +119,7 @@ class Durations:
             self.observe(event_type, longest_ms)
 
     def longest_ms(self, event_type: str, *, sure: bool = False) -> int:
-        """How long an event of the type that is still to come may last.
+        """Return how long an event of the type that is still to come may last.
 
         `sure`: one that nothing else bounds, for the limit, before any has lasted as well.
         """
@@ -124,15 +130,18 @@ class Durations:
         if made is not None:
             likely_ms = self._likely_ms(event_type, made, sure=sure)
             return max(seen, self.most_ms(event_type) if likely_ms is None else likely_ms)
+        # After the first that lasts nothing is known of the next. A replay that is not strict bets
+        # on the longest so far, so that it does not wait a week for each event.
         if sure or (seen and self._strict):
             return max(seen, self.most_ms(event_type))
         return seen
 
     def _likely_ms(self, event_type: str, made: Made, *, sure: bool) -> int | None:
-        """How long such detected events last at most, if what they are made of keeps to this.
+        """Return how long such events last at most, if what they are made of keeps to this.
 
         `sure`: those that are made of one event last as long as that, whatever any has so far.
         """
+        # A definition's text is read again only when what is known of any type has grown.
         version, likely_ms = self._likely.get((event_type, sure), (-1, None))
         if version != self.version:
             likely_ms = made(lambda one, alone: self.longest_ms(one, sure=sure and alone), None)
@@ -140,7 +149,7 @@ class Durations:
         return likely_ms
 
     def reach_ms(self, event_type: str, *, lasts: bool) -> int:
-        """How long before its end an event that is still to come may begin, for what is kept.
+        """Return how long before its end an event still to come may begin, for what is kept.
 
         Waiting for the longest so far is a bet on the others; what is dropped cannot come again.
         So here an event of a type that has lasted may last up to the limit, and so may one that is
@@ -152,7 +161,7 @@ class Durations:
         return 0
 
     def longest(self, event_type: str) -> int:
-        """How long the longest of the type so far has lasted."""
+        """Return how long the longest of the type so far has lasted."""
         return self._longest.get(event_type, 0)
 
 
@@ -182,14 +191,15 @@ class Foresight:
         return Foresight(self.durations, self.inputs, lasting, sure=True, points=points)
 
     def longest_ms(self, event_type: str) -> int:
-        """How long an event of the type that is still to come may last."""
+        """Return how long an event of the type that is still to come may last."""
+        # Its end alone is asked for: how long it lasts makes that no earlier.
         if event_type in self.points:
             return 0
         sure = self.sure and event_type in self.lasting
         return self.durations.longest_ms(self.inputs[event_type], sure=sure)
 
     def reach_ms(self, event_type: str) -> int:
-        """How long before its end such an event may begin, for what is kept."""
+        """Return how long before its end such an event may begin, for what is kept."""
         return self.durations.reach_ms(self.inputs[event_type], lasts=event_type in self.lasting)
 
     def most_ms_of(self, event_type: str) -> int:
@@ -222,9 +232,45 @@ class Foresight:
                 self.durations.observe(self.inputs[name], lasted_ms)
 
     def most_ms(self) -> int:
-        """The most of `reach_ms` over all inputs."""
+        """Return the most of `reach_ms` over all inputs."""
         return max(map(self.reach_ms, self.inputs), default=0)
 
     def longest_of_all_ms(self) -> int:
-        """How long an event of any input that is still to come may last."""
+        """Return how long an event of any input that is still to come may last."""
         return max(map(self.longest_ms, self.inputs), default=0)
+
+
+# --- what conditions say -------------------------------------------------------------------------
+
+
+def longest_asked(conditions: tuple[Expression, ...]) -> int | None:
+    """The greatest duration that passes conditions as `duration <= 5 s`; None if any passes."""
+    limits = [
+        limit
+        for condition in conditions
+        for part in conjuncts(condition)
+        for limit in _limits(part)
+    ]
+    return min(limits, default=None)
+
+
+def _limits(condition: Expression) -> Iterator[int]:
+    """Yield what a comparison, or a chain of them, allows `duration` at most."""
+    if not isinstance(condition, Comparison):
+        return
+    pairs = zip(condition.operands, condition.operators, condition.operands[1:], strict=False)
+    for left, operator, right in pairs:
+        # `<` allows 1 ms less; a millisecond more is kept for the sake of one rule.
+        if operator in {"=", "<", "<="} and _is_duration(left) and isinstance(right, Constant):
+            yield from _whole(right.value)
+        if operator in {"=", ">", ">="} and _is_duration(right) and isinstance(left, Constant):
+            yield from _whole(left.value)
+
+
+def _is_duration(node: Expression) -> bool:
+    return isinstance(node, Name) and node.name == "duration"
+
+
+def _whole(value: object) -> Iterator[int]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield max(0, int(value))

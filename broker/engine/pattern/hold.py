@@ -1,7 +1,8 @@
-"""What the operators of a pattern hold at most.
+"""What the operators of a pattern hold at most, and for how long.
 
-Owns, for each kind of operand, how long it keeps what, and how much it passes on. Must not know
-tasks or agents. Invariant: never less than what the stages of the operand hold (see stages/), for
+Owns, for each kind of operand, how long it keeps what, how much it passes on, and what is kept to
+choose again where an occurrence consumes events that others hold. Must not know tasks. Invariant:
+never less than what the stages of the operand hold, and what partitions log (staged_partition), for
 inputs that keep to their rates and are readings. Where times are uncertain, what is out of reach by
 nominal times may be in reach, and what follows may seem to precede: both are kept for longer.
 
@@ -12,23 +13,89 @@ newest event as the watermark does, and as what waits beneath it holds it back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from broker.engine.pattern import operands as ops
-from broker.engine.pattern.bounds_amount import Flow, Held, never, product, total
-from broker.engine.pattern.operands import Leaf, Operand, composite, span_max_ms
+from broker.engine.pattern.operands import Leaf, Operand, composite, least, operands
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.reach import Between, between, keep_ms
+from broker.engine.pattern.staged_partition import (
+    LOG_MAX,
+    LOG_MIN,
+    consumption_of,
+    derived,
+    log_keep_ms,
+    manner_of,
+)
 from broker.engine.pattern.store import TRIM_MIN
+from broker.engine.pattern.timing import (
+    KnownTimes,
+    Timing,
+    greatest,
+    keep_ms,
+    span_max_ms,
+    total,
+)
 from language.relations import FOLLOWS
+from language.tree import Case
+
+# --- how many ------------------------------------------------------------------------------------
+
+# How many occurrences end at most within any closed interval of so many ms; None: no limit.
+Flow = Callable[[int], int | None]
+
+
+def steady(per_s: Fraction) -> Flow:
+    """A flow of at most so many a second, evenly: one more than fit into the interval."""
+    # At 2 a second a closed second may have three: at its beginning, its middle and its end.
+    return lambda span_ms: int(per_s * span_ms / 1000) + 1
+
+
+def never(_: int) -> int | None:
+    """A flow that has no limit."""
+    return None
+
+
+def product(a: int | None, b: int | None) -> int | None:
+    """The product; none of anything is none."""
+    # Without limit times nothing: what can have no partner makes no pairs, however many there are.
+    if a == 0 or b == 0:
+        return 0
+    return None if a is None or b is None else a * b
+
+
+@dataclass(slots=True)
+class Held:
+    """The most that is held: over all groups, and besides in each group.
+
+    Matches are partial: occurrences of composite operands, and those that wait for their turn.
+    """
+
+    events: int | None = 0
+    matches: int | None = 0
+    events_each: int = 0
+    matches_each: int = 0
+    reasons: list[str] = field(default_factory=list)  # why there is no limit, if there is none
+
+    def add(self, count: int | None, *, matches: bool, reason: str) -> None:
+        """Count more in; the reason is told where there is no limit."""
+        if count is None and reason not in self.reasons:
+            self.reasons.append(reason)
+        if matches:
+            self.matches = total(self.matches, count)
+        else:
+            self.events = total(self.events, count)
+
+
+# --- what each operator holds --------------------------------------------------------------------
 
 NO_CHOICE = frozenset(("first", "latest"))
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What an operand passes on: how much, and how far it lags behind; None: without limit."""
+    """Occurrences that go up: how many, and how far they lag behind; None: without limit."""
 
     flow: Flow
     lag_ms: int | None
@@ -36,7 +103,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for all operands of one pattern.
+    """The terms that hold for all operands of one pattern.
 
     `slack_ms`: how long what has expired may stay, as partitions are looked at only now and then.
     `unsure_ms`: by how much nominal times may miss a limit; 0 where times are exact.
@@ -59,10 +126,13 @@ class Operators:
         self.held = held
         # How long before the newest event what is kept may begin, as far as `passed` has come.
         self.reach_ms: int | None = terms.lag_ms
-        self._between: dict[int, Between] = {}  # by the identity of the operator
+        duration_ms, unsure_ms = terms.duration_max_ms, terms.unsure_ms
+        times = KnownTimes(lambda _: duration_ms, lambda limit_ms: limit_ms + unsure_ms)
+        self._timing = Timing(times, by_lists=True)
+        self._timing.of(terms.layout.root)  # what lists hold together is known from above
 
     def passed(self, operand: Operand) -> Passed:
-        """What an operand passes on; what it and those beneath hold is added up."""
+        """Return what an operand passes on; what it and those beneath hold is added up."""
         kinds: dict[type[Operand], Callable[[Any], Passed]] = {
             ops.Leaf: self._leaf,
             ops.Joint: self._joint,
@@ -87,13 +157,18 @@ class Operators:
         if kept_ms is None or lag_ms is None:
             count = self.reach_ms = None
         else:
+            # Stores expire by nominal ends: either partner may seem older than it is, each by 2ε +
+            # 1.
             kept_ms += 2 * self.terms.unsure_ms
             span_ms = kept_ms + lag_ms + 1
+            # A silent group is not looked at when time goes on, but when its sweep comes: what has
+            # expired there stays for as long again as it was kept, and for the time between sweeps.
             if self.terms.grouped:
                 span_ms += kept_ms + self.terms.slack_ms
+            # Stores are trimmed by so many at once, as each trim moves all that stays.
             count = total(passed.flow(span_ms), TRIM_MIN - 1)
-            known = None not in (own_ms, self.reach_ms)
-            self.reach_ms = max(self.reach_ms or 0, span_ms + (own_ms or 0)) if known else None
+            finite = None not in (own_ms, self.reach_ms)
+            self.reach_ms = max(self.reach_ms or 0, span_ms + (own_ms or 0)) if finite else None
         self._add(operand, count, why)
 
     def _add(self, operand: Operand, count: int | None, why: str) -> None:
@@ -101,9 +176,10 @@ class Operators:
         self.held.add(count, matches=composite(operand), reason=why.format(name))
 
     def _waits(self, operand: Operand, passed: Passed, lag_ms: int | None) -> None:
-        """What comes sooner than its neighbour beneath the same operator waits for it."""
+        """Add what comes sooner than its neighbour beneath the same operator, and waits for it."""
         if lag_ms is None or passed.lag_ms is None:
             self._add(operand, None, "{} waits for what may never be decided")
+        # By a watermark of its own each side comes when it is decided; the faster one is buffered.
         elif lag_ms > passed.lag_ms or passed.lag_ms > self.terms.lag_ms:
             self._add(operand, passed.flow(lag_ms + 1), "{} comes without limit")
 
@@ -120,16 +196,17 @@ class Operators:
         if joint.operator != "or" and joint.context in NO_CHOICE:
             return self._course(joint)
         left, right = self.passed(joint.left), self.passed(joint.right)
-        lag_ms = _most(left.lag_ms, right.lag_ms)
+        lag_ms = greatest(left.lag_ms, right.lag_ms)
         self._waits(joint.left, left, lag_ms)
         self._waits(joint.right, right, lag_ms)
         if joint.operator == "or":
             return Passed(_sum(left.flow, right.flow), lag_ms)
         kept = keep_ms(joint, self.terms.duration_max_ms)
         right_ms = span_max_ms(joint.right, self.terms.duration_max_ms)
-        gap_ms = self._gap_ms(joint)
+        gap_ms = self._timing.listed_ms(joint)
         if gap_ms is not None and right_ms is not None:
-            kept = (ops.least(kept[0], gap_ms + right_ms), kept[1])
+            kept = (least(kept[0], gap_ms + right_ms), kept[1])
+        # The k-th after the left one is counted from that on: no left one is ever out of reach.
         if joint.nth is not None:
             kept = (None, kept[1])
         word = f"`{joint.operator}`"
@@ -152,10 +229,12 @@ class Operators:
     def _pairs(
         self, joint: ops.Joint, left: Flow, right: Flow, kept: tuple[int | None, int | None]
     ) -> Flow:
-        """How many occurrences end within an interval: new ones times those kept for them."""
+        """Return how many end within an interval: new ones times those kept for them."""
         unsure_ms = self.terms.unsure_ms
         follows = joint.operator in FOLLOWS and not unsure_ms
         if joint.context in {"recent", "chronicle"}:
+            # Each new occurrence chooses one partner at most (seed 001, section 4, "Event
+            # Context").
             return right if follows else _sum(left, right)
 
         def flow(span_ms: int) -> int | None:
@@ -168,23 +247,20 @@ class Operators:
 
         return flow
 
-    def _gap_ms(self, joint: ops.Joint) -> int | None:
-        """How far apart both sides can be, as a list between them must not be empty."""
-        gap = self._between.get(id(joint))
-        return None if gap is None else gap.gap_ms(self.terms.duration_max_ms)
-
     def _keeps_latest(self, joint: ops.Joint) -> bool:
-        """Whether only the latest of each side is kept (matching.keeps_latest_only)."""
+        """Return whether only the latest of each side is kept (matching.keeps_latest_only)."""
         return False if self.terms.grouped else _latest_only(joint)
 
     def _named(self, kept: tuple[int | None, int | None], lag_ms: int | None) -> None:
         """For `next`, the events between partners are kept as long as these."""
         why = "`next` keeps what may lie between partners that are kept for ever"
         for name in self.terms.layout.named:
-            place = next(one.low for one in self.terms.layout.leaves if one.event_type == name)
+            place = next(each.low for each in self.terms.layout.leaves if each.event_type == name)
             if kept[0] is None or kept[1] is None or lag_ms is None:
                 self.held.add(None, matches=False, reason=why)
                 continue
+            # From the oldest left partner kept for a right one that is itself kept to the newest
+            # event.
             span_ms = max(kept[0], kept[1]) * 2 + lag_ms + 1 + self.terms.slack_ms
             self.held.add(self.terms.leaves[place](span_ms), matches=False, reason=why)
 
@@ -195,18 +271,20 @@ class Operators:
             assert isinstance(links[0].left, ops.Joint)
             links.insert(0, links[0].left)
         elements = [links[0].left, *(link.right for link in links)]
-        passed = [self.passed(one) for one in elements]
-        lag_ms = _most(*(one.lag_ms for one in passed))
+        passed = [self.passed(each) for each in elements]
+        lag_ms = greatest(*(each.lag_ms for each in passed))
         span_ms = joint.within_ms
-        if span_ms is None and all(isinstance(one, Leaf) for one in elements):
+        if span_ms is None and all(isinstance(each, Leaf) for each in elements):
             span_ms = span_max_ms(joint, 0)
         word = f"`{joint.context}`"
         why = f"{word} keeps every {{}} that a later run may need, as nothing ends a run"
+        # A run waits for the k-th, or for the next, however long that takes to come.
         if any(link.nth is not None or link.next for link in links):
             span_ms = None
-        for operand, one in zip(elements, passed, strict=True):
-            self._waits(operand, one, lag_ms)
-            self._keep(operand, one, span_ms, lag_ms, why)
+        for operand, each in zip(elements, passed, strict=True):
+            self._waits(operand, each, lag_ms)
+            self._keep(operand, each, span_ms, lag_ms, why)
+        # The run that goes on has one occurrence of each element.
         self.held.matches_each += len(elements)
         follows = joint.operator in FOLLOWS and not self.terms.unsure_ms
         flow = passed[-1].flow if follows else _sum(*(p.flow for p in passed))
@@ -216,12 +294,13 @@ class Operators:
 
     def _negation(self, negation: ops.Negation) -> Passed:
         left, right = self.passed(negation.left), self.passed(negation.right)
-        lag_ms = _most(left.lag_ms, right.lag_ms)
+        lag_ms = greatest(left.lag_ms, right.lag_ms)
         own_ms = self.span_ms(negation.left)
         window_ms = negation.window_ms
         open_ms = self.terms.unsure_ms + (0 if window_ms is None else window_ms)
         why = "`without` keeps every {}"
         self._keep(negation.left, left, open_ms, lag_ms, why)
+        # A q is asked for by a p that ends after it and began before it: as far back as p is long.
         kept_ms = None if own_ms is None else max(open_ms, own_ms)
         self._keep(
             negation.right, right, kept_ms, lag_ms, why + ", as what is left of it may be old"
@@ -241,6 +320,7 @@ class Operators:
             count = beneath.flow(open_ms + span_ms + beneath.lag_ms + 1)
             if self.terms.grouped:
                 count = total(count, beneath.flow(open_ms + self.terms.slack_ms))
+        # Twice: its end, from which silence may go on, and itself where it came early.
         count = product(count, 2)
         if self.terms.unsure_ms and beneath.lag_ms is not None:  # what may have come after others
             count = total(count, beneath.flow(self.terms.unsure_ms + beneath.lag_ms + 1))
@@ -248,6 +328,7 @@ class Operators:
         self.held.matches_each += 1
         wait_ms = silence.for_ms + self.terms.unsure_ms + 1
         lag_ms = None if beneath.lag_ms is None else beneath.lag_ms + wait_ms
+        # One more than there are ends: the silence from the beginning on.
         return Passed(lambda ms: total(beneath.flow(ms), 1), lag_ms)
 
     def _count(self, count: ops.Count) -> Passed:
@@ -260,6 +341,7 @@ class Operators:
 
     def _run(self, run: ops.Run) -> Passed:
         beneath = self.passed(run.operand)
+        # Its members may go on within their gaps; nothing closes a run but a gap that is too long.
         self._add(run.operand, None, "a run of {} may go on for ever")
         return Passed(beneath.flow, None)
 
@@ -280,62 +362,43 @@ class Operators:
     # --- lists ---------------------------------------------------------------------------
 
     def _gathered(self, gathered: ops.Gathered) -> Passed:
-        self._between |= {id(joint): gap for joint, gap in between(gathered)}
         base = self.passed(gathered.base)
         lists = [self.passed(member.operand) for member in gathered.members]
-        lag_ms = _most(base.lag_ms, *(one.lag_ms for one in lists))
+        lag_ms = greatest(base.lag_ms, *(each.lag_ms for each in lists))
         span_ms = self.span_ms(gathered.base)
         open_ms = self._open_ms(gathered)
         if gathered.trailing and open_ms is not None:
             open_ms += self.terms.unsure_ms
         why = "a chain with lists keeps every {}, as nothing closes it"
         self._keep(gathered.base, base, open_ms, lag_ms, why)
-        for member, one in zip(gathered.members, lists, strict=True):
+        for member, each in zip(gathered.members, lists, strict=True):
+            # Between two elements a member is needed as long as these are, and no longer.
             kept_ms: int | None = 0
             if member.after is None:
                 bound = member.before_bound
                 before_ms = None if bound is None else bound.high_ms
-                kept_ms = ops.least(gathered.within_ms, before_ms)
+                kept_ms = least(gathered.within_ms, before_ms)
             if kept_ms is not None and span_ms is not None and open_ms is not None:
                 kept_ms += span_ms + open_ms + self.terms.unsure_ms
             else:
                 kept_ms = None
-            self._keep(member.operand, one, kept_ms, lag_ms, "the list keeps every {}")
+            self._keep(member.operand, each, kept_ms, lag_ms, "the list keeps every {}")
         if open_ms is None or lag_ms is None:
             return Passed(never, None)
         return Passed(lambda ms: base.flow(ms + open_ms), lag_ms + open_ms + 1)
 
     def _open_ms(self, gathered: ops.Gathered) -> int | None:
-        """How long the other elements wait for the last list to be whole."""
+        """Return how long the other elements wait for the last list to be whole."""
         if not gathered.trailing:
             return 0
         ends = [gathered.within_ms, *(within_ms for _, within_ms in gathered.anchors)]
-        last = [one.after_bound for one in gathered.members if one.before is None]
+        last = [each.after_bound for each in gathered.members if each.before is None]
         ends += [bound.high_ms for bound in last if bound is not None]
-        return min([one for one in ends if one is not None], default=None)
+        return min([each for each in ends if each is not None], default=None)
 
     def span_ms(self, operand: Operand) -> int | None:
-        """The longest span of what an operand passes on; that of a reading is 0."""
-        if not composite(operand):
-            return 0
-        unsure_ms = self.terms.unsure_ms
-        span_ms = span_max_ms(operand, self.terms.duration_max_ms, lambda _: unsure_ms)
-        if span_ms is None and isinstance(operand, ops.Gathered) and not operand.trailing:
-            # A member lies between two of the other elements, unless nothing stands before it.
-            return self.span_ms(operand.base) if all(m.after for m in operand.members) else None
-        if span_ms is None and isinstance(operand, ops.Joint) and operand.operator in FOLLOWS:
-            gap_ms = None if operand.bound is None else operand.bound.high_ms
-            gap_ms = None if gap_ms is None else gap_ms + unsure_ms
-            sides = [self.span_ms(operand.left), ops.least(gap_ms, self._gap_ms(operand))]
-            sides.append(self.span_ms(operand.right))
-            known = [one for one in sides if one is not None]
-            return sum(known) if len(known) == len(sides) else None
-        return span_ms
-
-
-def _most(*times: int | None) -> int | None:
-    known = [time for time in times if time is not None]
-    return max(known) if len(known) == len(times) else None
+        """Return the longest span of what an operand passes on; that of a reading is 0."""
+        return self._timing.span_ms(operand) if composite(operand) else 0
 
 
 def _sum(*flows: Flow) -> Flow:
@@ -359,3 +422,69 @@ def _alike(left: Operand, joint: ops.Joint) -> bool:
         and left.context == joint.context
         and left.operator == joint.operator
     )
+
+
+# --- what is kept to choose again ----------------------------------------------------------------
+
+
+def hold_for_choice(
+    case: Case, operators: Operators, passed: Passed, held: Held, *, staged: bool
+) -> None:
+    """Add what a case that consumes keeps to choose again; `passed`: of the whole pattern."""
+    terms = operators.terms
+    layout = terms.layout
+    if staged:
+        manner = manner_of(case, layout, terms.duration_max_ms, None)
+        if consumption_of(layout, manner) != "again":
+            return
+        _by_stages(operators, passed, held)
+    elif any(each.context != "unrestricted" for each in layout.joints):
+        reach_ms = _reach_ms(layout, terms.duration_max_ms)
+        span_ms = None if reach_ms is None else 2 * reach_ms + terms.lag_ms + terms.slack_ms + 1
+        _hold_all(layout, terms.leaves, span_ms, held)
+
+
+def _by_stages(operators: Operators, passed: Passed, held: Held) -> None:
+    terms = operators.terms
+    layout = terms.layout
+    keep = log_keep_ms(layout)
+    if passed.lag_ms is None:
+        _hold_all(layout, terms.leaves, None, held)
+    elif keep is not None:
+        slack_ms = keep + terms.slack_ms if terms.grouped else 0
+        _hold_all(layout, terms.leaves, keep + passed.lag_ms + slack_ms + 1, held)
+    else:
+        span_ms = span_max_ms(layout.root, terms.duration_max_ms)
+        # Where counts go on from event to event all of them matter, and only the log's limit holds.
+        reach_ms = operators.reach_ms if derived(layout) else None
+        found_ms = operators.span_ms(layout.root) if span_ms is None else span_ms
+        if reach_ms is None or found_ms is None:
+            _hold_all(layout, terms.leaves, None, held)
+            return
+        # It is looked through when it is twice of what was needed then.
+        whole_ms = reach_ms + found_ms + passed.lag_ms + 1
+        count = total(*(flow(whole_ms) for flow in terms.leaves))
+        held.add(total(product(count, 2), LOG_MIN), matches=False, reason="")
+
+
+def _hold_all(layout: Layout, leaves: Sequence[Flow], span_ms: int | None, held: Held) -> None:
+    for leaf, flow in zip(layout.leaves, leaves, strict=True):
+        why = f"`consuming` keeps every `{leaf.name}`, to choose again without what was consumed"
+        if span_ms is None:
+            why += f" (of a group the last {LOG_MAX:,} events)"
+        held.add(None if span_ms is None else flow(span_ms), matches=False, reason=why)
+
+
+def _reach_ms(layout: Layout, duration_max_ms: int) -> int | None:
+    """Return how far back an event may lie and still be in an occurrence to come."""
+    reach_ms: int | None = 0
+    for each in operands(layout.root):
+        if isinstance(each, ops.Joint) and each.operator != "or":
+            left_ms, right_ms = keep_ms(each, duration_max_ms)
+            if left_ms is None or right_ms is None:
+                reach_ms = None
+            elif reach_ms is not None:
+                # An event reaches through each operator above it in turn: limits along a path add
+                # up.
+                reach_ms += max(left_ms, right_ms)
+    return least(layout.root.within_ms, reach_ms)
