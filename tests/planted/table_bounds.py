@@ -127,7 +127,7 @@ merged-panes-free: what comes to windows is not charged
 )
 
 ORDERS = part(
-    "broker/engine/window/ids.py",
+    "broker/engine/window/constituents.py",
     r"""
 orders-free: to put a window's events in order by what they are made of is not charged
 - self.budget.spend(int(one_costs * len(events)))
@@ -141,7 +141,7 @@ orders-all-alike: an event of a window costs no more than one that was sent
 )
 
 OUTCOMES = part(
-    "broker/engine/window/outcome.py",
+    "broker/engine/window/emit.py",
     r"""
 orders-of-nobody: what a window is made of is put in order for nothing
 - constituents.budget = self.budget

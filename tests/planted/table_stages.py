@@ -619,7 +619,7 @@ found-not-waited-for: a detected event comes at the watermark that was given out
 )
 
 LISTS = part(
-    "broker/engine/window/computations.py",
+    "broker/engine/window/aggregates.py",
     r"""
 last-of-list: `Last` of a list is its first
 - values[-1])

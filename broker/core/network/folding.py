@@ -26,7 +26,7 @@ from broker.core.recovery.durable_events import packed, said_again
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event, slot_of
 from broker.engine.limits import Limits
-from broker.engine.window.ids import IDS_MAX
+from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.splitting import Folder, Split, split_of
 from language import EventType, Task, check_text
 

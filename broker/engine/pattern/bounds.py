@@ -38,9 +38,9 @@ from broker.engine.pattern.operands import types_that_last
 from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.staged_partition import needs_stages
 from broker.engine.pattern.timing import KnownTimes, Timing, keep_ms, total
-from broker.engine.window.days import DAY_MS
-from broker.engine.window.shape import Shape
-from broker.engine.window.slide import SWEEP_MS_MIN
+from broker.engine.window.assigners import DAY_MS
+from broker.engine.window.code import Shape
+from broker.engine.window.ranges import SWEEP_MS_MIN
 from language.functions import MERGING, is_aggregate
 from language.printing.expressions import duration_text
 from language.taskgraph import Task, TaskGraph

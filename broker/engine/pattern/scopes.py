@@ -23,7 +23,7 @@ from broker.engine.pattern.operands import (
     Silence,
     operands,
 )
-from broker.engine.window.computations import aggregate, is_nullable
+from broker.engine.window.aggregates import aggregate, is_nullable
 from language.functions import is_aggregate, share_of
 from language.tree import Attribute, Call, Expression, Name
 

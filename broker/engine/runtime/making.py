@@ -20,8 +20,8 @@ from broker.engine.runtime.agents import input_name
 from broker.engine.runtime.outcome import DefinitionOutcome, reported_layout
 from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
 from broker.engine.runtime.subscribed import SubscriptionOutcome, SubscriptionTemplate
-from broker.engine.window.agent import WindowAgent, grid_of
-from broker.engine.window.tick import TickAgent, TickOutcome
+from broker.engine.window.agent import TickAgent, TickOutcome, WindowAgent
+from broker.engine.window.assigners import grid_of
 from language.tree import Atom, Case, Definition, Subscription
 
 if TYPE_CHECKING:

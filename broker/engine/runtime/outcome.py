@@ -27,7 +27,7 @@ from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.scopes import PlaceScope
 from broker.engine.pattern.uncertainty import WORDS
 from broker.engine.pattern.verdicts import certainty_of
-from broker.engine.window.ids import Lazy
+from broker.engine.window.constituents import Lazy
 from language.tree import Atom, Attribute, Call, Case, Detect, Name
 
 if TYPE_CHECKING:

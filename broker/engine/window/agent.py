@@ -1,9 +1,10 @@
-"""The agent of a windowed definition: `aggr` with `every T`, `range R`, both, or `session G`.
+"""The agents of windows: `aggr` with `every T`, `range R`, both, or `session G`; and `every T`
+without `aggr`, where what is detected leaves at ticks.
 
 Owns the door: which kind of window runs, the order of what comes out, watermarks and snapshots.
-Must not know how windows keep their events (window_panes.py, window_slide.py, window_runs.py) nor
-what a group becomes (window_outcome.py). Invariant: what it reports depends on the events alone,
-never on how they were batched or when their watermarks came.
+Must not know how windows keep their events (panes.py, ranges.py, sessions.py) nor what a group
+becomes (emit.py). Invariant: what is reported depends on the events alone, never on how they were
+batched or when their watermarks came.
 
 Sums past signed 64 bits stay exact within expressions; as an attribute they are null, as an event
 carries none such. So is a float beyond its range.
@@ -11,24 +12,21 @@ carries none such. So is a float beyond its range.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter, ge
-from typing import Any
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Protocol
 
-from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents
 from broker.engine.event.event import Detected, Event, event_class
 from broker.engine.pattern.assigned import types_begun
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.runtime.budget import Budget
+from broker.engine.runtime.shelf import Shelf
+from broker.engine.window.assigners import Grid, grid_of
 from broker.engine.window.bound import Lasting, Moment, end_anchors
-from broker.engine.window.days import DAY_MS, DayGrid
-from broker.engine.window.grid import Grid
-from broker.engine.window.ordered import OrderedWindows
-from broker.engine.window.outcome import WindowOutcome
-from broker.engine.window.panes import PaneWindows
-from broker.engine.window.runs import RunWindows, Sessions, Turns
-from broker.engine.window.shape import (
+from broker.engine.window.buffer import OrderedWindows, WindowStore
+from broker.engine.window.code import (
     DURATION_MAX_MS,
     EVENTS_MAX,
     GROUPS_MAX,
@@ -37,12 +35,21 @@ from broker.engine.window.shape import (
     Shape,
     WindowLimits,
 )
-from broker.engine.window.slide import SlidingWindows, SteppedWindows, steps
+from broker.engine.window.constituents import put_in_order
+from broker.engine.window.emit import WindowOutcome
+from broker.engine.window.panes import PaneWindows
+from broker.engine.window.ranges import Sliding, Stepped, is_stepped
+from broker.engine.window.sessions import Runs, Sessions, Turns
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
 STATE_VERSION = 2
 ROWS_VERSION = 3  # with partial results of others, which an earlier version would pass over
+
+TICK_STATE_VERSION = 1
+
+HELD_MAX = 1_000_000  # events that wait for a tick: half a gigabyte
+EARLY = "tick_full"  # beyond, they leave at once: the tick says when, not whether
 
 _order = attrgetter("order")
 
@@ -94,19 +101,15 @@ class WindowAgent:
             self._opening = self._windows.least_end
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
-        """See agent.Agent."""
+        """Implement agent.Agent."""
         if self._lasting is not None:
             self._lasting.observe(batch)
         made = self._windows.feed(batch, watermark)
-        if len(made) > 1:
-            ends = [event.end for event in made]
-            # Mostly they come in order; whole orders, with lists of ids, only part equal ends.
-            if any(map(ge, ends, ends[1:])):
-                made.sort(key=_order)
+        put_in_order(made)
         return made
 
     def watermark_out(self, watermark: int) -> int:
-        """See agent.Agent.
+        """Implement agent.Agent.
 
         A window's event is its last instant where no time is assigned: none is open that the
         watermark has passed. An assigned time may lie as early as a group's first event begins,
@@ -139,26 +142,26 @@ class WindowAgent:
         return least - (self._duration_max_ms if longest_ms is None else longest_ms)
 
     def next_due(self) -> int | None:
-        """See agent.Agent."""
+        """Implement agent.Agent."""
         return self._windows.next_due()
 
     def held(self) -> int:
-        """See agent.Agent."""
+        """Implement agent.Agent."""
         return self._windows.held()
 
     def dropped(self) -> dict[str, int]:
-        """See agent.Agent."""
+        """Implement agent.Agent."""
         inverted, outside = self._outcome.dropped_inverted, self._outcome.dropped_outside
         return {**self._windows.drops, INVERTED: inverted, OUTSIDE: outside}
 
     def panes(self) -> PaneWindows:
-        """What runs it, where that is panes. Raises TypeError."""
+        """Return what runs it, where that is panes. Raises TypeError."""
         if not isinstance(self._windows, PaneWindows):
             raise TypeError("this window does not run in panes")
         return self._windows
 
     def state(self) -> Any:
-        """See agent.Agent."""
+        """Implement agent.Agent."""
         windows = self._windows.state()
         return {
             "version": ROWS_VERSION if "apart" in windows else STATE_VERSION,
@@ -168,7 +171,7 @@ class WindowAgent:
         }
 
     def restore(self, state: Any) -> None:
-        """See agent.Agent."""
+        """Implement agent.Agent."""
         if state["version"] not in {STATE_VERSION, ROWS_VERSION}:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         self._outcome.dropped_inverted = state["inverted"]
@@ -195,29 +198,174 @@ def _windows(
     *,
     lasting: Lasting,
 ) -> PaneWindows | OrderedWindows:
-    """What runs a window: in panes as long as events need no order, one by one where they do."""
+    """Return what runs a window: panes as long as events need no order, a buffer if they do."""
+    grid = grid_of(window)
+    stepped = grid is not None and window.range_ms is not None and is_stepped(shape, grid)
+    if grid is not None and not stepped and not shape.distinct:
+        return PaneWindows(shape, outcome, grid, limits)
+    store = WindowStore(shape, limits, classes)
     if window.session_ms is not None:
         sessions = Sessions(window.session_ms, window.session_max_ms, lasting.longest_ms)
-        return RunWindows(shape, outcome, sessions, limits, classes)
-    grid = grid_of(window)
+        return OrderedWindows(Runs(store, outcome, sessions))
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
-        return SlidingWindows(shape, outcome, window.range_ms, limits, classes)
-    if window.range_ms is not None and steps(shape, grid):
-        return SteppedWindows(shape, outcome, grid, limits, classes)
-    if shape.distinct:
-        return RunWindows(shape, outcome, Turns(grid), limits, classes)
-    return PaneWindows(shape, outcome, grid, limits)
+        return OrderedWindows(Sliding(store, outcome, window.range_ms))
+    if stepped:
+        return OrderedWindows(Stepped(store, outcome, grid))
+    return OrderedWindows(Runs(store, outcome, Turns(grid)))
 
 
-def grid_of(window: Window) -> Grid | DayGrid | None:
-    """The windows of `every`; None without it. ValueError of a zone or range that cannot be."""
-    if window.every_days is None:
-        return None if window.every_ms is None else Grid(window.every_ms, window.range_ms)
-    assert window.zone is not None, "days are of a zone"
-    if window.range_ms is None:
-        return DayGrid(window.zone, window.every_days)
-    range_days, rest = divmod(window.range_ms, DAY_MS)
-    if rest:
-        raise ValueError("a range in a zone is of whole days")
-    return DayGrid(window.zone, window.every_days, range_days)
+# --- ticks ------------------------------------------------------------------------------------
+
+
+class TickedOutcome(Protocol):
+    """Makes events of occurrences (see staged_groups.Outcome)."""
+
+    dropped_inverted: int
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
+        """An event; None if the occurrence gives none."""
+
+
+class TickOutcome:
+    """Stands between an agent and its outcome, and notes when what it made was complete."""
+
+    def __init__(self, outcome: TickedOutcome) -> None:
+        self._outcome = outcome
+        self.made: list[tuple[int, Event]] = []  # ends of occurrences, and their events
+
+    @property
+    def dropped_inverted(self) -> int:
+        """Implement TickedOutcome."""
+        return self._outcome.dropped_inverted
+
+    @dropped_inverted.setter
+    def dropped_inverted(self, count: int) -> None:
+        self._outcome.dropped_inverted = count
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
+        """Implement TickedOutcome."""
+        event = self._outcome.make(occurrence, group)
+        if event is not None:
+            end = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
+            self.made.append((end, event))
+        return event
+
+
+class TickAgent:
+    """The agent of a definition `every T` without `aggr` (see agent.Agent).
+
+    The events are those of the definition without its `every`, each with its own span; the tick
+    only says when they leave. Ticks are the multiples of T (the midnights of a zone): what ends in
+    [kT, (k+1)T) leaves when the watermark has passed the last instant before (k+1)T. What is known
+    later leaves at the next tick after that.
+
+    `inner` makes its events through `outcome`; `classes` are those of the events made.
+    """
+
+    waits = True
+
+    def __init__(
+        self,
+        inner: Agent,
+        outcome: TickOutcome,
+        ticks: Grid,
+        classes: Mapping[str, type[Event]],
+        held_max: int = HELD_MAX,
+    ) -> None:
+        self._inner = inner
+        self._outcome = outcome
+        self._ticks = ticks
+        self._classes = classes
+        self._held_max = held_max
+        self._watermark = WATERMARK_NONE
+        self._waiting: dict[int, list[Event]] = {}  # by the watermark that lets them go
+        self._least: dict[int, int] = {}  # their least end, likewise
+        self._held = 0
+        self._early = 0
+
+    @property
+    def inner(self) -> Agent:
+        """The agent that detects."""
+        return self._inner
+
+    @inner.setter
+    def inner(self, agent: Agent) -> None:
+        self._inner = agent
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
+        """Implement agent.Agent."""
+        self._inner.feed(batch, watermark)
+        leaving: list[Any] = []
+        for end, event in self._outcome.made:
+            # The tick after its end; where that has passed before it was known, the next one.
+            instant = max(end, self._watermark + 1)
+            due = self._ticks.closes_at(self._ticks.pane_of(instant))
+            if due <= watermark:
+                leaving.append(event)
+            elif self._held >= self._held_max:
+                self._early += 1
+                leaving.append(event)
+            else:
+                self._wait(due, event)
+        self._outcome.made.clear()
+        self._watermark = max(self._watermark, watermark)
+        for due in [due for due in self._waiting if due <= self._watermark]:
+            events = self._waiting.pop(due)
+            del self._least[due]
+            self._held -= len(events)
+            leaving += events
+        if len(leaving) > 1:
+            leaving.sort(key=_order)
+        return leaving
+
+    def watermark_out(self, watermark: int) -> int:
+        """Implement agent.Agent."""
+        out = self._inner.watermark_out(watermark)
+        return min([out, *(end - 1 for end in self._least.values())])
+
+    def next_due(self) -> int | None:
+        """Implement agent.Agent."""
+        inner = self._inner.next_due()
+        return min([*self._waiting, *(() if inner is None else (inner,))], default=None)
+
+    def held(self) -> int:
+        """Implement agent.Agent."""
+        return self._inner.held() + self._held
+
+    def dropped(self) -> dict[str, int]:
+        """Implement agent.Agent: for want of room nothing is lost, but leaves early, counted."""
+        return {**self._inner.dropped(), EARLY: self._early}
+
+    def state(self) -> Any:
+        """Implement agent.Agent."""
+        shelf = Shelf(self._classes)
+        waiting = [
+            [due, [shelf.put(event) for event in events]] for due, events in self._waiting.items()
+        ]
+        return {
+            "version": TICK_STATE_VERSION,
+            "inner": self._inner.state(),
+            "watermark": self._watermark,
+            "early": self._early,
+            "waiting": waiting,
+            "events": shelf.packed(),
+        }
+
+    def restore(self, state: Any) -> None:
+        """Implement agent.Agent."""
+        if state["version"] != TICK_STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        self._inner.restore(state["inner"])
+        shelf = Shelf(self._classes, state["events"])
+        self._watermark, self._early = state["watermark"], state["early"]
+        self._waiting, self._least, self._held = {}, {}, 0
+        for due, events in state["waiting"]:
+            for at in events:
+                self._wait(due, shelf.get(at))
+
+    def _wait(self, due: int, event: Event) -> None:
+        end: int = event.end
+        self._waiting.setdefault(due, []).append(event)
+        self._least[due] = min(end, self._least.get(due, end))
+        self._held += 1

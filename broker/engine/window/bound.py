@@ -18,7 +18,7 @@ from language.tree import Assignment, Attribute, Definition, Expression, Name
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import LeafEvents
-    from broker.engine.window.shape import Shape
+    from broker.engine.window.code import Shape
 
 # The last instant of the window and its first one, the end of the newest event in it, the least end
 # and the least start of such an event.

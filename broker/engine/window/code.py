@@ -1,33 +1,27 @@
-"""Functions generated for one windowed detect: taking events, folding, sliding, assigning.
+"""A windowed case, compiled: its operands, limits, and the functions generated for them.
 
-Owns the source text. Must not know windows' bounds or when they close. Invariant: each function is
-compiled once for each shape; per event nothing of the tree is walked.
+Owns the source text of folding, sliding, assigning and making events, and the limits of a window.
+Must not know when windows close. Invariant: a shape holds no events, so its agents may be restored
+from any snapshot of the same case; each function is compiled once, and per event nothing of the
+tree is walked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from broker.engine.event.event import INT64_MAX, INT64_MIN, slot_of
 from broker.engine.event.expressions import Writer, as_float, attribute_code, finite
 from broker.engine.event.source import Constants, build
-from broker.engine.filter.conditions import slots_read
-from broker.engine.window.aggregates import Bag, Distinct, Ends, Extreme, Tally
-from broker.engine.window.aggregates_moving import (
-    Ascending,
-    Greatest,
-    Least,
-    Ordered,
-    ScatteredEnds,
-    SlidingEnds,
-    SlidingGreatest,
-    SlidingLeast,
-)
+from broker.engine.window.aggregates import KINDS, hashable, kind_named
+from broker.engine.window.assigners import Grid
 from broker.engine.window.bound import WINDOW
-from broker.engine.window.exact import Moments, WholeMoments
-from broker.engine.window.plan import Aggregation, Argument, Keeping, Names, OperandNames
-from language.tree import Assignment, Attribute, Call, Name
+from broker.engine.window.constituents import IDS_CROWDED, IDS_MAX
+from broker.engine.window.plan import Aggregation, Argument, Names, OperandNames
+from language.taskgraph import Task
+from language.tree import Assignment, Attribute, Call, Case, Name
 
 Fold = Callable[[list[Any], Sequence[Any]], None]
 Slide = Callable[[list[Any], Any], None]
@@ -38,45 +32,116 @@ HEADER_TIMES = ("timestamp", "start", "end")
 HEADER_FIELDS = ("location", "source", "position")
 
 
-# --- what is kept ----------------------------------------------------------------------------
+GROUPS_MAX = 100_000  # open (window, group) pairs of one agent: some 100 MB of running sums
+EVENTS_MAX = 1_000_000  # events, or values kept for quantiles and distinct counts, of one agent
+DURATION_MAX_MS = 7 * 86_400_000  # how long an input event may last
+
+GROUPS_OVERFLOW = "window_groups_overflow"
+EVENTS_OVERFLOW = "window_events_overflow"
+CLOSED = "window_closed"
+IDS_CUT = "window_ids_cut"  # groups whose lists of ids were kept short: ties may go another way
+INVERTED = "start_after_end"
+OUTSIDE = "outside_window"  # an assigned time puts the event outside its window
 
 
-def new_in_pane(keeping: Keeping) -> Any:
-    """An empty thing kept by a pane."""
-    what = keeping.what
-    if what in ("moments", "squares"):
-        return _new_moments(keeping)
-    if what in ("least", "greatest"):
-        return Extreme(greatest=what == "greatest")
-    return {"tally": Tally, "bag": Bag, "distinct": Distinct, "ends": Ends, "ordered": Ordered}[
-        what
-    ]()
+@dataclass(frozen=True, slots=True)
+class WindowLimits:
+    """Limit what one agent may hold; groups and events beyond are refused, and counted."""
+
+    groups_max: int = GROUPS_MAX
+    events_max: int = EVENTS_MAX
+    duration_max_ms: int = DURATION_MAX_MS
+
+    def ids(self, groups: int) -> int:
+        """Return how many events of each group are kept for order, with so many groups open."""
+        return IDS_MAX if 2 * IDS_MAX * groups <= self.events_max else IDS_CROWDED
 
 
-def new_sliding(keeping: Keeping) -> Any:
-    """An empty thing kept by a sliding window."""
-    if keeping.what in ("moments", "squares"):
-        return _new_moments(keeping)
-    if keeping.scattered and keeping.what in SCATTERED:
-        return SCATTERED[keeping.what]()
-    return {
-        "tally": Tally,
-        "bag": Ascending,
-        "distinct": Distinct,
-        "least": SlidingLeast,
-        "greatest": SlidingGreatest,
-        "ends": SlidingEnds,
-        "ordered": Ordered,
-    }[keeping.what]()
+# --- the case ---------------------------------------------------------------------------------
 
 
-OF_EVENTS = frozenset({"ends", "ordered"})  # what is told the events that values are from
-SCATTERED = {"least": Least, "greatest": Greatest, "ends": ScatteredEnds}
+class Shape:
+    """The operands, groups and aggregates of one windowed case."""
+
+    def __init__(self, task: Task, case: Case) -> None:
+        self.names = OperandNames(case, task.types)
+        self.aggregation = Aggregation(case.assign, self.names)
+        operands = self.names.operands
+        self.leaves = range(len(operands))
+        self._asked = tuple(leaf for leaf in self.leaves if not operands[leaf].outer)
+        self._always = not self._asked or len(operands) == 1  # a group has an event
+        self.distinct_keys = [_distinct_key(operand.distinct) for operand in operands]
+        self.distinct = any(key is not None for key in self.distinct_keys)
+        # Only detected events can be of less than full certainty.
+        self.detected = [operand.event_type in task.needs for operand in operands]
+        self.growing = [self._growing(leaf) for leaf in self.leaves]
+        self.new_in_pane = compile_new(self.aggregation, "in_pane")
+        self.new_sliding = compile_new(self.aggregation, "sliding")
+        self.grows = any(self.growing)
+
+    def folds(self) -> list[Fold | None]:
+        """For each leaf, the function that takes a run of its events into what a pane keeps."""
+        return [compile_fold(self.aggregation, self.names, leaf) for leaf in self.leaves]
+
+    def slides(self, method: str) -> list[Slide]:
+        """For each leaf, the function that adds an event to what slides, or removes it."""
+        return [compile_slide(self.aggregation, self.names, leaf, method) for leaf in self.leaves]
+
+    def stands(self, counts: list[int]) -> bool:
+        """Return True if every operand not `outer` has an event (if all are outer, any has)."""
+        return self._always or all(counts[leaf] for leaf in self._asked)
+
+    def grown(self, counts: list[int]) -> int:
+        """Return how many values are kept of so many events of each leaf."""
+        if not self.grows:
+            return 0
+        pairs = zip(counts, self.growing, strict=True)
+        return sum([count * growing for count, growing in pairs])
+
+    def _growing(self, leaf: int) -> int:
+        """Return how many values are kept for each event of a leaf."""
+        return sum(
+            KINDS[what].grows
+            for argument in self.aggregation.arguments
+            if argument.leaf == leaf
+            for what in argument.kept
+        )
 
 
-def _new_moments(keeping: Keeping) -> Moments:
-    made = WholeMoments if keeping.whole else Moments
-    return made(squared=keeping.what == "squares")
+def _distinct_key(names: tuple[str, ...] | None) -> Callable[[Any], Any] | None:
+    """A function of an event: its keys, None where one is null, which equals nothing."""
+    if names is None:
+        return None
+    constants = Constants()
+    constants.helper("hashable", hashable)
+    lines = ["def key_of(e):"]
+    for part, name in enumerate(names):
+        code, nullable = attribute_code("e", name)
+        lines.append(f"    k{part} = hashable({code})")
+        if nullable:
+            lines.append(f"    if k{part} is None: return None")
+    parts = "".join(f"k{part}, " for part in range(len(names)))
+    lines.append(f"    return {'k0' if len(names) == 1 else f'({parts})'}")
+    return build("\n".join(lines) + "\n", "key_of", constants)
+
+
+# --- accumulators -----------------------------------------------------------------------------
+
+
+def compile_new(aggregation: Aggregation, where: str) -> Callable[[], list[Any]]:
+    """Return a function that makes the empty accumulators of a group, `in_pane` or `sliding`.
+
+    It is generated, as a window of few events spends as long on making as on taking: a list with
+    two calls costs a quarter of a loop over a table.
+    """
+    constants = Constants()
+    calls = []
+    for keeping in aggregation.keepings:
+        kind = kind_named(keeping.what, whole=keeping.whole)
+        scattered = keeping.scattered and where == "sliding"
+        make = kind.scattered if scattered else getattr(kind, where)
+        calls.append(f"{constants.add(make)}()")
+    return build(f"def new():\n    return [{', '.join(calls)}]\n", "new", constants)
 
 
 # --- taking values ---------------------------------------------------------------------------
@@ -115,8 +180,8 @@ def compile_fold(aggregation: Aggregation, names: Names, leaf: int) -> Fold | No
 
 
 def _fold_lines(argument: Argument, code: str, nullable: bool) -> list[str]:
-    ends = [at for what, at in argument.kept.items() if what in OF_EVENTS]
-    others = [at for what, at in argument.kept.items() if what not in OF_EVENTS]
+    ends = [at for what, at in argument.kept.items() if KINDS[what].of_events]
+    others = [at for what, at in argument.kept.items() if not KINDS[what].of_events]
     if not nullable:
         lines = [f"    values = [{code} for e in events]", "    from_events = events"]
     elif not ends:
@@ -130,6 +195,33 @@ def _fold_lines(argument: Argument, code: str, nullable: bool) -> list[str]:
     takes = [f"        k[{at}].take(values)" for at in others]
     takes += [f"        k[{at}].take_of(values, from_events)" for at in ends]
     return [*lines, "    if values:", *takes]
+
+
+def compile_take(names: OperandNames, grid: Grid, leaf: int) -> Callable[..., None]:
+    """Return a function of (events, windows) that sets a leaf's events aside by pane and key.
+
+    An event costs one look into a dict and an append; what is kept of it is made out in runs (see
+    panes.Pane), which is cheaper than one by one.
+    """
+    constants = Constants()
+    body = [
+        *key_lines(names),
+        *grid.pane_lines(constants),
+        "if pane != last:",
+        f"    pending = windows.pending_of(pane, {leaf})",
+        "    last = pane",
+        "if pending is None:",
+        "    windows.pass_over(pane)",
+        "    continue",
+        "put = pending.get(key)",
+        "if put is None:",
+        f"    put = windows.open_group(pane, {leaf}, key)",
+        "    if put is None: continue",
+        "put.append(e)",
+    ]
+    head = ["def take(events, windows):", "    last = pending = None", "    low = high = 0"]
+    lines = [*head, "    for e in events:", *(f"        {line}" for line in body)]
+    return build("\n".join(lines) + "\n", "take", constants)
 
 
 def compile_slide(aggregation: Aggregation, names: Names, leaf: int, method: str) -> Slide:
@@ -173,13 +265,6 @@ def key_lines(names: OperandNames) -> list[str]:
     return [*lines, f"key = {key}"]
 
 
-def key_slots(names: OperandNames) -> tuple[str, ...] | None:
-    """The slots of the parts of a key that `key_lines` sets; None where one is made first."""
-    if any(names.key_kind(at) == "float" for at in range(len(names.keys))):
-        return None
-    return slots_read(names.keys)
-
-
 def group_of(key: Any, names: OperandNames) -> tuple[Any, ...]:
     """The group as a tuple."""
     return (key,) if len(names.keys) == 1 else key
@@ -203,7 +288,7 @@ class AssignScope:
         self._locals: dict[str, str] = {}
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
+        """Implement expressions.Scope."""
         if isinstance(node, Call):
             return self._result(node)
         if isinstance(node, Name):

@@ -1,48 +1,64 @@
-"""Windows `every T` and `every T range R`: panes that no window's edge cuts.
+"""Windows `every T` and `every T range R`: panes that no window's edge cuts, and their merging.
 
-Owns which pane an event falls into and which windows a pane belongs to, and what is open. Must not
-know what is kept of a pane's events nor what a window's group becomes. Invariant: a window's
-events are those of its panes, whatever the order in which they came.
+Owns what is open, which panes are merged anew for a window, and when windows close. Must not know
+what is kept of a pane's events nor what a window's group becomes. Invariant: a window's events are
+those of its panes, whatever the order in which they came; panes are not changed by merging, and
+either way of merging gives the same.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
-from broker.engine import native
 from broker.engine.event.agent import WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Detected
-from broker.engine.window.apart import Apart, PaneRows, plain_groups
-from broker.engine.window.days import DayGrid
-from broker.engine.window.grid import Grid
-from broker.engine.window.ids import IDS_MAX, NEVER
-from broker.engine.window.merge import Groups, merger_of
-from broker.engine.window.outcome import WindowOutcome
-from broker.engine.window.partial import PENDING_MAX, Partial, key_of
-from broker.engine.window.shape import (
+from broker.engine.window.assigners import Grid
+from broker.engine.window.code import (
     CLOSED,
     EVENTS_OVERFLOW,
     GROUPS_OVERFLOW,
     IDS_CUT,
     Shape,
     WindowLimits,
+    compile_take,
 )
-from broker.engine.window.taking import compile_put, compile_take
+from broker.engine.window.constituents import IDS_MAX
+from broker.engine.window.emit import WindowOutcome
+from broker.engine.window.partials import (
+    PENDING_MAX,
+    Apart,
+    Groups,
+    PaneRows,
+    Partial,
+    groups_of,
+    key_of,
+    plain_groups,
+)
 
 VALUES = 4  # values kept for quantiles and distinct counts that are merged for a candidate
-RUN_MIN = 16  # events of a pane that are cheaper to take together
+PANES_FEW = 8  # up to so many panes, merging all of them at once is cheapest
+PANES_MANY = 32  # with more, merging what grows with its events costs more than to add and remove
 
-_end = attrgetter("end")
+NumberedGroups = tuple[int, Groups]
+
+
+class Pane:
+    """An open pane: its groups, and the events set aside for them, by leaf and key."""
+
+    __slots__ = ("groups", "pending")
+
+    def __init__(self, shape: Shape, groups: Groups) -> None:
+        self.groups = groups
+        self.pending: list[dict[Any, list[Any]]] = [{} for _ in shape.leaves]
 
 
 class PaneWindows:
     """The open panes of one case, and when their windows close."""
 
     def __init__(
-        self, shape: Shape, outcome: WindowOutcome, grid: Grid | DayGrid, limits: WindowLimits
+        self, shape: Shape, outcome: WindowOutcome, grid: Grid, limits: WindowLimits
     ) -> None:
         self._shape = shape
         self._outcome = outcome
@@ -50,30 +66,23 @@ class PaneWindows:
         self._limits = limits
         self._folds = shape.folds()
         self._takes = [compile_take(shape.names, grid, leaf) for leaf in shape.leaves]
-        self._puts = [compile_put(shape.names, leaf) for leaf in shape.leaves]
         self._watermark = WATERMARK_NONE
         self._closed = grid.closed_by(WATERMARK_NONE)
         self._merger = merger_of(grid.panes_each, growing=shape.grows)
-        self._panes: dict[int, Groups] = {}
+        self._panes: dict[int, Pane] = {}
         self._apart = Apart(shape)
         self._ascending: list[int] = []  # the panes' numbers
         self._due: int | None = None
         self._open = 0  # partials
         self._values = 0  # kept for quantiles and distinct counts
-        self.touched: list[Partial] = []  # those with events pending
+        self._touched: dict[int, Pane] = {}  # the panes with events pending
         self._pending = 0
-        # Whether all that is pending are points, certain of their time, and each leaf's in order.
-        self._plain = self._in_order = True
-        self._newest = [-NEVER for _ in shape.leaves]  # the newest end pending, if so
-        # By leaf and key, what takes events that fall into the pane that such came to last.
-        self.slots: list[dict[Any, Any]] = [{} for _ in shape.leaves]
-        self._slots_of: int | None = None
         self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0, IDS_CUT: 0}
 
     # --- the door ------------------------------------------------------------------------
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
-        """Take events; the events of the windows that the watermark closes, in no order."""
+        """Take events; return those of the windows that the watermark closes, in no order."""
         for leaf, events in batch:
             self._take(leaf, events)
         if watermark <= self._watermark:
@@ -82,49 +91,50 @@ class PaneWindows:
         return self._close() if self._due is not None and self._due <= watermark else []
 
     def next_due(self) -> int | None:
-        """The watermark that closes the next window with a pane."""
+        """Return the watermark that closes the next window with a pane."""
         return self._due
 
     def held(self) -> int:
-        """Groups of open panes, and values kept for them."""
+        """Return how many groups of open panes there are, and values kept for them."""
         self._fold()
         return self._open + self._values
 
     def least_end(self, watermark: int) -> int:
-        """No event ends before this that is in a window yet to be reported."""
+        """Return a bound: no event ends before this that is in a window yet to be reported."""
         least = watermark + 1
         return min(least, self._grid.begins_at(self._ascending[0])) if self._ascending else least
 
     def least_newest_end(self, watermark: int) -> int:
-        """No window yet to be reported has its newest event end before this."""
+        """Return a bound: no window yet to be reported has its newest event end before this."""
         return self.least_end(watermark)
 
     def state(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         self._fold()
-        said: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "watermark": self._watermark,
             "closed": self._closed,
             "drops": dict(self.drops),
-            "panes": [[pane, plain_groups(self._panes[pane])] for pane in self._ascending],
+            "panes": [[pane, plain_groups(self._panes[pane].groups)] for pane in self._ascending],
         }
-        return {**said, "apart": self._apart.state()} if self._apart else said
+        # Few agents have partials of others; a version that knows none reads what has none.
+        return {**plain, "apart": self._apart.state()} if self._apart else plain
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
         self._watermark, self._closed = state["watermark"], state["closed"]
         self._merger = merger_of(self._grid.panes_each, growing=self._shape.grows)
         self.drops.update(state["drops"])
-        self.touched.clear()
-        self._folded()
+        self._touched.clear()
+        self._pending = 0
         self._panes = {
-            pane: {key_of(key): Partial.of_plain(self._shape, one) for key, one in groups}
+            pane: Pane(self._shape, groups_of(self._shape, groups))
             for pane, groups in state["panes"]
         }
         self._apart.restore(state.get("apart", ()))
         self._ascending = sorted(self._panes)
         self._set_due()
-        partials = [one for groups in self._panes.values() for one in groups.values()]
+        partials = [one for pane in self._panes.values() for one in pane.groups.values()]
         self._open = len(partials) + len(self._apart)
         self._values = sum(self._shape.grown(one.counts) for one in partials)
         if self._panes and self._grid.windows_of(self._ascending[0])[0] <= self._closed:
@@ -134,17 +144,17 @@ class PaneWindows:
     # --- partial results -----------------------------------------------------------------
 
     def harvest(self, ids: int) -> PaneRows:
-        """What there is of each pane, as plain data, with so many ids of each group; it is gone."""
+        """Remove all panes; return them as plain data, with so many ids of each group."""
         self._fold()
-        for groups in self._panes.values():
-            for one in groups.values():
-                one.heads.shorten(ids)
-        found = [[pane, plain_groups(self._panes[pane])] for pane in self._ascending]
+        for pane in self._panes.values():
+            for partial in pane.groups.values():
+                partial.heads.shorten(ids)
+        rows = [[pane, plain_groups(self._panes[pane].groups)] for pane in self._ascending]
         self._panes.clear()
         self._ascending.clear()
         self._set_due()
         self._open = self._values = 0
-        return found
+        return rows
 
     def take_rows(self, maker: str, rows: PaneRows) -> tuple[int, int]:
         """Take what `harvest` gave elsewhere: (events that came too late, the greatest ε).
@@ -153,14 +163,14 @@ class PaneWindows:
         """
         late = uncertainty = 0
         for pane, groups in rows:
-            is_open = self.groups_of(pane) is not None
+            is_open = self._pane(pane) is not None
             for plain, data in groups:
                 partial = Partial.of_plain(self._shape, data)
                 if not is_open:
                     late += sum(partial.counts)
                     self.drops[CLOSED] += sum(partial.counts)
-                elif self._full():
-                    self.refuse(sum(partial.counts))
+                elif self._open >= self._limits.groups_max:
+                    self.drops[GROUPS_OVERFLOW] += sum(partial.counts)
                 else:
                     uncertainty = max(uncertainty, partial.uncertainty)
                     self._open += self._apart.take(maker, pane, key_of(plain), partial)
@@ -171,29 +181,36 @@ class PaneWindows:
         self._open -= self._apart.drop(maker, first)
 
     def rename(self, maker: str, name: str) -> None:
-        """Have what came of a maker be of its next life."""
+        """Count what came of a maker as that of its next incarnation."""
         self._apart.rename(maker, name)
 
     def _settle(self) -> None:
         for pane in self._apart.panes():
             if self._grid.begins_at(pane + 1) - 1 > self._watermark:
                 break
-            self._open -= self._apart.settle(pane, self._panes[pane])
+            self._open -= self._apart.settle(pane, self._panes[pane].groups)
 
     # --- taking events -------------------------------------------------------------------
 
-    def groups_of(self, pane: int) -> Groups | None:
-        """The groups of a pane; None where no window of it is open."""
-        groups = self._panes.get(pane)
-        if groups is not None:
-            return groups
-        first, last = self._grid.windows_of(pane)
-        if first > last or self._grid.closes_at(last) <= self._watermark:
+    def pending_of(self, number: int, leaf: int) -> dict[Any, list[Any]] | None:
+        """Return a pane's pending events of a leaf by key; None if no window of it is open."""
+        pane = self._pane(number)
+        if pane is None:
             return None
-        groups = self._panes[pane] = {}
-        insort(self._ascending, pane)
-        self._set_due()
-        return groups
+        self._touched[number] = pane
+        return pane.pending[leaf]
+
+    def open_group(self, number: int, leaf: int, key: Any) -> list[Any] | None:
+        """Return the list for pending events of a group; None (and counted) past the limit."""
+        pane = self._panes[number]
+        if key not in pane.groups:
+            if self._open >= self._limits.groups_max:
+                self.drops[GROUPS_OVERFLOW] += 1
+                return None
+            self._open += 1
+            pane.groups[key] = Partial(self._shape)
+        events = pane.pending[leaf][key] = []
+        return events
 
     def pass_over(self, pane: int) -> None:
         """Count an event that came when its windows were closed; one between windows is in none."""
@@ -201,21 +218,17 @@ class PaneWindows:
         if first <= last:
             self.drops[CLOSED] += 1
 
-    def refuse(self, count: int) -> None:
-        """Count further events of a group that found no room."""
-        self.drops[GROUPS_OVERFLOW] += count
-
-    def open_group(self, groups: Groups, key: Any) -> Partial | None:
-        """The partial of a group's first event in a pane; None (and counted) past the limit."""
-        if self._full():
-            self.drops[GROUPS_OVERFLOW] += 1
+    def _pane(self, number: int) -> Pane | None:
+        pane = self._panes.get(number)
+        if pane is not None:
+            return pane
+        first, last = self._grid.windows_of(number)
+        if first > last or self._grid.closes_at(last) <= self._watermark:
             return None
-        self._open += 1
-        partial = groups[key] = Partial(self._shape)
-        return partial
-
-    def _full(self) -> bool:
-        return self._open >= self._limits.groups_max
+        pane = self._panes[number] = Pane(self._shape, {})
+        insort(self._ascending, number)
+        self._set_due()
+        return pane
 
     def _take(self, leaf: int, events: Sequence[Any]) -> None:
         growing = self._shape.growing[leaf]
@@ -225,94 +238,34 @@ class PaneWindows:
             events = events[:room]
         if not events:
             return
-        if not self._put(leaf, events, *self._ends(leaf, events)):
-            self._take_apart(leaf, events)
+        self._takes[leaf](events, self)
         self._pending += len(events)
         if self._pending >= PENDING_MAX:
             self._fold()
 
-    def _take_apart(self, leaf: int, events: Sequence[Any]) -> None:
-        """Take events of several panes: in runs, as far as they are in order and runs are long."""
-        at, count = 0, len(events)
-        while self._in_order and at < count:
-            pane = self._grid.pane_of(events[at].end)
-            stop = bisect_left(events, self._grid.begins_at(pane + 1), at, key=_end)
-            if stop - at < RUN_MIN:
-                break
-            run = events[at:stop]
-            if not self._put(leaf, run, run[0].end, run[-1].end):
-                self._takes[leaf](run, self)
-            at = stop
-        if at < count:
-            self._takes[leaf](events[at:], self)
-
-    def _ends(self, leaf: int, events: Sequence[Any]) -> tuple[int, int]:
-        """The least and the greatest end; notes whether what is pending stays plain and in order,
-        as most streams are.
-        """
-        found = self._spanned(leaf, events)
-        if found is not None:
-            return found
-        ends = [event.end for event in events]
-        if self._plain:
-            self._plain = ends == [event.start for event in events] and not any(
-                [event.uncertainty for event in events]  # noqa: C419  # a list is faster
-            )
-        if self._in_order:
-            self._in_order = self._newest[leaf] <= ends[0] and ends == sorted(ends)
-            if self._in_order:
-                self._newest[leaf] = ends[-1]
-                return ends[0], ends[-1]
-        return min(ends), max(ends)
-
-    def _spanned(self, leaf: int, events: Sequence[Any]) -> tuple[int, int] | None:
-        """The same compiled; None where it cannot be."""
-        if native.passes is None:
-            return None
-        found = native.passes.spanned(events, self._newest[leaf])
-        if found is None:
-            return None
-        low, high, plain, in_order = found
-        self._plain = self._plain and plain
-        self._in_order = self._in_order and in_order
-        if self._in_order:
-            self._newest[leaf] = high
-        return low, high
-
-    def _put(self, leaf: int, events: Sequence[Any], low: int, high: int) -> bool:
-        """Take events that all lie in one open pane; False where they do not."""
-        pane = self._grid.pane_of(low)
-        if pane != self._grid.pane_of(high):
-            return False
-        groups = self.groups_of(pane)
-        if groups is None:
-            return False
-        if pane != self._slots_of:
-            for slots in self.slots:
-                slots.clear()
-            self._slots_of = pane
-        self._puts[leaf](events, groups, self)
-        return True
-
     def _fold(self) -> None:
         """Take in what is pending; only then are the values kept of it known to the limit."""
+        shape = self._shape
         ids = self._limits.ids(self._open)
-        if ids < IDS_MAX:
-            self.drops[IDS_CUT] += sum([partial.crowd(ids) for partial in self.touched])
-        for partial in self.touched:
-            if self._shape.grows:
-                self._values += self._shape.grown([len(events) for events in partial.pending])
-            partial.fold(self._shape, self._folds, plain=self._plain, in_order=self._in_order)
-        self.touched.clear()
-        self._folded()
-
-    def _folded(self) -> None:
-        """Nothing is pending."""
+        for pane in self._touched.values():
+            groups = pane.groups
+            for leaf, pending in enumerate(pane.pending):
+                fold, detected, growing = (
+                    self._folds[leaf],
+                    shape.detected[leaf],
+                    shape.growing[leaf],
+                )
+                for key, events in pending.items():
+                    partial = groups[key]
+                    if ids < IDS_MAX:
+                        self.drops[IDS_CUT] += partial.crowd(ids)
+                    self._values += growing * len(events)
+                    partial.take(leaf, events, fold, detected=detected)
+                # A new dict and not lists that are emptied: of 10,000 groups that came in one run
+                # most do not come in the next, and empty lists would be gone through each time.
+                pane.pending[leaf] = {}
+        self._touched.clear()
         self._pending = 0
-        self._plain = self._in_order = True
-        self._newest = [-NEVER for _ in self._shape.leaves]
-        for slots in self.slots:
-            slots.clear()
 
     # --- closing windows -----------------------------------------------------------------
 
@@ -346,10 +299,10 @@ class PaneWindows:
         """Return the groups of a window; those that are merged are charged."""
         first, last = self._grid.panes_of(window)
         if first == last:
-            return self._panes[first]
+            return self._panes[first].groups
         low = bisect_left(self._ascending, self._merger.wants_from(first))
         high = bisect_right(self._ascending, last)
-        panes = [(pane, self._panes[pane]) for pane in self._ascending[low:high]]
+        panes = [(pane, self._panes[pane].groups) for pane in self._ascending[low:high]]
         budget, price = self._outcome.budget, self._merger.price
         budget.spend(price * sum([len(groups) for _, groups in panes]))
         if self._shape.grows:
@@ -361,6 +314,139 @@ class PaneWindows:
         return merged
 
     def _drop_pane(self, pane: int) -> None:
-        groups = self._panes.pop(pane)
+        groups = self._panes.pop(pane).groups
         self._open -= len(groups)
         self._values -= sum(self._shape.grown(one.counts) for one in groups.values())
+
+
+# --- merging ----------------------------------------------------------------------------------
+
+
+class Merger(Protocol):
+    """Merges the panes of one window after the other.
+
+    `price`: the candidates that each group of a pane costs, and each of a window.
+    """
+
+    price: int
+
+    def wants_from(self, first: int) -> int:
+        """The first pane that it has to be given for a window that begins with pane `first`."""
+
+    def merged(self, first: int, panes: Sequence[NumberedGroups]) -> Groups:
+        """The groups of the window; `panes` ascend from the one wanted to the window's last."""
+
+
+def merger_of(panes_each: int, *, growing: bool) -> Merger:
+    """The cheaper way; what grows with its events (quantiles) is not kept merged in many places."""
+    return AtOnce() if growing or panes_each <= PANES_FEW else Steady()
+
+
+class AtOnce:
+    """Merges each window's panes from the beginning."""
+
+    price = 8
+
+    def wants_from(self, first: int) -> int:
+        """Implement Merger."""
+        return first
+
+    def merged(self, first: int, panes: Sequence[NumberedGroups]) -> Groups:  # noqa: ARG002
+        """Implement Merger."""
+        lists: dict[Any, list[Partial]] = {}
+        for _, groups in panes:
+            for key, partial in groups.items():
+                lists.setdefault(key, []).append(partial)
+        return {
+            key: one[0] if len(one) == 1 else one[0].merged(one[1:]) for key, one in lists.items()
+        }
+
+
+class Steady:
+    """A queue of panes that is merged in steps of even size.
+
+    Each pane that comes and each that goes merges at most three times, and each window once more,
+    however many panes there are (DABA Lite: Tangwongsan, Hirzel, Schneider, In-order sliding-window
+    aggregation in worst-case constant time, VLDB Journal 30, 2021). Two stacks merge less in all,
+    but from time to time every pane anew: a step of a second where there are 60,000 groups.
+
+    The panes from `first` to `end` have numbers by age. Those from `back` on are merged as a whole.
+    Of each before `left`, and from `ahead` to `back`, there is its merger with all that follow it
+    up to `back`; of each from `left` to `right` that with those up to `right`. Those from `right`
+    to `ahead` have none yet, and all from `right` to `back` are merged as a whole. With each pane
+    that comes or goes, `left` and `ahead` approach `right` by one, and then pass on together to
+    `back`; so the mergers are complete when the older half has gone.
+    """
+
+    price = 32
+
+    def __init__(self) -> None:
+        self._panes: dict[int, NumberedGroups] = {}
+        self._mergers: dict[int, Groups] = {}
+        self._first = self._left = self._right = self._ahead = self._back = self._end = 0
+        self._middle: Groups = {}
+        self._newer: Groups = {}
+        self._newest: int | None = None
+
+    def wants_from(self, first: int) -> int:
+        """Implement Merger."""
+        return first if self._newest is None else max(first, self._newest + 1)
+
+    def merged(self, first: int, panes: Sequence[NumberedGroups]) -> Groups:
+        """Implement Merger."""
+        for pane in panes:
+            self._append(pane)
+        while self._first < self._end and self._panes[self._first][0] < first:
+            self._let_go()
+        oldest = self._mergers.get(self._first, {})
+        return _together(oldest, self._newer) if self._newer else oldest
+
+    def _append(self, pane: NumberedGroups) -> None:
+        self._panes[self._end] = pane
+        self._newest = pane[0]
+        self._newer = _together(pane[1], self._newer)
+        self._end += 1
+        self._step()
+
+    def _let_go(self) -> None:
+        del self._panes[self._first]
+        del self._mergers[self._first]
+        self._first += 1
+        self._step()
+
+    def _step(self) -> None:
+        """Do the share of the work that is due with each pane that comes or goes."""
+        if self._first == self._back:
+            for number in range(self._back, self._end):
+                self._mergers[number] = self._panes[number][1]
+            self._left = self._right = self._ahead = self._back = self._end
+            self._newer = {}
+            return
+        if self._left == self._back:
+            self._turn()
+        if self._left == self._right:
+            self._left += 1
+            self._right += 1
+            self._ahead += 1
+            return
+        self._mergers[self._left] = _together(self._mergers[self._left], self._middle)
+        self._left += 1
+        self._ahead -= 1
+        groups = self._panes[self._ahead][1]
+        self._mergers[self._ahead] = _together(groups, self._mergers.get(self._ahead + 1, {}))
+
+    def _turn(self) -> None:
+        """Begin anew: half of the panes are from `first` to `back`, half behind that."""
+        self._left, self._right = self._first, self._back
+        self._ahead = self._back = self._end
+        self._middle, self._newer = self._newer, {}
+
+
+def _together(left: Groups, right: Groups) -> Groups:
+    """Return both together, as a new one."""
+    few, many = sorted((left, right), key=len)
+    united = dict(many)
+    for key, partial in few.items():
+        other = united.get(key)
+        united[key] = partial if other is None else other.merged([partial])
+    return united

@@ -1,4 +1,4 @@
-"""What a windowed detect asks for: its operands, its groups, and what to keep for its aggregates.
+"""The plan of a windowed detect: its operands, its groups, and what to keep for its aggregates.
 
 Owns the reading of the checked tree. Must not know events at run time, nor how windows move.
 Invariant: equal arguments are kept once, however many aggregates ask for them.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from broker.engine.event.expressions import Scope, attribute_code, children
-from broker.engine.window.computations import COMPUTATIONS, is_nullable
+from broker.engine.window.aggregates import COMPUTATIONS, is_nullable
 from language.functions import AGGREGATES, SCALARS, is_aggregate, share_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.tree import (
@@ -60,7 +60,7 @@ class Operand:
 
 @dataclass(slots=True)
 class Argument:
-    """What aggregates run over: an expression of one leaf's events, and what is kept of it.
+    """Return what aggregates run over: an expression of one leaf's events, and what is kept of it.
 
     `kept` maps what is kept ("moments", "bag", …) to its index among all that is kept.
     """
@@ -234,7 +234,7 @@ class Aggregation:
 
 
 class Names(Protocol):
-    """What names mean in the aggregates of one list of assignments."""
+    """Return what names mean in the aggregates of one list of assignments."""
 
     def leaf_of_operand(self, name: str) -> int | None:
         """The leaf that `Count(name)` counts; None if the name is no operand."""
@@ -249,11 +249,11 @@ class Names(Protocol):
         """Where an argument's names live, with the event in `e`."""
 
     def scattered(self, leaf: int) -> bool:
-        """Whether the leaf's events may begin to count in any order."""
+        """Return True if the leaf's events may begin to count in any order."""
 
 
 def bases_in(node: Expression) -> list[str]:
-    """What stands for operands in an expression, in the order of the text.
+    """Return what stands for operands in an expression, in the order of the text.
 
     So does a bare name where a function of the user's own takes the event as a whole.
     """
@@ -278,18 +278,18 @@ class OperandNames:
             self._leaves.setdefault(operand.event_type, leaf)
 
     def leaf_of_operand(self, name: str) -> int | None:
-        """See Names."""
+        """Implement Names."""
         return self._leaves.get(name)
 
     def leaf_of_argument(self, value: Expression) -> int:
-        """See Names."""
+        """Implement Names."""
         bases = list(dict.fromkeys(base for base in bases_in(value) if base in self._leaves))
         if len(bases) != 1:
             raise ValueError("an aggregate's argument is of one operand's attributes")
         return self._leaves[bases[0]]
 
     def kind(self, node: Name | Attribute) -> str:
-        """See Names."""
+        """Implement Names."""
         if isinstance(node, Attribute) and node.base in self._leaves:
             return self._kind(self._leaves[node.base], node.name)
         if isinstance(node, Attribute) and node.base == "group":
@@ -302,11 +302,11 @@ class OperandNames:
         return "float" if "float" in kinds else kinds[0]
 
     def argument_scope(self) -> Scope:
-        """See Names."""
+        """Implement Names."""
         return ArgumentScope(frozenset(self._leaves))
 
     def scattered(self, leaf: int) -> bool:
-        """See Names."""
+        """Implement Names."""
         return self.operands[leaf].distinct is not None
 
     def _kind(self, leaf: int, attribute: str) -> str:
@@ -322,9 +322,9 @@ class ArgumentScope:
         self._operands = operands
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
+        """Implement expressions.Scope."""
         return None if isinstance(node, Call) else attribute_code("e", node.name)
 
     def event(self, name: str) -> str | None:
-        """See expressions.EventScope."""
+        """Implement expressions.EventScope."""
         return "e" if name in self._operands else None

@@ -4,7 +4,7 @@ Owns which tasks these are, and the folding. Must not know brokers, positions or
 a window is split only where every way to part its events gives the same events of the window; all
 tasks that need an event are split, or none is.
 
-Of the window's events the first ids of each group decide their order (see `window_ids`). Where
+Of the window's events the first ids of each group decide their order (see constituents.py). Where
 nobody looks at that order but among the groups of one window the first id alone is kept: no event
 is in two groups.
 """
@@ -25,13 +25,13 @@ from broker.engine.limits import Limits
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.staged_partition import needs_stages
 from broker.engine.runtime.agents import output_name
-from broker.engine.window.agent import WindowAgent, grid_of
-from broker.engine.window.apart import PaneRows
+from broker.engine.window.agent import WindowAgent
+from broker.engine.window.assigners import Grid, grid_of
 from broker.engine.window.bound import end_anchors
-from broker.engine.window.grid import Grid
-from broker.engine.window.ids import IDS_MAX
+from broker.engine.window.code import Shape
+from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.panes import PaneWindows
-from broker.engine.window.shape import Shape
+from broker.engine.window.partials import PaneRows
 from language import Task, check_text
 from language.functions import MERGING, is_aggregate
 from language.tree import Call, Case, Definition, Lookup, Subscription
@@ -48,7 +48,7 @@ Sources: TypeAlias = dict[int, set[bytes]]  # by pane, the digests of sources
 
 
 class Split(Struct, frozen=True):
-    """What is folded: the tasks' keys, the types that they need, their grid, the ids of a group."""
+    """Name what is folded: tasks' keys, the types that they need, their grid, a group's ids."""
 
     keys: tuple[str, ...]
     types: tuple[str, ...]
@@ -82,7 +82,7 @@ def split_of(tasks: Mapping[str, Task]) -> Split | None:
 
 
 def may_split(text: str, tasks: Mapping[str, Task]) -> bool:
-    """Whether these tasks of a text are split, and another broker can read them from it."""
+    """Return True if these tasks of a text are split, and another broker can read them from it."""
     split = split_of(tasks)
     if split is None or len(text) > TEXT_CHARS_MAX:
         return False
@@ -100,7 +100,7 @@ def _grid(task: Task) -> Grid | None:
     if not window.aggregated or window.every_ms is None or window.session_ms is not None:
         return None
     grid = grid_of(window)
-    if not isinstance(grid, Grid) or grid.every_ms > PANE_MS_MAX:
+    if grid is None or grid.days is not None or grid.every > PANE_MS_MAX:
         return None
     return grid if all(_merges(task, node, case) for case in node.cases) else None
 
@@ -124,7 +124,7 @@ def _is_known(one: Call) -> bool:
 
 
 def _looks_at_one(task: Task) -> bool:
-    """Whether a task looks at each event alone, whatever comes before it."""
+    """Return True if a task looks at each event alone, whatever comes before it."""
     node = task.node
     if not isinstance(node, Subscription) or node.case.consuming:
         return False
@@ -192,11 +192,11 @@ class Folder:
             self._sources.setdefault(pane, set()).update(some)
 
     def held(self) -> int:
-        """How many groups there are."""
+        """Return how many groups there are."""
         return sum(windows.held() for windows in self._windows.values())
 
     def harvest(self) -> tuple[Rows, Sources]:
-        """What was folded since the last time, and whose events that was."""
+        """Return what was folded since the last time, and whose events that was."""
         rows = [(place, windows.harvest(self._ids)) for place, windows in self._windows.items()]
         sources, self._sources = self._sources, {}
         return [(place, some) for place, some in rows if some], sources

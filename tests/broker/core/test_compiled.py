@@ -300,43 +300,6 @@ def test_a_doubt_of_what_is_no_list_of_events_is_left_to_python():
     assert passes.doubtful([Reading(id="1", end=1, uncertainty=2**62)]) is None
 
 
-@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(0, 1)), max_size=6))
-def test_the_span_of_events_is_told_with_their_order(drawn):
-    events = [
-        Reading(id=str(at), start=end - lasts, end=end, uncertainty=doubt)
-        for at, (end, lasts, doubt) in enumerate(drawn)
-    ]
-    ends = [end for end, _, _ in drawn]
-    for newest in (-(2**63), -1, 2**63):
-        wanted = (
-            (
-                *(min(ends), max(ends)),
-                not any(lasts or doubt for _, lasts, doubt in drawn),
-                sorted(ends) == ends and newest <= ends[0],
-            )
-            if ends
-            else None
-        )
-        assert passes.spanned(events, newest) == wanted
-
-
-def test_events_are_put_into_the_lists_of_their_keys():
-    rooms = ("hall", None, "yard", "hall", "attic")
-    events = [Reading(id=str(at), location=room, a_n=1) for at, room in enumerate(rooms)]
-    lists = {"hall": [], ("yard", 1): []}
-    asked = []
-    passes.put(events, ("location",), lists, asked.append)
-    assert lists["hall"] == [events[0], events[3]]
-    assert asked == [[events[2]], [events[4]]]
-    passes.put(events, ("location", "a_n"), lists, asked.append)
-    assert lists["yard", 1] == [events[2]]
-    assert asked[2:] == [[events[0]], [events[3]], [events[4]]]
-    passes.put([Other(id="1")], ("a_n",), lists, asked.append)
-    assert [type(one) for one in asked[-1]] == [Other]
-    with pytest.raises(ZeroDivisionError):
-        passes.put(events, ("location",), {}, lambda _: 1 // 0)
-
-
 class Louder(Event):
     __slots__ = ()
 

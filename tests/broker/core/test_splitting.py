@@ -13,7 +13,7 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Detected, Event
 from broker.engine.limits import Limits
 from broker.engine.window.agent import WindowAgent
-from broker.engine.window.ids import IDS_MAX
+from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.splitting import KEY_CHARS, Folder, may_split, split_of
 from language import check_text
 from tests.broker.core.test_windows_generated import SHAPES, WINDOWS, WITHOUT_VALUES

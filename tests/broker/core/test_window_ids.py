@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from broker.engine.event.event import event_class
 from broker.engine.runtime.budget import Budget
-from broker.engine.window.ids import (
+from broker.engine.window.constituents import (
     BLOCK,
     IDS_CROWDED,
     IDS_MAX,

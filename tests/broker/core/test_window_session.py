@@ -248,14 +248,16 @@ def test_a_snapshot_remembers_what_was_distinct_and_where_the_session_began():
     assert [(one.a_n, one.start, one.end) for one in made] == [(2, -3, 4), (1, 8, 8)]
 
 
-def test_closed_sessions_leave_nothing_behind():
+@pytest.mark.parametrize("window", ["50 ms", "50 ms max 1 day"])
+def test_closed_sessions_leave_nothing_behind(window: str):
     """One session that stays open, thousands that come and go beside it; nobody asks anything."""
-    agent = agent_of(text_of("50 ms", "A(duration = 0)", " group by g"))
+    agent = agent_of(text_of(window, "A(duration = 0)", " group by g"))
     made = 0
     for t in range(0, 200_000, 40):
         made += len(feed(agent, t, a(t, a_g="u"), a(t, id=f"B{t}", a_g=f"v{t % 7}")))
     windows: Any = agent._windows
     assert made > 4_000
     assert agent.held() < 10
-    assert len(windows._closing) + len(windows._ending) < 400
-    assert len(windows.waiting._line) < 10
+    runs = windows._kind
+    assert len(runs._by_end) + len(runs._opened) + len(runs._limits) < 400
+    assert len(windows._waiting._line) < 10

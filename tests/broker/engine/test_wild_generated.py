@@ -9,8 +9,8 @@ import pytest
 
 from broker.engine.runtime import agents
 from broker.engine.runtime.budget import CANDIDATES_MAX, EACH_EVENT, Budget
-from broker.engine.window.merge import Steady
-from broker.engine.window.outcome import CLOSING
+from broker.engine.window.emit import CLOSING
+from broker.engine.window.panes import Steady
 from headwater import Engine, WorkError
 from language import check_text
 from tests.broker.engine import wild_windows

@@ -9,27 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.engine.event.event import event_class
-from broker.engine.window import aggregates_moving
-from broker.engine.window.aggregates import Bag
-from broker.engine.window.aggregates_moving import Ascending, Greatest, Least, ScatteredEnds
+from broker.engine.window import aggregates
+from broker.engine.window.aggregates import Ascending, Ordered
+from broker.engine.window.exact import quantile
 
 A = event_class("A", {"x": "float"})
 values = st.one_of(st.integers(-3, 3), st.floats(-3, 3, allow_nan=False))
 
 
 def quantile_of(ordered: list[Any], over: int, under: int) -> float | None:
-    bag = Bag()
-    bag.take(ordered)
-    return bag.quantile(over, under)
+    return quantile(len(ordered), sorted(ordered).__getitem__, over, under)
 
 
 @pytest.mark.parametrize("block_max", [2, 3, 2_048])
 @given(st.lists(st.tuples(values, st.booleans()), max_size=60), st.integers(0, 8))
 def test_values_stay_ascending(block_max: int, steps: list[Any], over: int):
     """Each step adds a value, or takes one back if there is any."""
-    before, aggregates_moving.BLOCK_MAX = aggregates_moving.BLOCK_MAX, block_max
+    before, aggregates.BLOCK_MAX = aggregates.BLOCK_MAX, block_max
     try:
-        kept, least, greatest = Ascending(), Least(), Greatest()
+        kept, least, greatest = Ascending(), Ascending(), Ascending(greatest=True)
         model: list[Any] = []
         for value, removing in steps:
             if removing and model:
@@ -49,12 +47,34 @@ def test_values_stay_ascending(block_max: int, steps: list[Any], over: int):
             assert all(kept.blocks)
             assert max(map(len, kept.blocks), default=0) <= block_max
     finally:
-        aggregates_moving.BLOCK_MAX = before
+        aggregates.BLOCK_MAX = before
+
+
+@given(st.lists(st.lists(values, max_size=9), max_size=6), st.integers(0, 8))
+def test_runs_of_values_and_merged_ones_are_ascending_when_they_are_read(
+    runs: list[list[Any]], over: int
+):
+    """Whatever of them was read, and so sorted, before more came or they were merged."""
+    taken, parts = Ascending(), []
+    for at, run in enumerate(runs):
+        taken.take(run)
+        part = Ascending()
+        part.take(run)
+        if at % 2:
+            taken.quantile(over, 8)
+            part.result()
+        parts.append(part)
+    flat = sorted(value for run in runs for value in run)
+    merged = Ascending().merged(parts)
+    for one in (taken, merged):
+        assert [one.value_at(rank) for rank in range(len(flat))] == flat
+        assert one.quantile(over, 8) == quantile_of(flat, over, 8)
+        assert sorted(one.plain()) == flat
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=40))
 def test_the_first_and_the_last_go_by_order(steps: list[Any]):
-    ends = ScatteredEnds()
+    ends = Ordered()
     model: list[Any] = []
     for at, (end, removing) in enumerate(steps):
         if removing and model:

@@ -1,4 +1,4 @@
-"""What a window's group becomes: an event, or a partial result that `post` combines.
+"""The event of a window: what a group becomes: an event, or a partial result that `post` combines.
 
 Owns assignment, `post`, and the events' identity. Must not know how windows move or what they
 hold. Invariant: an event depends on the task's text, the window and the group's events alone.
@@ -21,10 +21,10 @@ from broker.engine.window.code import (
     compile_assign,
     compile_fold,
     compile_make,
+    compile_new,
     group_of,
-    new_in_pane,
 )
-from broker.engine.window.ids import Constituents, Lineage, united
+from broker.engine.window.constituents import Constituents, Lineage, united
 from broker.engine.window.plan import Aggregation, OperandNames, kind_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
@@ -50,7 +50,7 @@ Frame: TypeAlias = tuple[WindowKey, int, int]  # a window, its first instant, th
 
 
 class Told(Protocol):
-    """What is known of a group's events: their span, greatest ε and weakest certainty."""
+    """Return what is known of a group's events: their span, greatest ε and weakest certainty."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class Told(Protocol):
 
     @property
     def maybe(self) -> bool:
-        """Whether an event is of less than full certainty."""
+        """Return True if an event is of less than full certainty."""
 
     def constituents(self) -> Constituents:
         """The ids of the events, which later changes must not touch."""
@@ -89,7 +89,7 @@ class Row:
         return (self.end, self.start, self.ids, (), below, ())
 
     def constituents(self) -> Constituents:
-        """See Told."""
+        """Implement Told."""
         return self.ids
 
 
@@ -100,28 +100,28 @@ class RowNames:
         self._assigned = assigned
 
     def leaf_of_operand(self, name: str) -> int | None:  # noqa: ARG002  # rows have one leaf
-        """See window_plan.Names: rows are no operand."""
+        """Implement plan.Names: rows are no operand."""
         return None
 
     def leaf_of_argument(self, value: Expression) -> int:  # noqa: ARG002
-        """See window_plan.Names: all rows are of one leaf."""
+        """Implement plan.Names: all rows are of one leaf."""
         return 0
 
     def kind(self, node: Name | Attribute) -> str:
-        """See window_plan.Names."""
-        found = self._assigned.get(node.name)
-        return COMMON_ATTRIBUTES[node.name] if found is None else found[1]
+        """Implement plan.Names."""
+        assigned = self._assigned.get(node.name)
+        return COMMON_ATTRIBUTES[node.name] if assigned is None else assigned[1]
 
     def argument_scope(self) -> Scope:
-        """See window_plan.Names."""
+        """Implement plan.Names."""
         return self
 
     def scattered(self, leaf: int) -> bool:  # noqa: ARG002
-        """See window_plan.Names."""
+        """Implement plan.Names."""
         return False
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope. A part of the group's key is what the row assigned."""
+        """Implement expressions.Scope. A part of the group's key is what the row assigned."""
         if isinstance(node, Call):
             return None
         if node.name in self._assigned:
@@ -136,25 +136,26 @@ class PostStage:
 
     def __init__(self, post: Post, pre: tuple[Assignment, ...], names: OperandNames) -> None:
         kinds = [kind_of(item.value, names.kind) for item in pre]
-        assigned = {item.name: (at, kinds[at]) for at, item in enumerate(pre)}
+        assigned = {item.name: (place, kinds[place]) for place, item in enumerate(pre)}
         rows = RowNames(assigned)
         self._aggregation = Aggregation(post.assign, rows)
         self._fold = compile_fold(self._aggregation, rows, 0)
+        self._new = compile_new(self._aggregation, "in_pane")
         self._assign = compile_assign(post.assign, self._aggregation, post.group_by)
-        known = [assigned.get(name) for name in post.group_by]
-        self._keys = [None if one is None else (one[0], form_of({one[1]})) for one in known]
+        keys = [assigned.get(name) for name in post.group_by]
+        self._keys = [None if key is None else (key[0], form_of({key[1]})) for key in keys]
 
     def combined(self, frame: Frame, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
         """The rows of each key that they assigned, as one; a row whose key is null is in none."""
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
-            key = tuple([None if one is None else one[1](row.v[one[0]]) for one in self._keys])
+            key = tuple([None if part is None else part[1](row.v[part[0]]) for part in self._keys])
             if None not in key:
                 groups.setdefault(key, []).append(row)
         return [(group, self._one(frame, group, together)) for group, together in groups.items()]
 
     def _one(self, frame: Frame, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
-        kept = [new_in_pane(keeping) for keeping in self._aggregation.keepings]
+        kept = self._new()
         if self._fold is not None:
             self._fold(kept, rows)
         start = min([row.start for row in rows])

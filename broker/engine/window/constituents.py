@@ -11,9 +11,10 @@ agree so far are ordered by what comes after them: by definition, case, window a
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from itertools import chain, islice
+from operator import attrgetter, lt
 from typing import Any
 
 from broker.engine.event.event import Order
@@ -29,10 +30,11 @@ NEVER = 2**63  # later than any time
 
 _order = attrgetter("order")
 _end = attrgetter("end")
+_ids = attrgetter("ids")
 
 
 class Head:
-    """What a snapshot keeps of an event that is among the first: its order."""
+    """Return what a snapshot keeps of an event that is among the first: its order."""
 
     __slots__ = ("order",)
 
@@ -124,14 +126,13 @@ class Constituents(Lazy):
 
     def events(self) -> list[Any]:
         """The first events, each with an order and an end; in no promised order."""
-        found = [event for block in self._blocks for event in block]
-        return found[self._skip : self._skip + self._count]
+        events = [event for block in self._blocks for event in block]
+        return events[self._skip : self._skip + self._count]
 
     def in_order(self) -> list[Any]:
         """The first events, in order; whole orders are asked for only where ends tie."""
         events = sorted(self.events(), key=_end)
-        ends = [event.end for event in events]
-        if len(set(ends)) < len(ends):
+        if len(set(map(_end, events))) < len(events):
             if self.budget is not None:
                 one_costs = PRIMITIVES if events[0].primitive else DETECTED
                 self.budget.spend(int(one_costs * len(events)))
@@ -139,12 +140,8 @@ class Constituents(Lazy):
         return events[: self._most]
 
     def _make(self) -> tuple[Any, ...]:
-        ids: list[str] = []
-        for event in self.in_order():
-            ids += event.ids
-            if len(ids) >= IDS_MAX:
-                break
-        return tuple(ids[:IDS_MAX])
+        # In C as far as can be: of many hopping windows, making these lists is the greatest part.
+        return tuple(islice(chain.from_iterable(map(_ids, self.in_order())), IDS_MAX))
 
 
 class Lineage(Lazy):
@@ -222,14 +219,14 @@ class Heads:
     def restore(self, data: list[Any]) -> None:
         """Take up what `plain` gave."""
         self.most, self.bound = data[:2]
-        self.events = [Head(order_of(one)) for one in data[2]]
+        self.events = [Head(order_of(order)) for order in data[2]]
 
     def _cut(self) -> None:
-        most = self.most
+        count_max = self.most
         ends = sorted(map(_end, self.events))
-        bound = self.bound = ends[most - 1]
+        bound = self.bound = ends[count_max - 1]
         kept = [event for event in self.events if event.end <= bound]
-        self.events = sorted(kept, key=_order)[:most] if len(kept) > most else kept
+        self.events = sorted(kept, key=_order)[:count_max] if len(kept) > count_max else kept
 
 
 class Trail:
@@ -261,14 +258,46 @@ class Trail:
         if not self._blocks:
             self._blocks.append([])
 
+    def newest_end(self) -> int:
+        """Return the end of the newest event inside."""
+        end: int = self._blocks[-1][-1].end
+        return end
+
     def constituents(self, inside: int) -> Constituents:
-        """The ids of the `inside` events that there are."""
+        """Return the ids of the `inside` events that there are."""
         if self._shared is None:
             blocks = self._blocks
             few = min(len(blocks), IDS_MAX // BLOCK + 1)
-            self._shared = tuple([blocks[at] for at in range(few)])
+            self._shared = tuple([blocks[number] for number in range(few)])
         count = inside if inside < IDS_MAX else IDS_MAX  # noqa: FURB136  # for each event
         return Constituents(self._shared, self._skip, count)
+
+
+def put_in_order(events: list[Any]) -> None:
+    """Sort the events of windows; those of sessions and sliding windows mostly come in order.
+
+    Of aligned windows all events of one tick have one end, so that their ids decide. The lists are
+    made first, once, of events that tie, and stay with them as tuples: a comparison of two `Lazy`
+    costs six calls, and every later sort of the same events would pay it again. Which lists are
+    made, and charged, is the same: a sort compares each event with one beside it.
+    """
+    if len(events) < 2:
+        return
+    spans = [(event.end, event.start) for event in events]
+    if all(map(lt, spans, islice(spans, 1, None))):
+        return
+    ties = Counter(spans)
+    keys: list[Any] = []
+    for event, span in zip(events, spans, strict=True):
+        ids: Any = ()
+        if ties[span] > 1:
+            ids = event.constituents = made_of(event.constituents)
+        keys.append((*span, ids))
+    if len(set(keys)) < len(keys):
+        events.sort(key=_order)  # events of one detected event, say, tie up to their windows
+        return
+    # The keys are the beginnings of the orders, so they decide where no two are equal.
+    events[:] = [events[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
 def made_of(value: object) -> Any:
@@ -278,7 +307,7 @@ def made_of(value: object) -> Any:
 
 def united(parts: Sequence[Constituents]) -> Constituents:
     """The constituents of all together."""
-    return parts[0] if len(parts) == 1 else Constituents([one.events() for one in parts])
+    return parts[0] if len(parts) == 1 else Constituents([part.events() for part in parts])
 
 
 def plain_order(order: Any) -> Any:
