@@ -107,6 +107,8 @@ def chain_of_atoms(layout: Layout) -> Chain | None:
         return None
     if gathered is None and links[0].context in PLAIN:
         return None  # joins alone: fusion.py has them, also where they are no chain
+    if links[0].context in PLAIN and root.within_ms is None:
+        return None  # the operators know how far apart a list's gaps let two elements be
     return Chain(tuple(elements), tuple(links), gathered)
 
 

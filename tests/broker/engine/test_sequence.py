@@ -31,7 +31,7 @@ CHAINS = (
     "detect[chronicle] (A then B within 20 ms) then[..40 ms] C",
     "detect[chronicle] A as a then B+ then C as c within 60 ms where c.x > a.x",
     "detect[recent] A then B+ then C within 60 ms",
-    "detect[recent] A as a then B as b then C* then[..30 ms] D where b.x > a.x",
+    "detect[recent] A as a then B as b then C* then[..30 ms] D within 90 ms where b.x > a.x",
     "detect A as a then B+ as b then[..20 ms] C within 60 ms where a.x > 2",
     "detect A then[..30 ms] B* then[..30 ms] C within 60 ms",
 )
@@ -46,6 +46,7 @@ LEFT_TO_OPERATORS = (
     "detect[first] A then B within 40 ms from A",
     "detect A then[first] B then[chronicle] C",
     "detect A and B",
+    "detect[recent] A then B* then C",
 )
 
 
