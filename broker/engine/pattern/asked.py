@@ -59,15 +59,11 @@ class Asked:
             return WATERMARK_END
         span_ms = self.likely_ms()
         if span_ms is not None:  # what began before that is in nothing to come
-            # With a span of 10 s and all decided up to 12:00:00, what is still to come ends after
-            # that and so begins after 11:59:50.
             above = max(above, min(self.watermark, self.hold()) - span_ms)
-        # Only sides that occurrences are made of: what `without` looks for makes none.
         floor = min([one.floor(above) for one in self.feeding()])
         first = self.first_above(above)
         if first is not None and first < floor:
             floor = first
-        # Both hold, so the later of the two is the better answer.
         return floor if span_ms is None else max(floor, above + 1)
 
     def clear_at(self, above: int, until: int) -> int:
@@ -75,12 +71,9 @@ class Asked:
         if self.watermark >= WATERMARK_END:
             return self.watermark
         clear = max([one.clear_at(above, until) for one in self.feeding()])
-        # Something is kept that began in the interval; a result with that beginning may come as
-        # long as its span allows.
         newest = self.last_between(above, until)
         span_ms = self.likely_ms()
         if span_ms is None:
-            # Without a bound on the span, what is kept may make a result at any time: never clear.
             return clear if newest is None else WATERMARK_END
         hold = self.hold()
         if newest is not None:

@@ -278,8 +278,6 @@ class Over(Asked):
         self.watermark = WATERMARK_NONE
         self._begins = WATERMARK_NONE
         # How many types lasted when that was found, how often it still does, and until when.
-        # A guess may go stale in one way only: a type begins to last, which changes the durations'
-        # count.
         self._asked = (-1, 0, WATERMARK_NONE)
 
     # What a stage itself keeps; each says of these what it must.
@@ -342,16 +340,11 @@ class Over(Asked):
             return WATERMARK_END
         lasting, times, until = self._asked
         changes = self.site.durations.durations.changes
-        # To look through all that is kept with every step made a step as dear as the store is
-        # large. Once in an eighth of its number bounds that to eight looks an occurrence, and
-        # others keep at most an eighth more for it.
         if times and self.watermark <= until and lasting == changes:
             self._asked = (lasting, times - 1, until)
             return self._begins
         kept = [min(map(start_of, items)) for items in self.kept() if items]
         self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
-        # A span is of nominal times; where these are uncertain it may be longer by what both ends
-        # may miss, and is not relied upon for dropping.
         exact = self.site.exact and self.span is not None
         span_ms = self.span.most_ms(self.site.durations) if exact and self.span else None
         if span_ms is not None:

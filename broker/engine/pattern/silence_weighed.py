@@ -46,8 +46,6 @@ class WeighedSilenceStage(Awaiting):
         self.watermark = watermark
         (inbox,) = self.inboxes
         limit = inbox.fill(watermark)
-        # _break before _begin, as where times are exact: a P does not break the silence after
-        # itself.
         for p in inbox.take(limit):
             self._break(p)
             self._begin(p)
@@ -55,20 +53,15 @@ class WeighedSilenceStage(Awaiting):
         # What ends later than another by more than the slack has come later for certain.
         slack_ms = self._doubt.slack_ms()
         self._recent = [p for p in self._recent if end_of(p) + slack_ms > limit]
-        # Several P may end at one nominal instant, and each gives a silence of another certainty;
-        # `told` keeps the best, so that an instant is reported once (LANGUAGE 3: once per u).
         floor, told = inbox.floor(), dict[int, Told]()
         self._decide_beginning(floor, told)
         self._decide(floor, told)
-        # The base class answers by instants alone; its answers stay right as long as these do.
         self._instants = [int(end_of(p)) for p in self._since]
         made = [self._interval(u, *told[u]) for u in sorted(told)]
         return [one for one in made if one is not None]
 
     def wait_ms(self) -> int:
         """See Awaiting."""
-        # With an uncertainty of 50 ms at both ends and T = 1 h, a P that nominally begins up to 100
-        # ms after u + T may have begun within it (drift of the clocks comes on top).
         return self._for_ms + self._doubt.slack_ms(self._for_ms)
 
     def awaits_beginning(self) -> bool:
@@ -86,8 +79,6 @@ class WeighedSilenceStage(Awaiting):
 
     def _left_by(self, p: Occurrence, q: Occurrence) -> int:
         """How certain the silence after p can still be, with q."""
-        # A certain P that certainly meets leaves NO, a certain one that may meet leaves MAYBE:
-        # hence the difference. A P that is itself a maybe can do no more than make the silence one.
         meets = disturbing(spans_of(p), spans_of(q), self._for_ms, self._doubt)
         return YES - min(meets, self._certainty_of(q)) if meets else YES
 
@@ -97,18 +88,14 @@ class WeighedSilenceStage(Awaiting):
             min(before, self._left_by(p, q))
             for p, before in zip(self._since, self._certain, strict=True)
         ]
-        # NO is 0: what is certainly broken is dropped at once, as no later P can mend it.
         self._since = [p for p, one in zip(self._since, certain, strict=True) if one]
         self._certain = [one for one in certain if one]
 
     def _begin(self, p: Occurrence) -> None:
         """Await the silence after a P, weighed against those before it."""
         certain = self._certainty_of(p)
-        # The nominal order of ends is not the real one: a P from before may really begin after this
-        # one.
         for q in self._recent:
             certain = min(certain, self._left_by(p, q))
-            # Nothing can raise it again, so the others need not be asked.
             if certain == NO:
                 return
         self._since.append(p)
@@ -116,8 +103,6 @@ class WeighedSilenceStage(Awaiting):
 
     def _note(self, p: Occurrence) -> None:
         """Keep a P that what is still to come, or the beginning, is to be weighed against."""
-        # Kept until `advance` drops it: what ends later by more than the slack has certainly come
-        # later.
         self._recent.append(p)
         begin = self.site.begin
         if self._early is not None and (begin is None or start_of(p) <= begin + self.wait_ms()):
@@ -130,10 +115,8 @@ class WeighedSilenceStage(Awaiting):
         u = self.site.begin
         if u is None or self._early is None or u + self.wait_ms() >= floor:
             return
-        # An event that is still to come could put the beginning before u.
         if u > self.begins_from():
             return
-        # The beginning is an exact instant: it is a setting of the task and no reading of a clock.
         beginning = Absence(u, u, self._place)
         certain = min([self._left_by(beginning, q) for q in self._early], default=YES)
         self._early = None
@@ -143,8 +126,6 @@ class WeighedSilenceStage(Awaiting):
     def _decide(self, floor: int, told: dict[int, Told]) -> None:
         """Those in which no P is still to come; from the beginning on all at once."""
         wait_ms = self.wait_ms()
-        # A silence that begins at the very beginning waits for the decision on the beginning, or
-        # the same instant would be told twice.
         first = self.site.begin if self._early is not None else None
         still: list[Occurrence] = []
         certain: list[int] = []
@@ -154,28 +135,23 @@ class WeighedSilenceStage(Awaiting):
                 still.append(p)
                 certain.append(one)
                 continue
-            # Of equally certain ones the least uncertain time is told: it is the most useful to
-            # whoever reads on, and the choice does not depend on the order of arrival.
             mine = (one, -max([event.uncertainty for event in spans_of(p)]))
             told[u] = max(mine, told.get(u, mine))
         self._since, self._certain = still, certain
 
     def _interval(self, u: int, certain: int, less_ms: int) -> Occurrence | None:
         end = u + self._for_ms
-        # `within` weighs the uncertainty of the interval's ends as it does that of any event.
         absence = Absence(u, end, self._place, -less_ms)
         within_ms = self._silence.within_ms
         if within_ms is not None:
             certain = min(certain, spanning((absence,), within_ms, self._doubt))
         if certain == NO:
             return None
-        # The mark travels with the end of an occurrence, so that certain ones stay plain integers.
         told = Maybe(end) if certain == MAYBE else end
         return (told, u, absence, *((None,) * self._empty_places))
 
     def shed(self, count: int) -> int:
         """See base.Stage: as where times are exact."""
-        # The oldest first, as everywhere (limits.py): they are the next to be decided anyway.
         shed = min(count, len(self._since))
         del self._since[:shed], self._certain[:shed], self._instants[:shed]
         for items in (self._recent, self._early or []):
@@ -197,7 +173,6 @@ class WeighedSilenceStage(Awaiting):
         """See base.Over; also what a stage of exact times knew."""
         if len(facts) == EXACT_FACTS:
             early, instants, _ = facts
-            # An exact P left only its end behind; as a point without uncertainty it says the same.
             self._since = [Absence(u, u, self._place) for u in instants]
             self._certain = [YES] * len(instants)
             self._early = None
