@@ -185,11 +185,7 @@ def course_of(lists: list[list[Any]]) -> Any:
     return passes.course(lists[2], FAR, None, 10**6)[4]
 
 
-def span_of(lists: list[list[Any]]) -> Any:
-    return passes.spanned(lists[2], FAR)
-
-
-@pytest.mark.parametrize("told", [merged_of, course_of, span_of])
+@pytest.mark.parametrize("told", [merged_of, course_of])
 def test_garbage_that_takes_the_events_away_changes_nothing(told):
     """A collection runs whatever anybody has to say of what goes, and may come at any object."""
 
