@@ -45,6 +45,10 @@ class SearchParams:
     """Factor of the price of a single limit that stays broken (Morris's breakout, 1993)."""
     price_patience: int = 8
     """Iterations in vain, while no plan keeps all limits, until prices rise."""
+    patience: int = 20
+    """Steps of tabu search in vain, and one more for each piece, until some pieces are renewed."""
+    tolerance: float = 0.004
+    """Share by which a placement may be worse than the one that tabu search came from."""
     weight_learned: float = 0.1
     """Share of an operator's weight that its last outcome replaces."""
 

@@ -7,7 +7,8 @@ the same number of steps with the same seed it is the same.
 Adaptive large neighbourhood search (Ropke and Pisinger, 2006): operators are chosen by weights that
 follow their success, changes for the worse are kept with a chance that falls within a cycle
 (simulated annealing), and limits may be broken at a penalty that adapts so that some placements
-keep them (as in PyVRP). While none does, limits that stay broken become dearer (Morris, 1993).
+keep them (as in PyVRP). While none does, limits that stay broken become dearer (Morris, 1993). Every
+other cycle is tabu search from the best plan, with a few pieces placed anew where it is stuck.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from experiments.search.operators import Operator, Recreate, Relocate, Scatter, 
 from experiments.search.params import Progress, SearchParams
 from experiments.search.relief import Relieve, Reroute
 from experiments.search.start import greedy
+from experiments.search.tabu import TabuSearch
 from experiments.search.trees import Tree
 from planner.layout import carried
 from planner.network import Arc
@@ -39,6 +41,8 @@ CANONICAL_NODES_MAX = 300
 PRICE_MAX = 1e4
 """Of a single limit: beyond, all prices are 1 again."""
 
+Standpoint = tuple[float, list[int], list[dict[int, Tree]]]
+"""The flow of a placement that keeps all limits, its hosts and its trees."""
 Stop = Callable[[Progress], bool]
 
 OPERATORS: tuple[type[Operator], ...] = (
@@ -97,6 +101,10 @@ class Search:
         self.usual = 1e-6 + self.evaluator.flow / max(1, instance.pieces)
         """What a piece causes on average."""
         self.context.penalty = self.usual
+        self.tabu = TabuSearch(self.context)
+        self.base: Standpoint = (inf, [], [])
+        """Where tabu search goes on from, and the best since it did: `local`."""
+        self.local = self.base
         self.descent = Descent(self.context, self.usual)
         self._consider()
 
@@ -126,7 +134,11 @@ class Search:
         if not self.descent.over:
             self._descend()
         elif self.operators:
-            self._anneal()
+            self._cool()
+            if self.cycles % 2 and not self.instance.many:
+                self._intensify()
+            else:
+                self._anneal()
 
     def _descend(self) -> None:
         """Make one step of the beginning; keep it unless it is for the worse."""
@@ -141,9 +153,38 @@ class Search:
         else:
             self._undo(changes)
 
+    def _intensify(self) -> None:
+        """Make a step of tabu search; after some in vain, take up a few pieces and go on."""
+        tabu, evaluator = self.tabu, self.evaluator
+        kind = tabu.step()
+        if kind:
+            self.moves[kind] = self.moves.get(kind, 0) + 1
+        self._consider()
+        if not evaluator.loads.broken and evaluator.flow < self.local[0] * (1 - GAIN):
+            self.local = (evaluator.flow, *evaluator.snapshot())
+            self.vain = 0
+            return
+        self.vain += 1
+        if self.vain <= self.params.patience + self.instance.pieces:
+            return
+        # From what the last kick came to, as long as that is good: else from where it began.
+        room = 1 + self.params.tolerance * self.random.random()
+        if self.local[0] <= self.base[0] * room:
+            self.base = self.local
+        self._kick()
+
+    def _kick(self) -> None:
+        """Go back to the base, and place a few of its pieces anew."""
+        self.evaluator.adopt(*self.base[1:])
+        Recreate().propose(self.context)
+        self.moves["recreate"] = self.moves.get("recreate", 0) + 1
+        self._consider()
+        self.tabu.restart()
+        self.local = (inf, *self.base[1:])
+        self.vain = 0
+
     def _anneal(self) -> None:
         """Change the placement by an operator that is drawn; keep that by Metropolis."""
-        self._cool()
         place = self._choose()
         operator, evaluator, penalty = self.operators[place], self.evaluator, self.context.penalty
         before = evaluator.cost(penalty)
@@ -207,9 +248,14 @@ class Search:
 
     def _begin_cycle(self) -> None:
         """Go back to the best every other time; prices of single limits are 1 again."""
+        self.evaluator.loads.even_prices()
         if self.cycles % 2:
             self.evaluator.adopt(self.best.hosts, self.best.trees)
-        self.evaluator.loads.even_prices()
+            if not self.instance.many:
+                flow = self.best.flow if self.best.excess == 0 else inf
+                self.base = self.local = (flow, list(self.best.hosts), self.best.trees)
+                self.vain = 0
+                self.tabu.restart()
 
     def _adapt(self, *, good: bool) -> None:
         """Adapt the penalty of broken limits, and their prices while no plan keeps all."""
