@@ -10,8 +10,8 @@
     operators    relocate, swap, recreate, reroute and more: each proposes a change
     TabuSearch   the paper's method: always the best move that is not forbidden
     Descent      how a search of many brokers begins: each piece in turn to its best broker
-    Search       anneals over operators drawn by weight, and every other cycle goes on by tabu search
-                 from the best; adapts weights, the penalty and prices of limits
+    Search       anneals over operators drawn by weight, and every other cycle goes on by tabu
+                 search from the best; adapts weights, the penalty and prices of limits
 
 Owns finding plans. Must not know documents, clocks or files. Invariant: whatever is found depends
 on the problem, the seed and the number of iterations alone; lists in place of numpy, so that a

@@ -7,8 +7,9 @@ the same number of steps with the same seed it is the same.
 Adaptive large neighbourhood search (Ropke and Pisinger, 2006): operators are chosen by weights that
 follow their success, changes for the worse are kept with a chance that falls within a cycle
 (simulated annealing), and limits may be broken at a penalty that adapts so that some placements
-keep them (as in PyVRP). While none does, limits that stay broken become dearer (Morris, 1993). Every
-other cycle is tabu search from the best plan, with a few pieces placed anew where it is stuck.
+keep them (as in PyVRP). While none does, limits that stay broken become dearer (Morris, 1993).
+
+Every other cycle is tabu search from the best plan; where it is stuck, some pieces are placed anew.
 """
 
 from collections.abc import Callable, Sequence
