@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from broker.core.intake import to_mapping
-from headwater.cli.output import CommandError, complain, print_json
+from headwater.cli.output import CommandError, ProgressLine, complain, print_json
 from headwater.columns import ColumnError, parse_map
 from headwater.engine import Engine
 from headwater.given import checked_text, functions_of, read_json, write_text
@@ -23,7 +23,7 @@ from headwater.lines import STANDARD_INPUT, UnreadableError
 from headwater.readers import read_events
 from headwater.rehearsed_show import report, table
 from headwater.replay import BadInputError, Replay, kinds_of, tell_bad, tell_dropped
-from headwater.simulating import Bar, documents, drawing, energy_model
+from headwater.simulating import documents, drawing, energy_model
 from headwater.tables import tables_beside
 from language import ReadTable, Specification
 from planner.problem import ProblemError
@@ -91,9 +91,9 @@ def _runs(material: Material, faults: Sequence[Fault]) -> tuple[Outcome, Outcome
     """With the faults, and without them where there are any."""
     plain = None
     if faults:
-        with Bar("events without faults", sys.stderr) as bar:
+        with ProgressLine("events without faults") as bar:
             plain = rehearse(material, (), bar.show)
-    with Bar("events with faults" if faults else "events", sys.stderr) as bar:
+    with ProgressLine("events with faults" if faults else "events") as bar:
         return rehearse(material, faults, bar.show), plain
 
 

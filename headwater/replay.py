@@ -17,7 +17,7 @@ import msgspec
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.reasons import UNDECLARED_TYPE
 from broker.engine.runtime.budget import CANDIDATES_ALONE
-from headwater.cli.output import CommandError, complain, read_text
+from headwater.cli.output import CommandError, ProgressLine, complain, read_text
 from headwater.columns import ColumnError, parse_map
 from headwater.engine import BATCH_EVENTS, Extent, Pipeline, WorkError
 from headwater.given import functions_of
@@ -79,6 +79,7 @@ def _replay(arguments: argparse.Namespace) -> int:
                 skip_bad=arguments.skip_bad,
                 drift=arguments.drift,
                 step_candidates=arguments.step_candidates,
+                beside_output=arguments.output in {None, STANDARD_INPUT},
             )
             batches = read_events(
                 files,
@@ -109,7 +110,11 @@ class BadInputError(Exception):
 
 
 class Replay:
-    """One run; `write` takes results as they leave."""
+    """One run; `write` takes results as they leave.
+
+    On a terminal it shows how far it is, but for results that go to that terminal themselves, which
+    `beside_output` tells.
+    """
 
     def __init__(
         self,
@@ -119,6 +124,7 @@ class Replay:
         skip_bad: bool,
         drift: float = 0.0,
         step_candidates: int = CANDIDATES_ALONE,
+        beside_output: bool = False,
     ) -> None:
         self._drift = drift
         self._step_candidates = step_candidates
@@ -126,6 +132,7 @@ class Replay:
         self._write = write
         self._skip_bad = skip_bad
         self.bad_lines = 0
+        self._beside_output = beside_output
         self._bad_shown: list[BadLine] = []
         self._refused: Counter[str] = Counter()  # of the bad lines, by reason: those of the intake
         self._undeclared = 0  # rows that never came to be events
@@ -136,19 +143,25 @@ class Replay:
         packer = Packer(self._specification.event_types)
         whole = Extent()
         with ExternalSort(_order, packer.pack, packer.unpack) as sort:
-            for batch in batches:
-                events = self._events(pipeline.intake, batch)
-                whole.add(events)
-                sort.add(events, batch.size_bytes)
+            total = 0
+            with self._progress("events read") as line:
+                for batch in batches:
+                    events = self._events(pipeline.intake, batch)
+                    whole.add(events)
+                    sort.add(events, batch.size_bytes)
+                    total += len(events)
+                    line.show(total)
             self._refuse_bad()
             pipeline.foresee(whole)
             release = Release()
             ordered = sort.in_order()
             chunks = iter(lambda: list(islice(ordered, BATCH_EVENTS)), [])
-            for number, events in enumerate(chunks):
-                release.add(pipeline.admit(events))
-                if number % FRONTIER_BATCHES == FRONTIER_BATCHES - 1:
-                    self._write(release.due(pipeline.frontier()))
+            with self._progress("events matched") as line:
+                for number, events in enumerate(chunks):
+                    release.add(pipeline.admit(events))
+                    if number % FRONTIER_BATCHES == FRONTIER_BATCHES - 1:
+                        self._write(release.due(pipeline.frontier()))
+                    line.show(number * BATCH_EVENTS + len(events), total)
             release.add(pipeline.finish())
             self._write(release.rest())
 
@@ -165,11 +178,18 @@ class Replay:
         """The input as it comes; results as they become known."""
         options = IntakeOptions(lateness_ms=lateness_ms)
         self._pipeline = pipeline = self._made(options)
-        for batch in batches:
-            events = self._events(pipeline.intake, batch)
-            self._refuse_bad()
-            self._write(pipeline.admit(events))
+        total = 0
+        with self._progress("events matched") as line:
+            for batch in batches:
+                events = self._events(pipeline.intake, batch)
+                self._refuse_bad()
+                self._write(pipeline.admit(events))
+                total += len(events)
+                line.show(total)
         self._write(pipeline.finish())
+
+    def _progress(self, words: str) -> ProgressLine:
+        return ProgressLine(words, beside_output=self._beside_output)
 
     def _made(self, options: IntakeOptions) -> Pipeline:
         candidates = self._step_candidates

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sys
-import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any
 
-from headwater.cli.output import CommandError, complain, print_json, print_table
+from headwater.cli.output import CommandError, ProgressLine, complain, print_json, print_table
 from headwater.cli.simulate import ALL, APPROACHES
 from headwater.given import write_text
 from simulation.energy import (
@@ -35,8 +32,6 @@ from simulation.propagation.run import Loss, Outcome, simulate
 from simulation.propagation.scenario import Scenario, ScenarioError
 
 GOOD, FAULTY = 0, 2
-BAR_WIDTH = 24
-REDRAWN_EVERY_S = 0.1
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = needed(scenario)
     outcomes: dict[str, Outcome] = {}
     for approach in approaches:
-        with Bar(approach, sys.stderr) as bar:
+        with ProgressLine(approach) as bar:
             loss = Loss(arguments.loss or 0.0, arguments.seed)
             outcomes[approach] = simulate(scenario, approach, wanted, bar.show, loss)
     told = {name: each.told(numbered=scenario.numbered) for name, each in outcomes.items()}
@@ -156,34 +151,3 @@ def busiest(outcome: Outcome) -> str:
         links.items(), key=lambda item: (item[1][1], -item[0][0], -item[0][1])
     )
     return f"{a} to {b}: {events:,} events"
-
-
-class Bar:
-    """A progress line on a terminal, and nothing elsewhere."""
-
-    def __init__(self, words: str, side: TextIO) -> None:
-        self._words = words
-        self._side = side
-        self._draws = side.isatty()
-        self._drawn_s = -1.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._draws:
-            self._side.write("\r\x1b[2K")
-            self._side.flush()
-
-    def show(self, done: int, total: int) -> None:
-        """Redraw the line, now and then."""
-        if not self._draws:
-            return
-        now_s = time.monotonic()
-        if now_s - self._drawn_s < REDRAWN_EVERY_S and done < total:
-            return
-        self._drawn_s = now_s
-        filled = BAR_WIDTH * done // max(1, total)
-        line = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {done:,} of {total:,}  {self._words}"
-        self._side.write("\r\x1b[2K" + line[: max(1, shutil.get_terminal_size().columns - 1)])
-        self._side.flush()

@@ -9,15 +9,19 @@ import json
 import os
 import re
 import select
+import shutil
 import stat
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 FILE_BYTES_MAX = 2**24
+BAR_WIDTH = 24
+REDRAWN_EVERY_S = 0.1
 # Control characters but line ends and tabs: what a terminal may take for an order.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -89,6 +93,44 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
+
+
+class ProgressLine:
+    """A count of what long work has done: one line on a terminal's standard error, else nothing.
+
+    A context manager; leaving it wipes the line. `words` say what is counted. Where results go to
+    the same terminal (`beside_output`) nothing is drawn, as both would stand in one line.
+    """
+
+    def __init__(self, words: str, *, beside_output: bool = False) -> None:
+        self._words = words
+        self._side = sys.stderr
+        self._draws = self._side.isatty() and not (beside_output and sys.stdout.isatty())
+        self._drawn_s = -1.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._draws:
+            self._side.write("\r\x1b[2K")
+            self._side.flush()
+
+    def show(self, done: int, total: int | None = None) -> None:
+        """Redraw the line, at most every `REDRAWN_EVERY_S`; without a total there is no bar."""
+        if not self._draws:
+            return
+        now_s = time.monotonic()
+        if now_s - self._drawn_s < REDRAWN_EVERY_S and done != total:
+            return
+        self._drawn_s = now_s
+        line = f"{done:,} {self._words}"
+        if total is not None:
+            filled = BAR_WIDTH * done // max(1, total)
+            bar = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
+            line = f"{bar} {done:,} of {total:,}  {self._words}"
+        self._side.write("\r\x1b[2K" + line[: max(1, shutil.get_terminal_size().columns - 1)])
+        self._side.flush()
 
 
 def ask_password(prompt: str) -> str:

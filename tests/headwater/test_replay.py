@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import pty
 import subprocess
 import sys
 from functools import partial
@@ -31,6 +33,33 @@ def folder(tmp_path, monkeypatch):
 def found(out: str) -> list[tuple[str, list[str]]]:
     results = [json.loads(line) for line in out.splitlines()]
     return [(one["subscription"], one["events"]["Temp"]) for one in results]
+
+
+def on_terminal(folder: Path, *words: str, with_output: bool) -> tuple[str, str]:
+    """Run `replay` with a terminal for standard error; what that shows, and what output says.
+
+    `with_output`: results go to the terminal, too.
+    """
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "headwater.cli", "replay", str(folder / "cold.hw"), *words]
+    with subprocess.Popen(
+        command,
+        stdout=end if with_output else subprocess.PIPE,
+        stderr=end,
+        cwd=Path(__file__).parents[2],
+        text=True,
+    ) as process:
+        os.close(end)
+        output = "" if process.stdout is None else process.stdout.read()
+        shown = b""
+        with os.fdopen(terminal, "rb", buffering=0) as reading:
+            try:
+                while more := reading.read(65_536):
+                    shown += more
+            except OSError:  # a terminal whose other end is closed fails instead of ending
+                pass
+    assert process.returncode == 0
+    return shown.decode(), output
 
 
 # --- what goes in -----------------------------------------------------------------------------
@@ -241,3 +270,28 @@ def test_an_input_is_not_overwritten_by_the_output(folder, name, capsys):
 def test_output_that_cannot_be_written_is_a_sentence(folder, name, reason, capsys):
     assert main(["replay", "cold.hw", "--events", "cold.jsonl", "--output", name]) == 2
     assert capsys.readouterr().err == f"headwater: {name}: cannot be written: {reason}\n"
+
+
+# --- how far it is ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ([], ["1 events read", "1 of 1  events matched"]),
+        (["--lateness", "1s"], ["1 events matched"]),
+    ],
+)
+def test_a_terminal_shows_how_far_a_replay_is_and_is_clean_behind_it(folder, words, lines):
+    shown, output = on_terminal(
+        folder, "--events", str(folder / "cold.jsonl"), *words, with_output=False
+    )
+    assert found(output) == [("Cold", ["a"])]
+    for line in lines:
+        assert line in shown
+    assert shown.endswith("\r\x1b[2K")
+
+
+def test_results_on_a_terminal_are_not_mixed_with_how_far_it_is(folder):
+    shown, _ = on_terminal(folder, "--events", str(folder / "cold.jsonl"), with_output=True)
+    assert found(shown) == [("Cold", ["a"])]
