@@ -39,6 +39,10 @@ RECOUNT_EVERY = 20_000
 LARGE_PIECES = 400
 """From so many pieces on a search descends rather than anneals."""
 CANONICAL_NODES_MAX = 300
+FAITHLESS_MIN, FAITHLESS_MAX = 10, 30
+"""Kicks that make no better plan, until tabu search goes on from elsewhere."""
+HALF, RETURNS = 0.5, 0.4
+"""The chance that all pieces are placed anew then and not half, and that none are."""
 PRICE_MAX = 1e4
 """Of a single limit: beyond, all prices are 1 again."""
 
@@ -106,6 +110,7 @@ class Search:
         self.base: Standpoint = (inf, [], [])
         """Where tabu search goes on from, and the best since it did: `local`."""
         self.local = self.base
+        self.faithless = self.kicked_at = 0  # kicks that made no better plan; when the last was
         self.descent = Descent(self.context, self.usual)
         self._consider()
 
@@ -175,9 +180,23 @@ class Search:
         self._kick()
 
     def _kick(self) -> None:
-        """Go back to the base, and place a few of its pieces anew."""
-        self.evaluator.adopt(*self.base[1:])
-        Recreate().propose(self.context)
+        """Go back to the base, and place a few of its pieces anew; at times many of the best's."""
+        context, pieces = self.context, self.instance.pieces
+        self.faithless = 0 if self.improved_at > self.kicked_at else self.faithless + 1
+        self.kicked_at = self.steps
+        if self.faithless > min(max(FAITHLESS_MIN, pieces // 3), FAITHLESS_MAX):
+            # What is near was searched: begin elsewhere, or from the best once more.
+            self.faithless = 0
+            flow = self.best.flow if self.best.excess == 0 else inf
+            self.base = (flow, list(self.best.hosts), self.best.trees)
+            self.evaluator.adopt(*self.base[1:])
+            size = pieces if self.random.random() < HALF else pieces // 2
+            if self.random.random() >= RETURNS:
+                context.renew(context.some_near(max(2, size)))
+                self.base = (inf, *self.evaluator.snapshot())
+        else:
+            self.evaluator.adopt(*self.base[1:])
+            Recreate().propose(context)
         self.moves["recreate"] = self.moves.get("recreate", 0) + 1
         self._consider()
         self.tabu.restart()
