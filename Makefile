@@ -80,6 +80,6 @@ docs: $(READY)  ## write the pages that are generated from code
 	@$(BIN)/python -m headwater.pages
 
 # uv lives beside the environment's own packages, where syncing does not reach it.
-$(READY): pyproject.toml uv.lock .ci/compile.py $(wildcard broker/core/compiled/*.[ch])
+$(READY): pyproject.toml uv.lock .ci/compile.py $(wildcard broker/engine/native/*.[ch])
 	@VENV='$(VENV)' UV_VERSION='$(UV_VERSION)' PYTHON='$(PYTHON)' sh .ci/setup
 	@touch $@

@@ -1,4 +1,4 @@
-"""Compiles the passes of broker/core/compiled where there is a compiler; else Python does them.
+"""Compiles the passes of broker/engine/native where there is a compiler; else Python does them.
 
 Owns the way from C to a module of this Python, for a checkout (`make setup` runs this file) and for
 a wheel (hatchling asks the hook). Invariant: nothing fails for want of a compiler or of Python's
@@ -26,7 +26,7 @@ except ImportError:  # in a checkout nobody asks the hook
         """In hatchling's place."""
 
 
-FOLDER = Path("broker", "core", "compiled")
+FOLDER = Path("broker", "engine", "native")
 OPTIONS = ("-O3", "-DNDEBUG", "-fPIC", "-fwrapv", "-Wall")
 PURE = "HEADWATER_PURE_PYTHON"
 

@@ -25,7 +25,6 @@ from msgspec import Struct
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from broker.core.broker import BrokerOptions
-from broker.core.limits import Limits
 from broker.core.messages import (
     EventsReceived,
     Payload,
@@ -36,6 +35,7 @@ from broker.core.network import cell
 from broker.core.network.cell_view import CellCounts
 from broker.core.network.messages import CellPlaced
 from broker.core.network.networked import NetworkedBroker
+from broker.engine.limits import Limits
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk

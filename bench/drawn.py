@@ -21,7 +21,7 @@ import msgspec
 from bench.report import Goal, Options, Table
 from bench.shapes import Drawing, Shape
 from bench.workload import LATENESS_MS, Row, as_event, delayed, workload
-from broker.core.results import told
+from broker.engine.runtime.results import told
 from headwater import Engine
 from tests.oracles import spec as s
 from tests.oracles.compare import compare

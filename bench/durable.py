@@ -32,10 +32,10 @@ from bench.acks import Acked, AckLoad, measure
 from bench.report import Options, Report, Table, run
 from bench.servers import Server, broker, mosquitto
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
 from broker.core.effects import Append
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from broker.journal import Journal, read
 from broker.store import RESULTS, Outbox, Row, Store
 

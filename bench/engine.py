@@ -31,7 +31,7 @@ from bench.workload import (
     delayed,
     workload,
 )
-from broker.core.results import told
+from broker.engine.runtime.results import told
 from headwater import Engine
 
 BATCH = 1_000

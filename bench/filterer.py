@@ -14,8 +14,8 @@ from time import process_time
 from typing import Any
 
 from bench.report import Options, Report, Table, run
-from broker.core.event import Event, event_class
-from broker.core.filterer import Filterer
+from broker.engine.event.event import Event, event_class
+from broker.engine.filter.filterer import Filterer
 from language.tree import Comparison, Constant, Expression, Name
 
 ATTRIBUTES = [f"x{number}" for number in range(10)]

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from bench.report import Goal, Options, Report, Table, run
-from broker.core.advertised import Advertisement
 from broker.core.broker import Broker
-from broker.core.filterer import Filterer
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
+from broker.engine.filter.filterer import Filterer
+from broker.engine.ingest.advertised import Advertisement
 from language.specification import EventType
 from language.tree import Comparison, Constant, Name
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from broker.core import compiled
+from broker.engine import native
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ def machine() -> list[str]:
     load = f"load average {os.getloadavg()[0]:.1f} when the measuring began"
     if niceness := os.nice(0):
         load += f", niceness {niceness}"
-    passes = "Python alone" if compiled.passes is None else "with compiled passes"
+    passes = "Python alone" if native.passes is None else "with compiled passes"
     return [
         f"{_cpu_model()}, {cores} cores ({platform.machine()}), {platform.system()}",
         f"{platform.python_implementation()} {platform.python_version()}, {passes}",

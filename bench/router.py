@@ -13,11 +13,11 @@ from time import process_time
 from typing import Any
 
 from bench.report import Goal, Options, Report, Table, run
-from broker.core.event import Event, MetricPosition, event_class
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
 from broker.core.routing.router import Router
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, Strategy
+from broker.engine.event.event import Event, MetricPosition, event_class
 
 TYPES = [f"T{number}" for number in range(5)]
 CLASSES = {name: event_class(name, {"value": "float"}) for name in TYPES}

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SpecificationSubmitted
+from broker.engine.limits import Limits
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk

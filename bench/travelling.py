@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
 from headwater.demo import layout
 from headwater.demo.material import load
 from language import check_text

@@ -32,7 +32,7 @@ event Door()
 subscription S from bench to log
 detect Motion then Door within 1 min
 """
-RESULT = str(ROOT / "broker/core/subscribed.py")  # where a subscription's result is made
+RESULT = str(ROOT / "broker/engine/runtime/subscribed.py")  # where a subscription's result is made
 TIMES = 5
 QUIET_S = 0.15
 

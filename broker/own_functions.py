@@ -16,7 +16,7 @@ from importlib.util import module_from_spec, spec_from_file_location, spec_from_
 from pathlib import Path
 from threading import Lock
 
-from broker.core.own import Function
+from broker.engine.event.own import Function
 from broker.network.functions.files import FILES_MAX, digest_of
 from language.functions import AGGREGATES, SCALARS
 

@@ -94,8 +94,8 @@ SCRIPTS = {"postinst": POSTINST, "prerm": PRERM, "postrm": POSTRM}
 
 def known_formats() -> dict[str, int]:
     """Return the newest formats of data that the broker of this tree knows, by their kinds."""
-    from broker.core.durable import SNAPSHOT_VERSION
-    from broker.core.records import VERSION
+    from broker.core.recovery.durable import SNAPSHOT_VERSION
+    from broker.core.recovery.records import VERSION
     from broker.mqtt.kept import KEPT
     from broker.store import RESULTS
 

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broker.core.own import Aggregate, Function
+    from broker.engine.event.own import Aggregate, Function
     from headwater.client import Client
     from headwater.driver import Driver
     from headwater.engine import Engine, EventError, WorkError
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Aggregate": "broker.core.own",
+    "Aggregate": "broker.engine.event.own",
     "Client": "headwater.client",
     "ClientError": "headwater.remote",
     "Driver": "headwater.driver",
     "Engine": "headwater.engine",
     "Event": "headwater.events",
     "EventError": "headwater.engine",
-    "Function": "broker.core.own",
+    "Function": "broker.engine.event.own",
     "HeadwaterError": "language.errors",
     "LanguageError": "language.errors",
     "WorkError": "headwater.engine",

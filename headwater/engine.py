@@ -12,17 +12,17 @@ from typing import Any
 
 import msgspec
 
-from broker.core import reasons
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Result
-from broker.core.event import ByClass, in_order
-from broker.core.event import Event as CoreEvent
 from broker.core.intake import Decoded, Intake, IntakeOptions
-from broker.core.ledger import Account, Ledger
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
-from broker.core.own import Function
-from broker.core.results import told
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Result
+from broker.engine.event.event import ByClass, in_order
+from broker.engine.event.event import Event as CoreEvent
+from broker.engine.event.own import Function
+from broker.engine.ingest import reasons
+from broker.engine.ledger import Account, Ledger
+from broker.engine.limits import Limits
 from broker.engine.runtime.budget import BYTES_MAX, CANDIDATES_ALONE, CANDIDATES_MAX
+from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.results import told
 from headwater.events import Event, taken_out
 from headwater.release import Release
 from headwater.tables import tables_among, tables_beside

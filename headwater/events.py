@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker.core import compiled
-from broker.core.event import ByClass
-from broker.core.event import Event as CoreEvent
-from broker.core.typed import typed
+from broker.engine import native
+from broker.engine.event.event import ByClass
+from broker.engine.event.event import Event as CoreEvent
+from broker.engine.ingest.typed import typed
 
 RESERVED = (
     "type",
@@ -92,8 +92,8 @@ def taken_out(events: list[Any]) -> tuple[list[Any], ByClass | None] | None:
 
     What it cannot take as it is stands there as None.
     """
-    if compiled.passes is not None:
-        found: tuple[list[Any], ByClass] | None = compiled.passes.readings(events, Event)
+    if native.passes is not None:
+        found: tuple[list[Any], ByClass] | None = native.passes.readings(events, Event)
         if found is not None:
             return found
     try:

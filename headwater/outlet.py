@@ -20,7 +20,7 @@ from headwater.cli.output import CommandError
 from headwater.lines import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from broker.core.agent import Result
+    from broker.engine.event.agent import Result
 
 FAULTY = 2
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from broker.core.event import Event, MetricPosition, event_class
+from broker.engine.event.event import Event, MetricPosition, event_class
 from language import EventType
 
 

@@ -7,8 +7,8 @@ of them. Must not know options or terminals. Invariant: a task is divided in the
 
 from __future__ import annotations
 
-from broker.core.bounds import Inputs as BoundInputs
-from broker.core.bounds import bounds_of
+from broker.engine.pattern.bounds import Inputs as BoundInputs
+from broker.engine.pattern.bounds import bounds_of
 from language import Specification
 from planner.tasks import Kind, Made, problem_of, weakest
 from planner.tasks_network import Described

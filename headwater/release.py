@@ -6,8 +6,8 @@ order, then by the subscription's place in the file, however the input was cut i
 
 from __future__ import annotations
 
-from broker.core.agent import Result
-from broker.core.results import sort_results
+from broker.engine.event.agent import Result
+from broker.engine.runtime.results import sort_results
 
 
 class Release:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.reasons import UNDECLARED_TYPE
+from broker.engine.ingest.reasons import UNDECLARED_TYPE
 from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.output import CommandError, ProgressLine, complain, read_text
 from headwater.columns import ColumnError, parse_map
@@ -33,8 +33,8 @@ from language import Specification, check_text
 if TYPE_CHECKING:
     import argparse
 
-    from broker.core.agent import Result
-    from broker.core.event import Event
+    from broker.engine.event.agent import Result
+    from broker.engine.event.event import Event
 
 FAULTY = 2
 BAD_LINES_SHOWN_MAX = 20

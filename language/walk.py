@@ -6,12 +6,16 @@ Knows the shape of nodes from their fields alone. Invariant: no recursion, so an
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from language.tree import NO_SPAN, Atom, Constant, Expression, Logical, Node
+from language.tree import NO_SPAN, Atom, Constant, Expression, Logical, Name, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+NAMES_MAX = 65_536  # nodes of names that trees share
 
 _N = TypeVar("_N", bound=Node)
 _PLAIN = frozenset(
@@ -94,9 +98,13 @@ def beyond(node: Node, levels: int) -> Node | None:
 
 def atoms(pattern: Node) -> Iterator[Atom]:
     """The atoms of a pattern in the order of the text."""
-    for node in descendants(pattern):
+    stack = [pattern]
+    while stack:
+        node = stack.pop()
         if isinstance(node, Atom):
-            yield node
+            yield node  # its conditions hold no atoms, and are most of the tree
+        elif not isinstance(node, Expression):
+            stack.extend(reversed(list(children(node))))
 
 
 def bare(node: _N) -> _N:
@@ -105,6 +113,8 @@ def bare(node: _N) -> _N:
     They are more than half of a tree's size. Recursive: for trees within NESTING_MAX.
     """
     kind = type(node)
+    if kind is Name:
+        return cast("_N", _bare_name(cast("Name", node).name))
     copy = object.__new__(kind)
     put = object.__setattr__  # the copy is nobody else's yet
     put(copy, "span", NO_SPAN)
@@ -117,6 +127,12 @@ def bare(node: _N) -> _N:
             value = tuple([bare(part) for part in value])
         put(copy, name, value)
     return copy
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _bare_name(name: str) -> Name:
+    """The one node of a name: the conditions of thousands of texts name the same attributes."""
+    return Name(intern(name))
 
 
 def rewrite(node: _N, change: Callable[[Node], Node]) -> _N:

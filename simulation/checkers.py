@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.effects import Emission
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.limits import Limits
 from broker.engine.runtime.budget import UNLIMITED
+from broker.engine.runtime.matcher import Matcher
 from language import Specification
 from simulation import texts
 from simulation.account import Account, CheckFailedError

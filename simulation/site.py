@@ -14,8 +14,8 @@ import msgspec
 
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.effects import Acknowledge, Effect, Emission, Emit, Publication, Publish, Reply
-from broker.core.limits import Limits
 from broker.core.messages import Message, Woken
+from broker.engine.limits import Limits
 from simulation.world import World
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from broker.core import compiled
+from broker.engine import native
 from tests.printed import generated_tables, planted_table, told
 
 # Debian keeps servers out of an ordinary user's PATH.
@@ -47,12 +47,12 @@ def find_program() -> Callable[[str], str]:
 @pytest.fixture(scope="module", params=["compiled", "python"])
 def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
     """A module's tests with the compiled passes and without; of a module, for hypothesis' sake."""
-    passes = compiled.passes
+    passes = native.passes
     if request.param == "compiled" and passes is None:
         pytest.skip("the passes are not compiled")
-    compiled.passes = passes if request.param == "compiled" else None
+    native.passes = passes if request.param == "compiled" else None
     yield
-    compiled.passes = passes
+    native.passes = passes
 
 
 def pytest_configure(config: pytest.Config) -> None:

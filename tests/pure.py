@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from broker.core import compiled
+from broker.engine import native
 
 
 @contextmanager
 def python_alone() -> Iterator[None]:
     """What begins here asks no compiled pass."""
-    passes, compiled.passes = compiled.passes, None
+    passes, native.passes = native.passes, None
     try:
         yield
     finally:
-        compiled.passes = passes
+        native.passes = passes

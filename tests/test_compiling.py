@@ -16,11 +16,11 @@ from types import ModuleType
 
 import pytest
 
-from broker.core import compiled
+from broker.engine import native
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = Path("broker", "core", "compiled")
-needs_compiler = pytest.mark.skipif(compiled.passes is None, reason="the passes are not compiled")
+FOLDER = Path("broker", "engine", "native")
+needs_compiler = pytest.mark.skipif(native.passes is None, reason="the passes are not compiled")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_module_of_other_sources_is_not_used(compiling, tmp_path):
     for package in (FOLDER.parent, FOLDER.parent.parent):
         shutil.copy(ROOT / package / "__init__.py", tmp_path / package)
     compiling()
-    script = "from broker.core import compiled; print(compiled.passes is not None)"
+    script = "from broker.engine import native; print(native.passes is not None)"
 
     def used() -> str:
         said = subprocess.check_output([sys.executable, "-c", script], cwd=tmp_path, text=True)
@@ -130,7 +130,7 @@ def test_a_module_of_other_sources_is_not_used(compiling, tmp_path):
 
 def test_a_module_that_does_not_say_its_sources_is_not_used():
     folder = str(ROOT / FOLDER)
-    assert not compiled.of_sources(ModuleType("_passes"), folder)
+    assert not native.of_sources(ModuleType("_passes"), folder)
 
 
 @pytest.mark.skipif(
@@ -140,8 +140,8 @@ def test_the_module_is_of_these_sources():
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     if not (ROOT / FOLDER / f"_passes{suffix}").exists():
         pytest.skip("the passes are not compiled")
-    assert compiled.passes is not None, "run make setup"
+    assert native.passes is not None, "run make setup"
     sources = sorted((ROOT / FOLDER).glob("*.[ch]"))
     text = b"".join(path.read_bytes() for path in sources)
-    assert sha256(text).hexdigest() == compiled.passes.SOURCES, "run make setup"
-    assert [path.name for path in sources] == compiled.passes.FILES.split()
+    assert sha256(text).hexdigest() == native.passes.SOURCES, "run make setup"
+    assert [path.name for path in sources] == native.passes.FILES.split()

@@ -13,8 +13,8 @@ from typing import get_args
 import pytest
 from pyspark.sql import functions as spark
 
-from broker.core.computations import COMPUTATIONS, aggregate
 from broker.engine.pattern.relations import RELATION_TESTS
+from broker.engine.window.aggregates import COMPUTATIONS, aggregate
 from language.functions import AGGREGATES
 from language.relations import RELATIONS
 from tests.oracles import expressions, generate, recipes_defined

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from broker.config.about import About
 from broker.config.errors import did_you_mean
-from broker.core.registry import RESERVED
+from broker.engine.ingest.registry import RESERVED
 from language.lexicon import SOURCE_SYNONYM
 
 MAPPINGS_MAX = 64  # each is compared with every new topic

@@ -19,23 +19,24 @@ from typing import Any
 
 import msgspec
 
-from broker.core import messages, reasons, returned, sources, topics
-from broker.core.actors import Actors
-from broker.core.agent import Result
+from broker.core import messages, returned, topics
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import Effect, Emission, Publication, Reply
-from broker.core.event import Event
-from broker.core.faults import Rejection, rejection
 from broker.core.installer import Asker, Installer
 from broker.core.intake import Admitted, Decoded, Intake, IntakeOptions
-from broker.core.ledger import Ledger
-from broker.core.limits import LimitReachedError, Limits
-from broker.core.matcher import Matcher
 from broker.core.messages import Message, Request
 from broker.core.notes import Notes
 from broker.core.options import BrokerOptions
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer, refused, trouble
+from broker.engine.event.agent import Result
+from broker.engine.event.event import Event
+from broker.engine.ingest import reasons, sources
+from broker.engine.ingest.actors import Actors
+from broker.engine.ingest.faults import Rejection, rejection
+from broker.engine.ledger import Ledger
+from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.matcher import Matcher
 
 _encode = msgspec.json.Encoder().encode
 
@@ -93,7 +94,7 @@ class Broker:
         }
 
     def know(self, functions: Mapping[str, Any]) -> None:
-        """Functions of one's own that texts may call, by name (`broker.core.own`)."""
+        """Functions of one's own that texts may call, by name (`broker.engine.event.own`)."""
         self.functions = self._installer.functions = functions
 
     def handle(self, message: Message, now: int) -> list[Effect]:

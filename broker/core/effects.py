@@ -6,10 +6,10 @@ carried out in the order given, and nothing that leaves the broker leaves in ano
 Whatever promises something to the outside is an effect of its own: `Acknowledge` (to a sensor: your
 event is taken), `Emit` (to a subscriber: this was detected), `Reply` (to a client: this is
 installed). A core without a journal has them carried out at once. One with a journal
-(`broker.core.durable`) begins with `Append`, and these three, and `SendFrame` among brokers, tell
-`after` which record of the journal they have to wait for: whoever carries effects out holds them
-back, in order, until that record is on disk. So does `Enlist`, which keeps the catalogue on disk in
-step. `Publish` and `Note` promise nothing and need not wait.
+(`broker.core.recovery.durable`) begins with `Append`, and these three, and `SendFrame` among
+brokers, tell `after` which record of the journal they have to wait for: whoever carries effects out
+holds them back, in order, until that record is on disk. So does `Enlist`, which keeps the catalogue
+on disk in step. `Publish` and `Note` promise nothing and need not wait.
 """
 
 from __future__ import annotations

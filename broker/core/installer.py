@@ -25,12 +25,12 @@ from msgspec.structs import replace
 from broker.core import refusals
 from broker.core.catalogue import Catalogue, Installed, waiting_on
 from broker.core.effort import effort
-from broker.core.identity import digest
 from broker.core.intake import ConflictError, Intake
-from broker.core.limits import LimitReachedError, Limits
-from broker.core.matcher import Matcher
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
 from broker.core.suspension.agreement import suspend
+from broker.engine.event.identity import digest
+from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.matcher import Matcher
 from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from broker.core import reasons
-from broker.core.advertised import Advertised, Advertisement
-from broker.core.agent import WATERMARK_NONE
-from broker.core.clocks import Clock, Split, StreamClock
-from broker.core.decode import Decoded, PayloadDecoder
-from broker.core.durable_events import packed, unpacked
-from broker.core.event import ByClass, Event, MetricPosition, Position, sorted_by_class
-from broker.core.ledger import Ledger
-from broker.core.limits import Limits
-from broker.core.network_clocks import NetworkClocks
-from broker.core.normalise import Normaliser, Origin
-from broker.core.registry import ConflictError, Format, TypeRegistry
-from broker.core.repeats import Repeats
-from broker.core.source_clocks import SourceClocks
+from broker.core.recovery.durable_events import packed, unpacked
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import ByClass, Event, MetricPosition, Position, sorted_by_class
+from broker.engine.ingest import reasons
+from broker.engine.ingest.advertised import Advertised, Advertisement
+from broker.engine.ingest.clocks import Clock, Split, StreamClock
+from broker.engine.ingest.decode import Decoded, PayloadDecoder
+from broker.engine.ingest.network_clocks import NetworkClocks
+from broker.engine.ingest.normalise import Normaliser, Origin
+from broker.engine.ingest.registry import ConflictError, Format, TypeRegistry
+from broker.engine.ingest.repeats import Repeats
+from broker.engine.ingest.source_clocks import SourceClocks
+from broker.engine.ledger import Ledger
+from broker.engine.limits import Limits
 from broker.network.replication.waiting_clocks import WaitingClocks
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from msgspec import Struct
 
 from broker.core.network.told import Told
-from broker.core.registry import Format
+from broker.engine.ingest.registry import Format
 from broker.network.functions.files import FunctionFile
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import msgspec
 from broker.core import topics
 from broker.core.catalogue import TOO_MUCH_WORK, Installed
 from broker.core.effects import Publication
-from broker.core.event import Event
-from broker.core.faults import Rejection
 from broker.core.intake import to_mapping
+from broker.engine.event.event import Event
+from broker.engine.ingest.faults import Rejection
 
 ECHO_BYTES_MAX = 1_024  # enough to recognise one's payload by
 TOLD_MAX = 10  # of a batch; the others are only counted

@@ -13,7 +13,7 @@ from time import perf_counter
 
 from msgspec import Struct
 
-from broker.core.records import RECORD_HEADER_BYTES, frame_snapshot
+from broker.core.recovery.records import RECORD_HEADER_BYTES, frame_snapshot
 from broker.journal import naming
 from broker.journal.errors import JournalError, sentence
 from broker.journal.files import put

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from broker.core.records import (
+from broker.core.recovery.records import (
     CorruptError,
     Record,
     VersionError,

@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 from threading import Lock
 
-from broker.core.records import frame, header
+from broker.core.recovery.records import frame, header
 from broker.journal import naming
 from broker.journal.files import Files, MovedError
 

@@ -16,9 +16,10 @@ from broker.metrics.histogram import Histogram
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     """The core's account of events as it stands, and what the faces add.
 
-    The counters are those of `broker.core.ledger`, under the same names: received = out + filtered
-    + held + Σ dropped between any two messages. `detected` are the events that definitions made,
-    `results` what subscriptions were told, `notes` what happened to events without ending them.
+    The counters are those of `broker.engine.ledger`, under the same names: received = out +
+    filtered + held + Σ dropped between any two messages. `detected` are the events that
+    definitions made, `results` what subscriptions were told, `notes` what happened to events
+    without ending them.
     """
 
     received: int = 0

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from broker.core import refusals
-from broker.core.limits import Limits
 from broker.core.refusals import Trouble, trouble
+from broker.engine.limits import Limits
 from broker.rights.judge import Principal
 from broker.rights.table import Quota
 from language import Specification
@@ -68,7 +68,7 @@ def beyond_quota(
 
 def _unbounded(text: Specification, roots: list[str], limits: Limits) -> list[Trouble]:
     """Name what holds more the longer it runs, up to a limit that is everybody's."""
-    from broker.core.bounds import unbounded
+    from broker.engine.pattern.bounds import unbounded
 
     keys = {*roots, *text.graph.active(roots)}
     return [

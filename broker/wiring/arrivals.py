@@ -26,7 +26,7 @@ from broker.core.messages import (
 from broker.rights.judge import Principal
 
 if TYPE_CHECKING:
-    from broker.core.registry import Format
+    from broker.engine.ingest.registry import Format
     from broker.mqtt.application import InboundMessage
     from broker.wiring.mapping import Mappings
 

@@ -10,11 +10,11 @@ from broker.config.coordinator import CoordinatorSection
 from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.effort import rounds_settings
-from broker.core.durable import DurableBroker
-from broker.core.limits import Limits
 from broker.core.messages import SpecificationSubmitted
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from planner.rounds.machine import Rounds
 from planner.rounds.units import scaled
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from broker.backup.source import DATABASE, JOURNAL, Backup
 from broker.config import Config
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Effect
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_listed import RecoveryError
+from broker.core.recovery.records import Record
 from broker.journal import Files, Found, Journal, JournalError, JournalOptions, read
 from broker.network.functions.register import FunctionRegister
 from broker.store import RESULTS, Outbox, Part, Retention, Store, StoreError

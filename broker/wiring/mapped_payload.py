@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.config.mappings import PLAIN
-from broker.core.faults import DECODE_ERRORS, bounded
-from broker.core.registry import RESERVED
+from broker.engine.ingest.faults import DECODE_ERRORS, bounded
+from broker.engine.ingest.registry import RESERVED
 from language.lexicon import SOURCE_SYNONYM
 
 if TYPE_CHECKING:

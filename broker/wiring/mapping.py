@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from broker.config.mappings import MappingSection
-    from broker.core.limits import Limits
+    from broker.engine.limits import Limits
     from broker.mqtt.application import InboundMessage
     from broker.wiring.sparkplug.events import MetricReader
     from broker.wiring.sparkplug.mapping import Said, Sparkplug

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
-from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
 from broker.core.links.told import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.core.network.cell_views import knows
@@ -29,6 +28,7 @@ from broker.core.network.messages import (
     NameRefused,
 )
 from broker.core.network.network_broker import NetworkBroker
+from broker.core.recovery.durable import DurableBroker
 from broker.driver.network_view import network_view
 from broker.driver.power import CpuReports
 from broker.links.face import LinkFace, LinkNews

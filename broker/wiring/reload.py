@@ -15,11 +15,11 @@ from broker.config import Config, ConfigError, is_loopback
 from broker.config.checks import OPEN_DOOR
 from broker.config.rights import load_rights
 from broker.core import refusals, topics
-from broker.core.durable import DurableBroker
-from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Entry
 from broker.core.installer import reader_of
 from broker.core.messages import CancelRequested
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_state import RestorableBroker
 from broker.mqtt.listening import ListenError
 from broker.rights.current import CurrentRights
 from broker.rights.judge import Principal, RightsJudge

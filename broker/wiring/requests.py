@@ -20,11 +20,8 @@ import msgspec
 from msgspec.structs import replace
 
 from broker.core import refusals
-from broker.core.durable import DurableBroker
-from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Acknowledge, Effect, Reply
 from broker.core.installer import reader_of
-from broker.core.limits import Limits
 from broker.core.messages import (
     CancelRequested,
     Message,
@@ -32,6 +29,9 @@ from broker.core.messages import (
     ResumeRequested,
     SpecificationSubmitted,
 )
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_state import RestorableBroker
+from broker.engine.limits import Limits
 from broker.network.replication.absence_watch import waiting_for
 from broker.remote.functions import NetworkFunctions
 from broker.remote.subscriptions import NetworkSubscriptions

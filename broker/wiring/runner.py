@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from broker.core import refusals
 from broker.core.broker import Broker
-from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.effects import (
     Acknowledge,
     Effect,
@@ -26,6 +25,7 @@ from broker.core.effects import (
     Reply,
 )
 from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
+from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.wiring.clock import WallClock
 
 if TYPE_CHECKING:  # a broker without links does without that half of the core, and its memory

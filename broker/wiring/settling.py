@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import Final
 
 from broker.core.catalogue import Installed
-from broker.core.durable import DurableBroker
 from broker.core.messages import Settling
+from broker.core.recovery.durable import DurableBroker
 from broker.store import Settled
 from broker.wiring.promises import Promises
 from broker.wiring.runner import Runner

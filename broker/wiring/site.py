@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from broker.config import Config, ConfigError
 from broker.config.mappings import heard_by, settled
 from broker.core.broker import BrokerOptions
-from broker.core.durable_state import RestorableBroker
 from broker.core.messages import Started, Stopped
-from broker.core.own import Function
+from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.topics import EVENTS
+from broker.engine.event.own import Function
 from broker.mqtt.application import InboundMessage
 from broker.mqtt.kept import KEPT
 from broker.mqtt.listening import Listener, ListenError, Tls

@@ -19,7 +19,7 @@ from typing import Any
 import aiomqtt
 import msgspec
 
-from broker.core.reasons import UNDECLARED_TYPE
+from broker.engine.ingest.reasons import UNDECLARED_TYPE
 from headwater.cli import mqtt_client
 from headwater.cli.frame import UNREACHABLE
 from headwater.cli.output import CommandError

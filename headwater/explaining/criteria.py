@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.core.event import slot_of
-from broker.core.geometry import distance_m
-from broker.core.join import JoinWriter
-from broker.core.occurrence import Occurrence, bound_events, events_of, flat
-from broker.core.operands import Joint
-from broker.core.pattern import Layout
-from broker.core.stages.base import end_of, start_of
+from broker.engine.event.event import slot_of
+from broker.engine.event.geometry import distance_m
+from broker.engine.event.occurrence import Occurrence, bound_events, events_of, flat
+from broker.engine.pattern.base import end_of, start_of
+from broker.engine.pattern.join import JoinWriter
+from broker.engine.pattern.operands import Joint
+from broker.engine.pattern.pattern import Layout
 from headwater.testing.notation import duration_text as short
 from language.diagnostics import shorten
 from language.printing.expressions import distance_text, duration_text, expression_text

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from broker.core import operands as ops
-from broker.core.event import Event
-from broker.core.join import JoinWriter
-from broker.core.matching import key_function, leaf_select
-from broker.core.occurrence import Absence, Occurrence, bound_events, events_of, order_of
-from broker.core.operands import Leaf, Operand
-from broker.core.pattern import Layout
-from broker.core.stages.base import end_of, start_of
-from broker.core.stages.repeats import row
-from broker.core.stages.whole import Passes, negation_test
+from broker.engine.event.event import Event
+from broker.engine.event.occurrence import Absence, Occurrence, bound_events, events_of, order_of
+from broker.engine.pattern import operands as ops
+from broker.engine.pattern.base import end_of, start_of
+from broker.engine.pattern.join import JoinWriter
+from broker.engine.pattern.matching import key_function, leaf_select
+from broker.engine.pattern.operands import Leaf, Operand
+from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.repeats import row
+from broker.engine.pattern.whole import Passes, negation_test
 from headwater.explaining.criteria import criteria_of
 from headwater.explaining.lists import Lists
 from headwater.explaining.pairs import Pairs

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.event import Event
-from broker.core.subscribed import OccurrenceResult
+from broker.engine.event.event import Event
+from broker.engine.runtime.subscribed import OccurrenceResult
 from language import Specification
 from language.printing.expressions import name_text
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from broker.core.event import Detected, Event
-from broker.core.subscribed import OccurrenceResult
-from broker.core.times import TIME_MAX_MS, TIME_MIN_MS
+from broker.engine.event.event import Detected, Event
+from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS
+from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater.explaining.record import Results, members
 
 READINGS_MAX = 5  # told of those that a detected event was made of

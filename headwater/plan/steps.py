@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from broker.core import operands as ops
-from broker.core.operands import Operand
-from broker.core.pattern import Layout, lay_out
-from broker.core.window_plan import read_operands
+from broker.engine.pattern import operands as ops
+from broker.engine.pattern.operands import Operand
+from broker.engine.pattern.pattern import Layout, lay_out
+from broker.engine.window.plan import read_operands
 from language import Specification, Task
 from language.printing.expressions import (
     container_text,

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from broker.core.occurrence import Absence
-from broker.core.subscribed import OccurrenceResult
+from broker.engine.event.occurrence import Absence
+from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater.testing.notation import interval_text
 from headwater.testing.script import About, Expect
 

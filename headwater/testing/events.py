@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from broker.core.decode import Decoded
-from broker.core.event import INT64_MAX, INT64_MIN
 from broker.core.intake import Intake, IntakeOptions
+from broker.engine.event.event import INT64_MAX, INT64_MIN
+from broker.engine.ingest.decode import Decoded
 from headwater.events import RESERVED
 from headwater.testing.notation import (
     FaultError,

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from broker.core import reasons
+from broker.engine.ingest import reasons
 from headwater.testing.notation import FaultError, Word, as_json, interval_ms, text_of, time_ms
 from headwater.testing.script import About, Expect, NoMore, Refused
 from language import Specification

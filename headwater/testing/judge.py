@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.reasons import LATE
+from broker.engine.ingest.reasons import LATE
 from headwater.testing.compare import differences, result_text
 from headwater.testing.play import RESULTS_MAX, Played, Reported
 from headwater.testing.script import Expect, NoMore, Refused, Send, Test

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.times import TIME_MAX_MS, TIME_MIN_MS, parse_time
+from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS, parse_time
 from language.diagnostics import shorten
 from language.lexicon import UNITS_MS
 from language.limits import SOURCE_LINE_LENGTH_MAX

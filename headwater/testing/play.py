@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from broker.core.agent import Result
-from broker.core.event import Event
 from broker.core.intake import IntakeOptions
-from broker.core.subscribed import OccurrenceResult
+from broker.engine.event.agent import Result
+from broker.engine.event.event import Event
+from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater.engine import Extent, Pipeline
 from headwater.testing.script import Script, Send, Test
 

@@ -11,14 +11,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from language import tree
+from language.functions import CHOOSING
+from language.times import TIMES, TimeChoice, choices_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from language.check.expressions import Scope
 
-TIMES = frozenset(("timestamp", "start", "end"))
-_CHOOSING = frozenset(("Min", "Max", "First", "Last", "min", "max"))
 _DAY_MS = 86_400_000
 
 
@@ -38,7 +38,7 @@ def lies_within(
         binding = scope.bindings.names.get(node.base)
         return binding is not None and binding.kind in {"event", "list"} and node.name in TIMES
     if isinstance(node, tree.Call):
-        return node.function in _CHOOSING and all(
+        return node.function in CHOOSING and all(
             lies_within(argument, scope, partial_times, later=later) for argument in node.arguments
         )
     if later and isinstance(node, tree.Arithmetic) and node.operator == "+":
@@ -95,29 +95,28 @@ def certainly_outside(node: tree.Expression, window: tree.Window) -> bool:
     return reach.after_start[1] < 0 or reach.after_end[0] >= 0
 
 
-def _reach(node: tree.Expression, window: tree.Window, *, inside: bool = False) -> _Reach:
+def _reach(node: tree.Expression, window: tree.Window) -> _Reach:
+    reaches = [_reach_of(choice, window) for choice in choices_of(node)]
+    return _Reach(
+        _hull([reach.after_start for reach in reaches]),
+        _hull([reach.after_end for reach in reaches]),
+    )
+
+
+def _reach_of(choice: TimeChoice, window: tree.Window) -> _Reach:
     shortest, longest = _lengths(window)
-    if isinstance(node, tree.Attribute) and node.base == "window" and not inside:
-        if node.name == "start":
-            return _Reach((0, 0), (-longest, -shortest))
-        return _Reach((shortest, longest), (0, 0))
-    if isinstance(node, tree.Name | tree.Attribute) and node.name in TIMES:
-        # Windows gather what ends in them: a start may lie before.
-        least = -inf if node.name == "start" else 0
-        return _Reach((least, longest - 1), (least - longest, -1))
-    if isinstance(node, tree.Call) and node.function in _CHOOSING:
-        inside = inside or node.function[0].isupper()
-        choices = [_reach(choice, window, inside=inside) for choice in node.arguments]
-        return _Reach(
-            _hull([choice.after_start for choice in choices]),
-            _hull([choice.after_end for choice in choices]),
-        )
-    if isinstance(node, tree.Arithmetic) and node.operator in "+-":
-        for time, added in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(added, tree.Constant) and isinstance(added.value, int | float):
-                sign = 1 if node.operator == "+" else -1
-                return _reach(time, window, inside=inside).moved(sign * added.value)
-    return _ANYWHERE
+    time = choice.time
+    if time is None:
+        return _ANYWHERE
+    if isinstance(time, tree.Attribute) and time.base == "window" and not choice.of_many:
+        if time.name == "start":
+            return _Reach((0, 0), (-longest, -shortest)).moved(choice.added_ms)
+        return _Reach((shortest, longest), (0, 0)).moved(choice.added_ms)
+    if time.name not in TIMES:
+        return _ANYWHERE
+    # Windows gather what ends in them: a start may lie before.
+    least = -inf if time.name == "start" else 0
+    return _Reach((least, longest - 1), (least - longest, -1)).moved(choice.added_ms)
 
 
 def _hull(reaches: list[tuple[float, float]]) -> tuple[float, float]:

@@ -5,6 +5,8 @@ Must not know types: `"a" + 1` is a tree like any other. Invariant: as for the p
 
 from __future__ import annotations
 
+from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from language import tree
@@ -22,6 +24,14 @@ from language.reading.values import (
 
 if TYPE_CHECKING:
     from lark import Token
+
+CHAINS_MAX = 256  # chains of operators that are kept once
+
+
+@lru_cache(maxsize=CHAINS_MAX)
+def _chain(operators: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same operators once: thousands of comparisons have few chains of them."""
+    return tuple(map(intern, operators))
 
 
 class Expressions(Values):
@@ -54,7 +64,7 @@ class Expressions(Values):
         return tree.Arithmetic(operator.value, left, right, span=between(left, right))
 
     def comparison(self, children: list[Any]) -> tree.Comparison:
-        operators = tuple([token.value for token in children[1::2]])
+        operators = _chain(tuple([token.value for token in children[1::2]]))
         span = between(children[0], children[-1])
         return tree.Comparison(tuple(children[::2]), operators, span=span)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Emission, Emit, Publish
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, SourceAdvertised, SourceWithdrawn
+from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.topics import SOURCES
+from broker.engine.limits import Limits
 from language import Specification
 from simulation import checkers
 from simulation.account import CheckFailedError, Key, Said, key_of

@@ -12,8 +12,8 @@ from random import Random
 
 from msgspec import Struct
 
-from broker.core import records
-from broker.core.records import Record
+from broker.core.recovery import records
+from broker.core.recovery.records import Record
 from simulation.disk import Disk
 
 SEGMENT = "journal-"

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker, head_of
 from broker.core.effects import (
     Acknowledge,
     Append,
@@ -24,9 +23,10 @@ from broker.core.effects import (
     Publish,
     Reply,
 )
-from broker.core.limits import Limits
 from broker.core.messages import Message, Woken
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker, head_of
+from broker.core.recovery.records import Record
+from broker.engine.limits import Limits
 from simulation.crashes.journal import Journal
 from simulation.crashes.outbox import Group, Outbox
 from simulation.disk import Disk

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
 from simulation import texts
 from simulation.crashes import further
 from simulation.crashes.checks import check_all

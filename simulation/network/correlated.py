@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, FAULTS, Run, RunFailedError, Shape
 from simulation.network.scenario import Outcome as OfRun

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
 from simulation import texts
 from simulation.crashes.clients import Asker, Sensor, Wish
 from simulation.crashes.outbox import Outbox

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from broker.core.event import MetricPosition
 from broker.core.routing.central import CentralRouter
 from broker.core.routing.messages import LOCAL, Events, Message, Results, Send, Want
 from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
 from broker.core.routing.router import Router
 from broker.core.routing.strategies import STRATEGIES, Strategy
+from broker.engine.event.event import MetricPosition
 from simulation.energy import NodeWork, Sizes
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
 from language import Specification, tree
 from language.printing.items import item_text
 from planner.problem import ProblemError

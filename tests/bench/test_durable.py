@@ -9,8 +9,8 @@ from bench.acks import AckLoad, measure
 from bench.report import Options
 from bench.servers import broker
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.limits import Limits
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from broker.journal import read
 from language import check_text
 

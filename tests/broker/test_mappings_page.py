@@ -6,8 +6,8 @@ from pathlib import Path
 
 from broker.config import load
 from broker.config import mappings as settings
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload, SourceWithdrawn
+from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
 from broker.wiring.mapping import Mappings
 from broker.wiring.sparkplug import births, hearing, wire

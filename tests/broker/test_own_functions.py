@@ -8,13 +8,13 @@ import re
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Append, Emit, Reply
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
-from broker.core.own import Aggregate, Function
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_listed import RecoveryError
+from broker.core.recovery.records import Record
+from broker.engine.event.own import Aggregate, Function
+from broker.engine.limits import Limits
 from broker.own_functions import FunctionsError, load_functions
 
 NOW = 1_700_000_000_000

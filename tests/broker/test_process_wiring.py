@@ -9,7 +9,6 @@ import pytest
 
 from broker.config import LogSection
 from broker.core.broker import Broker, BrokerOptions
-from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Acknowledge, Emit, Note, Publish
 from broker.core.messages import (
     CancelRequested,
@@ -20,6 +19,7 @@ from broker.core.messages import (
     Started,
     Woken,
 )
+from broker.core.recovery.durable_state import RestorableBroker
 from broker.rights.current import CurrentRights
 from broker.rights.quotas import QuotaLedger
 from broker.rights.table import RightsTable

@@ -6,14 +6,14 @@ import json
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.limits import Limits
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
     Payload,
     SpecificationSubmitted,
 )
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from broker.store import Settled
 from broker.wiring import settling
 from broker.wiring.settling import Promised

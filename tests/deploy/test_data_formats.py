@@ -8,10 +8,10 @@ import data_formats
 import deb
 import pytest
 
-from broker.core import durable, records
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.limits import make_limits
+from broker.core.recovery import durable, records
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import make_limits
 from broker.mqtt.kept import KEPT
 from broker.store import RESULTS, Store
 

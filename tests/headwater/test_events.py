@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import typed as typing_of_readings
+from broker.engine.ingest import typed as typing_of_readings
 from headwater import Engine, Event, EventError
 
 pytestmark = pytest.mark.usefixtures("both_ways")

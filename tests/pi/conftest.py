@@ -57,7 +57,7 @@ def newer_package(packages, tmp_path_factory) -> Path:
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tree / path)
     (tree / ".venv").symlink_to(ROOT / ".venv")
-    change(tree / "broker/core/records.py", "\nVERSION = 1\n", "\nVERSION = 2\n")
+    change(tree / "broker/core/recovery/records.py", "\nVERSION = 1\n", "\nVERSION = 2\n")
     change(tree / "pyproject.toml", 'version = "0.1.0"', 'version = "2.0"')
     run(sys.executable, str(tree / "deploy/deb.py"), "amd64", str(tree / "dist"))
     (package,) = (tree / "dist").glob("*.deb")

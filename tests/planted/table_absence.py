@@ -61,7 +61,7 @@ back-before-it-answers: a broker counts as back before its events are here
         tests=WAITS,
     ),
     *part(
-        "broker/core/seats.py",
+        "broker/engine/runtime/seats.py",
         r"""
 late-for-nobody: what a subscription has passed over changes windows that are told
 - is None or event.end > passed(clock)

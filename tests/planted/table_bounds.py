@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 CHAIN = part(
-    "broker/core/chain_store.py",
+    "broker/engine/pattern/chain_store.py",
     r"""
 chain-oldest-goes: what goes is not the newest of the oldest run but its first
 - newest = self._run([start], self.groups[group])[-1]
@@ -52,7 +52,7 @@ chain-orphans: what led on from a run whose time has passed stays
 )
 
 GROUPS = part(
-    "broker/core/staged_groups.py",
+    "broker/engine/pattern/staged_groups.py",
     r"""
 groups-without-end: no limit of groups holds for patterns that choose in turn
 - self._drop(next(iter(partitions)))
@@ -62,7 +62,7 @@ groups-without-end: no limit of groups holds for patterns that choose in turn
 )
 
 ACTORS = part(
-    "broker/core/actors.py",
+    "broker/engine/ingest/actors.py",
     r"""
 farther-actor: among actors the name decides before the hops
 - one = (far, hops, actor)
@@ -109,7 +109,7 @@ derived-brings-as-much: an event of a definition brings as many candidates as an
 )
 
 WINDOWS = part(
-    "broker/core/window_panes.py",
+    "broker/engine/window/panes.py",
     r"""
 merged-anew: behind a restart the panes of the last window are merged and charged once more
 - self._merged_of(self._closed)
@@ -127,7 +127,7 @@ merged-panes-free: what comes to windows is not charged
 )
 
 ORDERS = part(
-    "broker/core/window_ids.py",
+    "broker/engine/window/constituents.py",
     r"""
 orders-free: to put a window's events in order by what they are made of is not charged
 - self.budget.spend(int(one_costs * len(events)))
@@ -141,7 +141,7 @@ orders-all-alike: an event of a window costs no more than one that was sent
 )
 
 OUTCOMES = part(
-    "broker/core/window_outcome.py",
+    "broker/engine/window/emit.py",
     r"""
 orders-of-nobody: what a window is made of is put in order for nothing
 - constituents.budget = self.budget

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import CORE, EVERYTHING, part
 
 REPEATS = part(
-    "broker/core/repeats.py",
+    "broker/engine/ingest/repeats.py",
     r"""
 same-id-is-a-repeat: an event with the id of another and another end is ignored
 - first = held.get(event.end)
@@ -63,7 +63,7 @@ conflict-unseen: a repeat that says something else is taken for the same
 )
 
 CLOCKS = part(
-    "broker/core/clocks.py",
+    "broker/engine/ingest/clocks.py",
     r"""
 watermark-one-ahead: an event that is just in time ends at the watermark
 - return self._newest - self._lateness_ms - 1
@@ -89,7 +89,7 @@ clock-goes-back: an older event takes the clock back
 )
 
 SOURCE_CLOCKS = part(
-    "broker/core/source_clocks.py",
+    "broker/engine/ingest/source_clocks.py",
     r"""
 type-ahead-of-source: a type's watermark is at what its slowest source may still send
 - reached = clock - self._lateness_ms - 1
@@ -149,7 +149,7 @@ point-as-span: a reading that is told again has a start and an end
 )
 
 NORMALISE = part(
-    "broker/core/normalise.py",
+    "broker/engine/ingest/normalise.py",
     r"""
 advertised-wins: an advertised location stands above the event's own
 - if event.location is None:
@@ -185,7 +185,7 @@ epsilon-of-nobody: an advertised ε is not supplied
 )
 
 TIMES = part(
-    "broker/core/times.py",
+    "broker/engine/ingest/times.py",
     r"""
 cut-towards-zero: what is finer than a millisecond is cut off towards 1970
 - return (moment - _EPOCH) // _MILLISECOND
@@ -199,7 +199,7 @@ zone-ignored: a time's zone does not count
 )
 
 DEPTH = part(
-    "broker/core/depth.py",
+    "broker/engine/ingest/depth.py",
     r"""
 depth-edge: a payload exactly as deep as allowed is refused
 - if level > levels_max
@@ -213,7 +213,7 @@ brackets-in-texts: brackets in texts count as levels
 )
 
 DECODE = part(
-    "broker/core/decode.py",
+    "broker/engine/ingest/decode.py",
     r"""
 batch-edge: a batch exactly as long as allowed is refused
 - if len(items) > self._limits.batch_events_max
@@ -231,7 +231,7 @@ type-of-the-topic-only: a payload may name another type than its topic
 )
 
 LEDGER = part(
-    "broker/core/ledger.py",
+    "broker/engine/ledger.py",
     r"""
 held-not-accounted: what waits is missing in the account
 - - self.filtered - self.held -
@@ -247,7 +247,7 @@ nothing-dropped: a drop of one is not counted
 )
 
 FILTERER = part(
-    "broker/core/filterer.py",
+    "broker/engine/filter/filterer.py",
     r"""
 shared-goes-at-once: a content that two tasks want goes with the first
 - content.uses += 1
@@ -273,7 +273,7 @@ select-kept: a content that was taken away is still asked
 )
 
 CONTENTS = part(
-    "broker/core/contents.py",
+    "broker/engine/filter/contents.py",
     r"""
 hashed-numbers-say-all: behind a hashed number all is taken for said
 - if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
@@ -303,7 +303,7 @@ rows-lost-in-building: rows of a layer are lost where it is built anew
 )
 
 CONTENT = part(
-    "broker/core/content.py",
+    "broker/engine/filter/content.py",
     r"""
 given-twice: an event goes to a content once for each alternative
 - elif hits[-1] is not event:
@@ -317,7 +317,7 @@ made-twice: what is made at once is made once for each alternative
 )
 
 SCALE = part(
-    "broker/core/scale.py",
+    "broker/engine/filter/scale.py",
     r"""
 scale-short: the last cell of a range is left out
 - bisect_left(edges, high)
@@ -335,7 +335,7 @@ scale-takes-all: every comparison is taken for a range
 )
 
 CELLS = part(
-    "broker/core/cells.py",
+    "broker/engine/filter/cells.py",
     r"""
 cell-short: the last cell of a range is left out
 - bisect_left(self.edges, high)
@@ -357,7 +357,7 @@ appended-row-bounded: a further row without a range is in no cell
 )
 
 CONDITIONS = part(
-    "broker/core/conditions.py",
+    "broker/engine/filter/conditions.py",
     r"""
 not-mirrored: `5 < n` is indexed as `n < 5`
 - "<": ">", "<="
@@ -387,7 +387,7 @@ floats-span-nothing: a large set of floats is not indexed
 )
 
 EXPRESSIONS = part(
-    "broker/core/expressions.py",
+    "broker/engine/event/expressions.py",
     r"""
 by-zero-raises: a division by zero is no null
 - except (ZeroDivisionError, OverflowError):
@@ -409,7 +409,7 @@ duration-of-points: `duration` is the start
 )
 
 GEOMETRY = part(
-    "broker/core/geometry.py",
+    "broker/engine/event/geometry.py",
     r"""
 distance-edge: exactly D apart is too far
 - distance <= distance_max_m
@@ -441,7 +441,7 @@ polygon-border: a polygon's border does not belong to it
 )
 
 RESULTS = part(
-    "broker/core/results.py",
+    "broker/engine/runtime/results.py",
     r"""
 place-before-order: results go by their subscription first
 - return (*result.head, result.place)
@@ -451,7 +451,7 @@ place-before-order: results go by their subscription first
 )
 
 MATCHER = part(
-    "broker/core/matcher.py",
+    "broker/engine/runtime/matcher.py",
     r"""
 foremost-input: a task waits for its foremost input and not for the last
 - watermark = min(inputs)
@@ -473,7 +473,7 @@ route-stays: events still go to an agent that is gone
 )
 
 ADVERTISED = part(
-    "broker/core/advertised.py",
+    "broker/engine/ingest/advertised.py",
     r"""
 pole-refused: a position at a pole is refused
 - if not -LATITUDE_MAX <= latitude <= LATITUDE_MAX:

@@ -16,7 +16,7 @@ WEIGHED = (
 )
 
 ENDINGS = part(
-    "broker/core/endings.py",
+    "broker/engine/runtime/endings.py",
     r"""
 end-undecided: a subscription stops while something before its end is open
 - and seat.agent.watermark_out(watermark) >= at - 1
@@ -34,7 +34,7 @@ end-never: nothing is ever over
 )
 
 OVER = part(
-    "broker/core/durable_state.py",
+    "broker/core/recovery/durable_state.py",
     r"""
 end-before-active: what is not active yet comes to its end
 - if one.state == "active" and self.settled.get(key) != TIME_MAX_MS:
@@ -70,7 +70,7 @@ end-dropped-twice: cancelling what is over takes its definitions from others
 )
 
 SILENCES = part(
-    "broker/core/stages/silence_weighed.py",
+    "broker/engine/pattern/silence_weighed.py",
     r"""
 weighed-not-awaited: what may fall into a silence by its uncertain time is not waited for
 - return self._for_ms + self._doubt.slack_ms(self._for_ms)
@@ -101,7 +101,7 @@ weighed-beginning-lost: what comes early is not weighed against the beginning
 )
 
 DISTURBING = part(
-    "broker/core/verdicts.py",
+    "broker/engine/pattern/verdicts.py",
     r"""
 disturbing-shared: what is in both may be at two times
 - others = [event for event in q if identity(event) not in own]

@@ -151,7 +151,7 @@ start-after-the-occurrence: an assigned start after the occurrence is taken
 + if isinstance(node, tree.Arithmetic)
 
 any-argument: one argument within the occurrence is enough
-- in _CHOOSING and all(
+- in CHOOSING and all(
 + in _CHOOSING and any(
 """,
     tests=LANGUAGE,

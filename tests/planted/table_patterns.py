@@ -39,7 +39,7 @@ concat-begin-left-out: `concat` needs a later begin
 )
 
 JOIN = part(
-    "broker/core/join.py",
+    "broker/engine/pattern/join.py",
     r"""
 bound-low-left-out: a bound's low end does not count
 - {gap} >= {self
@@ -97,25 +97,25 @@ anchor-of-nothing: `within T from A` holds where A is on the other side of `or`
 )
 
 REACH = part(
-    "broker/core/reach.py",
+    "broker/engine/pattern/timing.py",
     r"""
 reach-without-span: what a long partner still needs is dropped
-- [before + span for
-+ [before for
+- return least(end_ms, total(start_ms, timing.span_ms(partner)))
++ return least(end_ms, start_ms)
 
 reach-within-zero: what a composite partner still needs is dropped
-- ("end", 0 if isinstance(partner, Leaf) else within_ms)
-+ ("end", 0)
+- ends.append(0 if isinstance(partner, Leaf) else within_ms)
++ ends.append(0)
 
 followers-have-a-reach: a follower of an event still to come is dropped at the watermark
-- return [("end", 0)]
-+ return [("end", -1)]
+- return left, (0, None)
++ return left, (-1, None)
 """,
     tests=MATCHING,
 )
 
 OCCURRENCE = part(
-    "broker/core/occurrence.py",
+    "broker/engine/event/occurrence.py",
     r"""
 touch-either: a reading never touches an interval
 - before) and has_reading
@@ -129,7 +129,7 @@ ids-by-place: ids are listed by place and not in order
 )
 
 DOOR = part(
-    "broker/core/matching.py",
+    "broker/engine/pattern/matching.py",
     r"""
 within-alone-left-out: a single event that lasts exactly T is not within T
 - e.end - e.start <= {constants
@@ -143,7 +143,7 @@ key-of-false: 0, false and the empty text are no keys
 )
 
 STEPS = part(
-    "broker/core/stages/fusion.py",
+    "broker/engine/pattern/fusion.py",
     r"""
 expired-too-early: a candidate goes one millisecond before it may
 - store.expire(watermark + 1 - keep)
@@ -169,7 +169,7 @@ pair-unsorted: two occurrences of one step go on unsorted
 )
 
 STORE = part(
-    "broker/core/store.py",
+    "broker/engine/pattern/store.py",
     r"""
 expire-takes-the-edge: a candidate at the very edge of the reach goes
 - dead = bisect_left(ends, before)
@@ -189,7 +189,7 @@ newest-dropped: past the limit the newest go instead of the oldest
 )
 
 DECIDED = part(
-    "broker/core/choice.py",
+    "broker/engine/pattern/choice.py",
     r"""
 last-at-the-end-lost: what closes at the watermark is lost
 - selection.closes_at(each) <= limit
@@ -199,7 +199,7 @@ last-at-the-end-lost: what closes at the watermark is lost
 )
 
 SELECTION = part(
-    "broker/core/selection.py",
+    "broker/engine/pattern/selection.py",
     r"""
 last-is-first: `last` takes the earliest
 - rank > known[0] if latest
@@ -221,7 +221,7 @@ closes-too-soon-within: a choice is final before T has passed
 )
 
 OUTCOME = part(
-    "broker/core/outcome.py",
+    "broker/engine/runtime/outcome.py",
     r"""
 end-of-the-last-place: a detected event ends with its last place
 - end = max([e.end for e in bound])
@@ -251,11 +251,11 @@ point-is-inverted: detected points are dropped
 )
 
 ASSIGNED = part(
-    "broker/core/assigned.py",
+    "broker/engine/pattern/assigned.py",
     r"""
 lag-not-seen: an assigned `end` comes after the watermark has passed it
-- for item in case.assign if item.name in ENDS]
-+ for item in case.assign if item.name == "timestamp"]
+- for item in case.assign if item.name in ENDS for each
++ for item in case.assign if item.name == "timestamp" for each
 
 lag-of-whole: an assigned time that is not the last is taken for the end of the occurrence
 - return "last event" if last else "an event"
@@ -265,7 +265,7 @@ lag-of-whole: an assigned time that is not the last is taken for the end of the 
 )
 
 AGENT = part(
-    "broker/core/staged_agent.py",
+    "broker/engine/pattern/staged_agent.py",
     r"""
 ready-one-too-many: events are taken before the watermark has passed
 - until = WATERMARK_END if plan.at_once else self._watermark
@@ -284,7 +284,7 @@ PATIENCE = ("tests/broker/core/test_patience.py",)
 
 GROUPS = (
     part(
-        "broker/core/staged_groups.py",
+        "broker/engine/pattern/staged_groups.py",
         r"""
 overflow-not-counted: what the limit takes is not counted
 - self.dropped_overflow += shed + part
@@ -293,7 +293,7 @@ overflow-not-counted: what the limit takes is not counted
         tests=EVERYTHING,
     )
     + part(
-        "broker/core/prospects.py",
+        "broker/engine/pattern/prospects.py",
         r"""
 empty-list-waited-for: a list that may be empty must have one
 - if not one.optional]
@@ -310,7 +310,7 @@ within-too-narrow: what fills its time is not looked at
         tests=PATIENCE,
     )
     + part(
-        "broker/core/patience.py",
+        "broker/engine/pattern/patience.py",
         r"""
 forgotten-too-soon: what may still be completed is forgotten
 - since = watermark - self._prospect.forgets_ms
@@ -325,7 +325,7 @@ reach-of-nothing: a group of a snapshot is taken for a new one
 )
 
 SOLVED = part(
-    "broker/core/solved.py",
+    "broker/engine/pattern/solved.py",
     r"""
 solved-same-instant: a reading of the same instant advances a run
 - before = one.end
@@ -347,7 +347,7 @@ solved-empty-list: a list that may be empty must have one
 )
 
 UNPACKED = part(
-    "broker/core/staged_partition.py",
+    "broker/engine/pattern/staged_partition.py",
     r"""
 log-forgotten: after a restore nothing is gone through again
 - [(at, shelf.get(n)) for at, n in log]
@@ -361,21 +361,21 @@ found-forgotten: what was found but not final is lost in a snapshot
 )
 
 OPERATORS = part(
-    "broker/core/staged_plan.py",
+    "broker/engine/pattern/staged_plan.py",
     r"""
 swept-with-log: an event that may still be in time is not gone through again
 - partition.forget(watermark + 1 - reach_ms)
 + partition.forget(watermark + 1 - reach_ms + reach_ms // 4)
 
 groups-share-state: a group's key is lost in its results
-- partition.root = FusedStage(self.fused, partition.group)
-+ partition.root = FusedStage(self.fused, ())
+- partition.root = self.fused.open(partition.group)
++ partition.root = self.fused.open(())
 """,
     tests=EVERYTHING,
 )
 
 PATTERN = part(
-    "broker/core/pattern.py",
+    "broker/engine/pattern/pattern.py",
     r"""
 within-inner-alone: a `within` around a `within` does not count
 - within_ms = least(above.within_ms, node.within_ms)
@@ -394,7 +394,7 @@ or-side-not-optional: the last side of `or` is taken to be there
 
 
 ATTACH = part(
-    "broker/core/attach.py",
+    "broker/engine/pattern/attach.py",
     r"""
 conjunct-at-the-top: a `where` is tested after the choice and not before
 - holder = self._lowest(operand, bound, whole=whole)
@@ -412,7 +412,7 @@ aggregate-of-each: an aggregate is tested of each member of a list
 )
 
 SCOPES = part(
-    "broker/core/scopes.py",
+    "broker/engine/pattern/scopes.py",
     r"""
 empty-place-read: an attribute of the empty side of `or` is read
 - return f"(None if {event} is None else {code})", True

@@ -14,8 +14,10 @@ STAGES = (
     "tests/test_engine.py",
 )
 
+CHAINS = (*STAGES, "tests/broker/engine/test_sequence.py")
+
 BASE = part(
-    "broker/core/stages/base.py",
+    "broker/engine/pattern/base.py",
     r"""
 inbox-unsorted: what was passed on out of order is taken so
 - sort_in_order(self.items, tied=self._budget.tie)
@@ -38,7 +40,7 @@ waiting-state-lost: after a restore what waited between stages is gone
 )
 
 ASKED = part(
-    "broker/core/stages/asked.py",
+    "broker/engine/pattern/asked.py",
     r"""
 floor-without-kept: what is kept may begin before the floor
 - if first is not None and first < floor:
@@ -49,7 +51,7 @@ floor-without-kept: what is kept may begin before the floor
 )
 
 VIEWS = part(
-    "broker/core/stages/asked.py",
+    "broker/engine/pattern/asked.py",
     r"""
 view-forgets-the-last: what begins just then is not seen by who asks much
 - at = bisect_right(self._starts, until) - 1
@@ -63,7 +65,7 @@ view-with-what-waits: what waits between stages is not seen by who asks much
 )
 
 JOINT = part(
-    "broker/core/stages/joint.py",
+    "broker/engine/pattern/joint.py",
     r"""
 next-touches: an event that begins as the left one ends stands between
 - if event.start > low:
@@ -92,7 +94,7 @@ instants-by-side: under `recent` the left ones of all instants go first
 )
 
 CHRONICLE = part(
-    "broker/core/stages/chronicle.py",
+    "broker/engine/pattern/chronicle.py",
     r"""
 newest-partner: `chronicle` takes the newest candidate
 - for at, other in enumerate(others):
@@ -120,12 +122,12 @@ chronicle-expires-early: a candidate at the edge of the reach goes
 - end_of(items[count]) < oldest:
 + end_of(items[count]) <= oldest:
 """,
-    tests=STAGES,
-    only="chronicle or edges",
+    tests=CHAINS,
+    only="chronicle or edges or operator",
 )
 
 COURSE = part(
-    "broker/core/stages/course.py",
+    "broker/engine/pattern/course.py",
     r"""
 run-end-unspent: what ends as the run ends may begin the next
 - any(member.end <= self._spent for
@@ -159,12 +161,85 @@ spent-mark-lost: a snapshot forgets up to where all is spent
 - self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
 + self.watermark, self._limit, _, entries, run, rights, inboxes = state
 """,
-    tests=STAGES,
-    only="first or latest or edges",
+    tests=CHAINS,
+    only="first or latest or edges or operator",
+)
+
+SEQUENCE = (
+    part(
+        "broker/engine/pattern/sequence.py",
+        r"""
+sequence-over-early: a run is dropped while its next element may still come
+- ends.append(end_of(whole) + bound.high_ms + lasts_ms)
++ ends.append(end_of(whole) + bound.high_ms - 1)
+
+sequence-drop-spends: a run that is dropped spends what it had
+- del entries[: start + 1]
++ del entries[: self._at]
+
+sequence-end-unspent: what ends as the run ends may begin the next
+- bisect_right(self._entries, self._spent, key=_end_of_entry)
++ bisect_right(self._entries, self._spent - 1, key=_end_of_entry)
+
+sequence-latest-is-first: under `latest` a newer event does not take the place of the last
+- elif plan.latest and element == step - 1:
++ elif False:
+
+sequence-latest-unfit: under `latest` what does not fit takes the place of the last
+- elif tests[element](before, item, group):
++ else:
+
+sequence-hides-the-next: a dropped run's successor may end before what was promised
+- return ends[0] - 1 if ends else WATERMARK_END
++ return WATERMARK_END
+
+sequence-never-due: time alone drops no run
+- return over_at if self.watermark < over_at < WATERMARK_END else None
++ return None
+
+sequence-newest-pair: `chronicle` takes the newest candidate
+- for number, left in enumerate(candidates):
++ for number, left in reversed(list(enumerate(candidates))):
+
+sequence-pair-again: a left side that is taken stays a candidate
+- del candidates[number]
++ pass
+
+sequence-pair-early: a candidate at the edge of the reach goes
+- bisect_left(items, watermark + 1 - keep
++ bisect_left(items, watermark + 9 - keep
+
+sequence-run-forgotten: a snapshot forgets the run
+- run = [filled, -1 if plan.endless else 0, self._at] if filled else None
++ run = None
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/members.py",
+        r"""
+sequence-member-early: a member goes that may still be in a list
+- candidates.drop(oldest)
++ candidates.drop(oldest + 9)
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/staged_groups.py",
+        r"""
+sequence-expires-ahead: a restored group forgets by a time that it has not come to
+- and not partition.fresh:
++ and True:
+""",
+        tests=CHAINS,
+        only="operator or edges or limit",
+    )
 )
 
 NEGATION = part(
-    "broker/core/stages/negation.py",
+    "broker/engine/pattern/negation.py",
     r"""
 without-begin-left-out: what begins with p does not count
 - falls = start <= start_of(q) and
@@ -203,7 +278,7 @@ open-not-held: what is open is not held back from those above
 )
 
 REPEATS = part(
-    "broker/core/stages/repeats.py",
+    "broker/engine/pattern/repeats.py",
     r"""
 touching-breaks: a P that begins as the last ends breaks the row
 - return start_of(item) >= end_of(self._row[-1]) and
@@ -230,28 +305,28 @@ run-closed-early: a run is over while its next P may still come
 + self.inboxes[0].floor() >= end_of(self._row[-1]) + high
 
 lone-lost: what breaks a run begins none
-- self._row.append(item)
--         if self._row and self._is_over
-+ if self._row or not made:
+- self._close(made)
+-             self._row.append(item)
++ self._close(made)
++             elif self._row or not made:
 +                 self._row.append(item)
-+         if self._row and self._is_over
 """,
     tests=STAGES,
     only="times or run or edges",
 )
 
 GATHERED = part(
-    "broker/core/stages/gathered.py",
+    "broker/engine/pattern/gathered.py",
     r"""
 empty-list-passes: `+` with none gives an occurrence
-- if not plan.optional:
-+ if plan.optional and members is None:
+- if not wanted.optional:
++ if wanted.optional and members is None:
 
 list-closed-early: a list is closed at its chain's end though members may still come
-- if not plan.trailing:
--             return inbox.limit
-+ if plan.trailing:
-+             return inbox.limit
+- return inbox.limit >= end_of(one) + self._plan.slack_ms
+-         if any(
++ return inbox.limit >= end_of(one) + self._plan.slack_ms
++         if inbox.limit >= end_of(one) or any(
 
 candidates-dropped: a candidate of a list is dropped too early
 - candidates.drop(oldest - plan.keep_ms)
@@ -274,7 +349,7 @@ span-without-list: a list at the end does not count for the interval
 )
 
 SILENCE = part(
-    "broker/core/stages/silence.py",
+    "broker/engine/pattern/silence.py",
     r"""
 silence-ends-late: a P exactly T later does not break the silence
 - self._instants = [
@@ -307,7 +382,7 @@ beginning-lost: the beginning gives no interval
 )
 
 WHOLE = part(
-    "broker/core/stages/whole.py",
+    "broker/engine/pattern/whole.py",
     r"""
 list-spread-pairs: only neighbours in a list are near each other
 - for b in positions[at + 1 :]
@@ -334,7 +409,7 @@ element-as-member: an event of the chain is a member of its list too
 )
 
 REACH = part(
-    "broker/core/stages/joint.py",
+    "broker/engine/pattern/joint.py",
     r"""
 reach-of-starts-short: what an event to come that lasts may reach is gone
 - from_start = partner.begins() - self._reach_ms(start_ms)
@@ -353,7 +428,7 @@ latest-too-soon: under `recent` an older one is gone that precedes what is to co
 )
 
 CONSUMPTION = part(
-    "broker/core/staged_partition.py",
+    "broker/engine/pattern/staged_partition.py",
     r"""
 taken-stays: what is consumed stays a candidate
 - self.root.forget(gone)
@@ -376,7 +451,7 @@ log-too-short: what stages hold is gone when all is found again
 )
 
 PICK = part(
-    "broker/core/stages/pick.py",
+    "broker/engine/pattern/pick.py",
     r"""
 kth-before: the one before the k-th is taken
 - if self._number == self._k:
@@ -407,7 +482,7 @@ distinct-first: an equal one counts from the first on only
 )
 
 CHOICE = part(
-    "broker/core/choice.py",
+    "broker/engine/pattern/choice.py",
     r"""
 one-of-each: `one` reports each occurrence
 - if id(last) in waiting.answered:
@@ -448,7 +523,7 @@ answered-forgotten: `one` forgets an event while what it completes waits
 )
 
 COMPLETION = part(
-    "broker/core/completion.py",
+    "broker/engine/pattern/completion.py",
     r"""
 first-completes: an occurrence is completed by its first event
 - return max(bound_events(one)
@@ -457,16 +532,22 @@ first-completes: an occurrence is completed by its first event
 nothing-lingers: an event completes nothing after its own end
 - return self._limits()[0] if self.lingers else 0
 + return 0
+""",
+    tests=("tests/broker/core/test_completion.py",),
+)
 
+SILENT = part(
+    "broker/engine/pattern/timing.py",
+    r"""
 silence-for-ever: a bound says nothing of when a silence begins
-- return self.longer(joint.bound.high_ms)
+- return joint.bound.high_ms
 + return None
 """,
     tests=("tests/broker/core/test_completion.py",),
 )
 
 COLLECTING = part(
-    "broker/core/collecting.py",
+    "broker/engine/pattern/collecting.py",
     r"""
 collected-repeats: a collected list holds an event as often as it was bound
 - distinct = {identity(member): member for member in flat(column)}
@@ -485,7 +566,7 @@ at-most-as-it-comes: `at most` counts what is whole first
 )
 
 ENDING = part(
-    "broker/core/ending.py",
+    "broker/engine/pattern/ending.py",
     r"""
 until-included: a result that ends as its subscription ends is reported
 - if end_of(one[0]) < until]
@@ -504,7 +585,7 @@ begun-at-once: `for` counts from what came first, though something earlier may c
 )
 
 AGAIN = part(
-    "broker/core/staged_plan.py",
+    "broker/engine/pattern/staged_plan.py",
     r"""
 consumed-not-kept: what is consumed no longer counts for `without`
 - or place in silent or place >= places
@@ -519,7 +600,7 @@ consumed-not-next: what is consumed no longer counts for `next`
 )
 
 STAGED = part(
-    "broker/core/staged_agent.py",
+    "broker/engine/pattern/staged_agent.py",
     r"""
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)
@@ -538,7 +619,7 @@ found-not-waited-for: a detected event comes at the watermark that was given out
 )
 
 LISTS = part(
-    "broker/core/computations.py",
+    "broker/engine/window/aggregates.py",
     r"""
 last-of-list: `Last` of a list is its first
 - values[-1])
@@ -564,7 +645,31 @@ sum-of-none: `Sum` over none is null
 )
 
 TABLE = [
-    *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + AGAIN + STAGED + LISTS + NONE),
+    *(
+        BASE
+        + ASKED
+        + VIEWS
+        + JOINT
+        + CHRONICLE
+        + COURSE
+        + SEQUENCE
+        + NEGATION
+        + REPEATS
+        + GATHERED
+        + SILENCE
+    ),
+    *(
+        WHOLE
+        + PICK
+        + CHOICE
+        + COMPLETION
+        + SILENT
+        + COLLECTING
+        + ENDING
+        + AGAIN
+        + STAGED
+        + LISTS
+        + NONE
+    ),
     *(REACH + CONSUMPTION),
 ]

@@ -219,7 +219,7 @@ order-of-names: what is listed loses the order in which it came
 )
 
 LISTED = part(
-    "broker/core/durable_listed.py",
+    "broker/core/recovery/durable_listed.py",
     r"""
 rest-installed: what was cancelled is there again when the journal is gone
 - if one.key not in wanted:
@@ -286,7 +286,7 @@ given-up-in-silence: nobody is told which session ended with what was acknowledg
 )
 
 SWEPT = part(
-    "broker/core/staged_agent.py",
+    "broker/engine/pattern/staged_agent.py",
     r"""
 swept-forgotten: after a restart silent groups go at another time
 - self._swept = state.get("swept", WATERMARK_NONE)

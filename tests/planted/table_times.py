@@ -13,7 +13,7 @@ TIMES = ("tests/test_time_alone.py", "tests/broker/core/test_outlasting.py")
 
 TABLE = [
     *part(
-        "broker/core/seats.py",
+        "broker/engine/runtime/seats.py",
         r"""
 end-forgotten: what the end decides is not known of where somebody asked what is due
 - seat.waits_for_end = False
@@ -22,7 +22,7 @@ end-forgotten: what the end decides is not known of where somebody asked what is
         tests=TIMES,
     ),
     *part(
-        "broker/core/stages/gathered.py",
+        "broker/engine/pattern/gathered.py",
         r"""
 list-due-at-its-end: a list between uncertain times is due before it can be full
 - times.append(end_of(one) + self._plan.slack_ms)
@@ -31,7 +31,7 @@ list-due-at-its-end: a list between uncertain times is due before it can be full
         tests=TIMES,
     ),
     *part(
-        "broker/core/promises.py",
+        "broker/engine/pattern/promises.py",
         r"""
 eldest-too-old: an assigned time is waited for from the eldest event on, and never comes
 - return by_held if span_ms is None else max(by_held, reported - span_ms)
@@ -44,7 +44,7 @@ promise-too-far: an event may end where nothing was to come any more
         tests=TIMES,
     ),
     *part(
-        "broker/core/promises.py",
+        "broker/engine/pattern/promises.py",
         r"""
 end-for-a-beginning: where the end of an event is assigned its beginning is waited for
 - types_ended(case, layout) if self._place == "an event" else frozenset()
@@ -57,7 +57,7 @@ beginning-for-an-end: where the beginning of an event is assigned its end is wai
         tests=PROMISES,
     ),
     *part(
-        "broker/core/stages/lasting.py",
+        "broker/engine/pattern/durations.py",
         r"""
 start-of-a-reading: a beginning is assigned, and events are promised to be readings
 - self.inputs[event_type], sure=sure
@@ -78,7 +78,7 @@ made-of-what-lasts: what is detected of several is promised to be made of what l
         tests=PROMISES,
     ),
     *part(
-        "broker/core/window.py",
+        "broker/engine/window/agent.py",
         r"""
 window-of-readings: a window's event is promised not to begin before the window's readings
 - Lasting(shape, duration_max_ms, sure)
@@ -87,15 +87,11 @@ window-of-readings: a window's event is promised not to begin before the window'
         tests=PROMISES,
     ),
     *part(
-        "broker/core/outlasting.py",
+        "broker/engine/pattern/assigned.py",
         r"""
 added-end-forgotten: an end that is put later makes an event no longer
-- else span_ms + later_ms(case.assign)
-+ else span_ms
-
-added-in-a-choice: what is added to one of the times that are chosen of makes an event no longer
-- return max([_added_ms(one) for one in value.arguments], default=0)
-+ return 0
+- return total(span_ms, later_ms(case.assign))
++ return span_ms
 
 window-of-post: what `post` makes of a window's event is taken for what `pre` assigns
 - assigned = case.assign if node.post is None else node.post.assign
@@ -108,7 +104,16 @@ range-of-both-ends: the event of a `range` is taken to leave out one of the rang
         tests=TIMES,
     ),
     *part(
-        "broker/core/staged_groups.py",
+        "language/times.py",
+        r"""
+added-in-a-choice: what is added to one of the times that are chosen of makes an event no longer
+- return max([int(choice.added_ms) for choice in choices_of(value)], default=0)
++ return 0 if isinstance(value, Call) else int(next(choices_of(value)).added_ms)
+""",
+        tests=TIMES,
+    ),
+    *part(
+        "broker/engine/pattern/staged_groups.py",
         r"""
 group-gone-is-due: a group is due that went at the limit
 - self._agenda.set(key, None)
@@ -121,7 +126,7 @@ group-gone-holds: a group that went at the limit holds what comes back
         tests=("tests/broker/core/test_group_limits.py",),
     ),
     *part(
-        "broker/core/matcher.py",
+        "broker/engine/runtime/matcher.py",
         r"""
 definition-stays: what is known of a definition stays when it runs no more
 - self._agents.makes_no_more(seat.task)
@@ -135,7 +140,7 @@ change-stays: that a content has others who want it is told when there are none
         tests=("tests/broker/core/test_removal.py",),
     ),
     *part(
-        "broker/core/stages/ends.py",
+        "broker/engine/pattern/ends.py",
         r"""
 anchor-never-late: a run waits for an anchor that can come no more
 - yield (element,), start + longer(plan, 0)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from tests.planted.fault import CORE, EVERYTHING, part
 
 GRID = part(
-    "broker/core/window_grid.py",
+    "broker/engine/window/assigners.py",
     r"""
 closes-one-late: a window closes a moment after its last instant
-- * self.every_ms - 1
-+ * self.every_ms
+- (self.reach is None)) * self.every) - 1
++ (self.reach is None)) * self.every)
 
 pane-edge: an event at a window's beginning falls into the pane before it
 - (rest >= {cut})
@@ -27,7 +27,7 @@ last-window-lost: the second pane of a T is missing in its last window
 )
 
 OUTCOME = part(
-    "broker/core/window_outcome.py",
+    "broker/engine/window/emit.py",
     r"""
 first-end-of-a-window: a window's event happens when the window has ended, and not in it
 - (closes - 1, closes - 1)
@@ -49,33 +49,21 @@ unsure-at-its-edge: what only its window says is as uncertain as its events
 )
 
 PANES = part(
-    "broker/core/window_panes.py",
+    "broker/engine/window/panes.py",
     r"""
-plain-though-uncertain: a run of events is taken for certain of its time
-- and not any(
--                 [event.uncertainty for event in events]  # noqa: C419  # a list is faster
--             )
-+ and True
-
-plain-though-it-lasts: a run of events is taken for points
-- self._plain = ends == [event.start for event in events] and not any(
-+ self._plain = not any(
-
-in-order-though-late: events that come late are taken to come in order
-- self._newest[leaf] <= ends[0] and ends == sorted(ends)
-+ ends == sorted(ends)
-
-slots-of-the-pane-before: events go into the pane of those before them
-- if pane != self._slots_of:
-+ if self._slots_of is None:
+counted-twice-by-panes: what was taken in is taken in again
+- pane.pending[leaf] = {}
++ pass
 
 pane-kept: a pane goes on after its last window
 - [1] <= window:
 + [1] < window:
 
 limit-one-more: one group more than allowed is opened
-- return self._open >= self._limits.groups_max
-+ return self._open > self._limits.groups_max
+- if self._open >= self._limits.groups_max:
+-                 self.drops[GROUPS_OVERFLOW] += 1
++ if self._open > self._limits.groups_max:
++                 self.drops[GROUPS_OVERFLOW] += 1
 
 restored-open: after a restore panes that are kept do not count
 - self._open = len(partials)
@@ -85,11 +73,11 @@ restored-open: after a restore panes that are kept do not count
 )
 
 DAYS = part(
-    "broker/core/window_days.py",
+    "broker/engine/window/assigners.py",
     r"""
 days-of-24-hours: a day ends 24 hours after it began
-- self._days.start(day), self._days.start(day + 1)
-+ self._days.start(day), self._days.start(day) + DAY_MS
+- return pane, self.begins_at(pane), self.begins_at(pane + 1)
++ return pane, self.begins_at(pane), self.begins_at(pane) + DAY_MS
 
 midnight-in-the-day-before: the instant of midnight belongs to the day that ends
 - while self.start(day + 1) <= time_ms:
@@ -99,15 +87,15 @@ midnight-in-the-day-before: the instant of midnight belongs to the day that ends
 )
 
 WAIT = part(
-    "broker/core/window_wait.py",
+    "broker/engine/window/buffer.py",
     r"""
 stray-after-the-line: events that came out of order are taken after the others
-- mixed.sort(key=_first)
-+ mixed.sort(key=str)
+- ready.sort(key=_end_of)
++ pass
 
 ties-as-they-came: events of one end are taken as they came
-- if len(set(ends)) < len(ends):
-+ if len(set(ends)) < 0:
+- ready.sort(key=_order_of)
++ pass
 
 leaf-once: an event of two operands comes to the first alone
 - if leaf not in leaves:
@@ -117,31 +105,31 @@ leaf-once: an event of two operands comes to the first alone
 )
 
 SLIDE = part(
-    "broker/core/window_slide.py",
+    "broker/engine/window/ranges.py",
     r"""
 far-edge-left-out: an event exactly R before the newest is let go
-- self.enter(entry, end - self._range_ms)
-+ self.enter(entry, end - self._range_ms + 1)
+- self._groups.enter(entry, end - self._range_ms)
++ self._groups.enter(entry, end - self._range_ms + 1)
 
 swept-too-far: a silent group loses what the next event may reach back to
-- self.leave(self.watermark + 1 - self._range_ms)
-+ self.leave(self.watermark + 2 - self._range_ms)
+- self._groups.leave(watermark + 1 - self._range_ms)
++ self._groups.leave(watermark + 2 - self._range_ms)
 
 not-inside-again: events inside are not counted after a restore
-- group.add(entry, self.adds)
--                 self.inside += 1
-+ group.add(entry, self.adds)
-+                 self.inside += 0
+- group.add(entry, self._adds)
+-                 self._store.inside += 1
++ group.add(entry, self._adds)
++                 self._store.inside += 0
 
 step-skipped: of windows that move by ticks one is left out
-- self._next = self._next + 1 if self.groups else None
-+ self._next = self._next + 2 if self.groups else None
+- self._next = self._next + 1 if groups else None
++ self._next = self._next + 2 if groups else None
 """,
     tests=CORE,
 )
 
 GROUP = part(
-    "broker/core/window_group.py",
+    "broker/engine/window/ranges.py",
     r"""
 alike-goes-for-good: when what counted has gone, none of its kind counts
 - if alike:
@@ -154,51 +142,55 @@ newest-counts: of events with equal keys the newest counts
 + self._count(leaf, alike[-1], adds)
 
 null-is-alike: events without a key are one of a kind
-- key = None if key_of is None else key_of(event)
--             if key is None:
+- if key is None:
 -                 self._count(leaf, event, adds)
--                 continue
-+ key = None if key_of is None else key_of(event)
-+             if key_of is None:
++ if key_of is None:
 +                 self._count(leaf, event, adds)
-+                 continue
 """,
     tests=CORE,
 )
 
 RUNS = part(
-    "broker/core/window_runs.py",
+    "broker/engine/window/sessions.py",
     r"""
 gap-excluded: an event exactly G after a session's end opens the next
 - event.start - run.end <= self._gap_ms
 + event.start - run.end < self._gap_ms
 
 max-from-its-end: M is measured from the session's end
-- event.end - run.start <= self._max_ms
-+ event.end - run.end <= self._max_ms
+- event.end - run.start <= self._join_max_ms
++ event.end - run.end <= self._join_max_ms
 
 start-stays: an event that began before its session leaves the session's beginning
 - run.start = event.start
--             self._watch
-+ self._watch
+-                 self._limit(run)
++ self._limit(run)
+
+first-stays-first: a session to which an event came is still taken to end before all others
+- self._by_end.move_to_end(key)
++ pass
+
+never-too-long: a session that has its greatest length is closed by its gap alone
+- heappush(limits, (run.start + self._trigger.max_ms, run.number))
++ pass
 
 closes-too-early: a session closes though a long event may still join
 - self._gap_ms + longest_ms
 + self._gap_ms
 
 seen-forgotten: `distinct` in a run forgets what a snapshot held
-- run.seen = [{key_of(one) for one in keys} for keys in seen]
+- run.seen = [{key_of(plain) for plain in keys} for keys in seen]
 + run.seen = [set() for keys in seen]
 """,
     tests=CORE,
 )
 
 IDS = part(
-    "broker/core/window_ids.py",
+    "broker/engine/window/constituents.py",
     r"""
 first-id-alone: of a window's constituents the first alone is listed
-- ids += event.ids
-+ ids = ids or list(event.ids)
+- self.in_order())), IDS_MAX)
++ self.in_order())), 1)
 
 bound-too-near: a pane forgets events that tie with the last it keeps
 - if low > self.bound:
@@ -212,7 +204,7 @@ trail-of-later-events: what a sliding window told grows with it
 )
 
 MERGE = part(
-    "broker/core/window_merge.py",
+    "broker/engine/window/panes.py",
     r"""
 oldest-goes-too: the oldest pane of a window goes
 - self._panes[self._first][0] < first:
@@ -234,16 +226,11 @@ left-without-middle: the older half is not merged with the newer
 )
 
 AGGREGATES = part(
-    "broker/core/aggregates.py",
+    "broker/engine/window/aggregates.py",
     r"""
-rank-of-n: quantiles go by n and not by n - 1
-- (count - 1) * over
-+ count * over
-
 unsorted-bag: values that came later are not sorted in
-- self.values += values
--         self.ascending = False
-+ self.values += values
+- values.sort()
++ pass
 
 tally-of-others: a merged count leaves out its own
 - made.n = self.n + sum(
@@ -253,7 +240,7 @@ tally-of-others: a merged count leaves out its own
 )
 
 MOVING = part(
-    "broker/core/aggregates_moving.py",
+    "broker/engine/window/aggregates.py",
     r"""
 ranks-of-before: ranks are those before the last change
 - self.count -= 1
@@ -266,21 +253,25 @@ block-end-forgotten: a block's last value stays as it was
 + insort(block, value)
 
 least-of-equals: with one of two least values the other goes
-- candidates[-1] > value:
-+ candidates[-1] >= value:
+- kept[-1] > value:
++ kept[-1] >= value:
 
 last-is-the-newest: Last is the value that came last, not the last in order
-- at = bisect_left(self.orders, event.order)
--         self.orders.insert(at, event.order)
-+ at = len(self.orders)
-+         self.orders.insert(at, event.order)
+- place = bisect_left(self.orders, event.order)
+-         self.orders.insert(place, event.order)
++ place = len(self.orders)
++         self.orders.insert(place, event.order)
 """,
     tests=EVERYTHING,
 )
 
 EXACT = part(
-    "broker/core/exact.py",
+    "broker/engine/window/exact.py",
     r"""
+rank-of-n: quantiles go by n and not by n - 1
+- (count - 1) * over
++ count * over
+
 loose-not-told: what is loose is not in the mean
 - self.settle()
 -         return ratio(self.total, self.unit * self.n) if self.n else None
@@ -305,8 +296,22 @@ sample-deviation: the deviation is that of a sample
     tests=EVERYTHING,
 )
 
+PARTIALS = part(
+    "broker/engine/window/partials.py",
+    r"""
+begins-with-the-first: a run of events begins where the first of them does
+- start = min(map(_start, events))
++ start = events[0].start
+
+as-sure-as-the-last: a run of events is as uncertain as the last of them
+- uncertainty = max(map(_uncertainty, events))
++ uncertainty = events[-1].uncertainty
+""",
+    tests=EVERYTHING,
+)
+
 SHAPE = part(
-    "broker/core/window_shape.py",
+    "broker/engine/window/code.py",
     r"""
 any-operand-will-do: a group stands with an event of any operand
 - all(counts[leaf] for leaf in self._asked)
@@ -320,8 +325,12 @@ all-outer-always: operands that may be missing are asked for
 )
 
 CODE = part(
-    "broker/core/window_code.py",
+    "broker/engine/window/code.py",
     r"""
+pending-of-the-pane-before: events go into the pane of those before them
+- "if pane != last:",
++ "if last is None:",
+
 null-key-is-a-group: events without a key make a group
 - lines.append(f"if {part} is None: continue")
 + lines.append(f"if {part} is None: pass")
@@ -334,11 +343,11 @@ span-begins-at-end: `start` is the end in a window's assignments
 )
 
 TICK = part(
-    "broker/core/window_tick.py",
+    "broker/engine/window/agent.py",
     r"""
 tick-after-next: what ends just before a tick waits for the next
-- known = max(end, self._watermark + 1)
-+ known = max(end + 1, self._watermark + 1)
+- instant = max(end, self._watermark + 1)
++ instant = max(end + 1, self._watermark + 1)
 
 tick-promises-too-much: what waits for a tick is not counted on
 - return min([out, *(end - 1 for end in self._least.values())])
@@ -349,5 +358,5 @@ tick-promises-too-much: what waits for a tick is not counted on
 
 TABLE = [
     *(*GRID, *OUTCOME, *PANES, *DAYS, *WAIT, *SLIDE, *GROUP, *RUNS, *IDS, *TICK),
-    *(*MERGE, *AGGREGATES, *MOVING, *EXACT, *SHAPE, *CODE),
+    *(*MERGE, *PARTIALS, *AGGREGATES, *MOVING, *EXACT, *SHAPE, *CODE),
 ]

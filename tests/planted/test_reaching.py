@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from textwrap import dedent
 
-from broker.core.conditions import past
+from broker.engine.filter.conditions import past
 from tests.planted.fault import Fault
 from tests.planted.reaching import CALLS_MAX, Tracer, lines_of
 
-CONDITIONS = "broker/core/conditions.py"
+CONDITIONS = "broker/engine/filter/conditions.py"
 
 
 def fault(name: str, old: str) -> Fault:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import headwater
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
+from broker.engine.limits import Limits
+from broker.engine.runtime.matcher import Matcher
 from language import check_text
 
 DECLARED = "event A(n: text) event B(n: text) event C(n: text) event D(n: text)"

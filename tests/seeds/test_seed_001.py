@@ -9,9 +9,9 @@ import pytest
 
 import headwater
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
-from broker.core.store import TRIM_MIN
+from broker.engine.limits import Limits
+from broker.engine.pattern.store import TRIM_MIN
+from broker.engine.runtime.matcher import Matcher
 from language import check_text
 
 Span = tuple[int, int]

@@ -4,7 +4,7 @@ Owns the search. Must not know which mistake it is. Invariant: what is taken for
 check of the run or of recovery tells, never any error.
 """
 
-from broker.core.durable_listed import RecoveryError
+from broker.core.recovery.durable_listed import RecoveryError
 from simulation.network.scenario import RunFailedError
 
 SEEDS = 200

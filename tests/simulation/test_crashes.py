@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.core import records
+from broker.core.recovery import records
 from language import check_text
 from simulation.crashes import further, scenario
 from simulation.crashes.journal import Journal

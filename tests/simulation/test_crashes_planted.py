@@ -9,14 +9,15 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from broker.core import durable_told, messages, records
-from broker.core.durable import DurableBroker
-from broker.core.durable_listed import RecoveryError
-from broker.core.durable_state import RestorableBroker
+from broker.core import messages
 from broker.core.effects import Acknowledge, Emit, Enlist, Reply
-from broker.core.records import CorruptError
-from broker.core.repeats import Repeats
-from broker.core.source_clocks import SourceClocks
+from broker.core.recovery import durable_told, records
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_listed import RecoveryError
+from broker.core.recovery.durable_state import RestorableBroker
+from broker.core.recovery.records import CorruptError
+from broker.engine.ingest.repeats import Repeats
+from broker.engine.ingest.source_clocks import SourceClocks
 from simulation.account import CheckFailedError
 from simulation.crashes import scenario
 from simulation.crashes.journal import Journal

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.matcher import Matcher
-from broker.core.staged_agent import StagedAgent
+from broker.engine.pattern.staged_agent import StagedAgent
+from broker.engine.runtime.matcher import Matcher
 from simulation import scenario, texts
 from simulation.account import CheckFailedError
 from simulation.checkers import check_visit
@@ -48,7 +48,7 @@ def test_scenarios_meet_what_they_are_there_for():
         visited += outcome.visited
         judged += outcome.judged
         results.update(emission.subscription for _, emission in one.broker.results)
-        dropped.update(one.broker.core.ledger.to_dict()["dropped"])
+        dropped.update(one.broker.engine.ledger.to_dict()["dropped"])
     assert compared > 1_000
     assert visited > 100
     assert judged > 5_000
@@ -127,7 +127,7 @@ def test_an_event_that_is_lost_is_found(monkeypatch):
 
 
 def test_an_event_that_is_late_for_no_reason_is_found(monkeypatch):
-    from broker.core import clocks, source_clocks
+    from broker.engine.ingest import clocks, source_clocks
 
     def strict(events, newest, given, lateness_ms):
         return clocks.sifted(events, newest, given, lateness_ms - 300)
@@ -137,7 +137,7 @@ def test_an_event_that_is_late_for_no_reason_is_found(monkeypatch):
 
 
 def test_a_reason_that_is_not_the_right_one_is_found(monkeypatch):
-    from broker.core import reasons
+    from broker.engine.ingest import reasons
 
     monkeypatch.setattr(reasons, "CONFLICTING_REPEAT", "repeat")
     assert any("dropped by reason" in text for text in failing_seeds())

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from broker.core.limits import said
+from broker.engine.limits import said
 
 
 class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

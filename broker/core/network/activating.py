@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.durable_state import RestorableBroker
-from broker.core.event import Event
-from broker.core.limits import Limits
 from broker.core.network import told
 from broker.core.outgoing import Outgoing
+from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.refusals import Answer
+from broker.engine.event.event import Event
+from broker.engine.limits import Limits
 
 if TYPE_CHECKING:
     from language import Task

@@ -18,7 +18,6 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from broker.core.limits import Limits
 from broker.core.messages import (
     EventsReceived,
     Message,
@@ -29,6 +28,7 @@ from broker.core.messages import (
 )
 from broker.core.network.messages import FromNetwork
 from broker.core.network.told import SourceShown, TypesAnswered
+from broker.engine.limits import Limits
 from broker.network.replication.incarnation import Incarnation
 from broker.network.replication.local_sources import LocalSources
 

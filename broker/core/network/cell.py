@@ -19,7 +19,6 @@ import msgspec
 from msgspec import Struct
 
 from broker.core import messages as core_messages
-from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.effects import Effect, Emit, Note, Publish, Reply, SendFrame
 from broker.core.network import cell_frames, frames, told
 from broker.core.network.cell_packing import pressed
@@ -29,9 +28,10 @@ from broker.core.network.cell_view import CellCounts, Load, is_cell
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
+from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.suspension.agreement import Rows, standing_of
-from broker.core.times import TIME_MAX_MS
 from broker.core.topics import is_of_suspended
+from broker.engine.ingest.times import TIME_MAX_MS
 
 RESULTS_PART = 256  # results in one message, so that it stays far below what a link takes
 RESULTS_BYTES = 256 * 1024

@@ -14,19 +14,19 @@ import msgspec
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.durable_state import Source
 from broker.core.effects import Emission
-from broker.core.limits import Limits
-from broker.core.matcher import WatermarkOf
 from broker.core.network import cell_told
 from broker.core.network.activating import ActivatingBroker, Key
 from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
+from broker.core.recovery.durable_state import Source
 from broker.core.refusals import Answer
-from broker.core.splitting import may_split
 from broker.core.suspension.agreement import follow, mark
-from broker.core.times import TIME_MAX_MS
+from broker.engine.ingest.times import TIME_MAX_MS
+from broker.engine.limits import Limits
+from broker.engine.runtime.matcher import WatermarkOf
+from broker.engine.window.splitting import may_split
 
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
 

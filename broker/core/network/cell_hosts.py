@@ -20,8 +20,6 @@ import msgspec
 
 from broker.core import messages as core_messages
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker, head_of
-from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Effect, Note, SendFrame
 from broker.core.network import cell_frames
 from broker.core.network.cell import Cell
@@ -32,6 +30,8 @@ from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of, is_cell
 from broker.core.network.header_cell import HeaderCell
 from broker.core.network.messages import FramesReceived
+from broker.core.recovery.durable import DurableBroker, head_of
+from broker.core.recovery.durable_listed import RecoveryError
 
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
 

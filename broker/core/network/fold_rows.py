@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.network.cell_packing import pressed, unpressed
-from broker.core.splitting import SOURCE_BYTES, Rows, Sources
+from broker.engine.window.splitting import SOURCE_BYTES, Rows, Sources
 
 PRESSED_MIN = 200  # bytes: shorter ones hardly become less
 

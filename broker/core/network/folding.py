@@ -13,12 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.durable_events import packed, said_again
 from broker.core.effects import Note
-from broker.core.event import Event, slot_of
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.limits import Limits
 from broker.core.network import fold_rows, frames, told
 from broker.core.network.cell_origins import places
 from broker.core.network.networked import Fresh
@@ -26,8 +22,12 @@ from broker.core.network.offers import rows_since
 from broker.core.network.relaying import TICK_MS
 from broker.core.network.sending import Row, cut
 from broker.core.network.showing import Showing
-from broker.core.splitting import Folder, Split, split_of
-from broker.core.window_ids import IDS_MAX
+from broker.core.recovery.durable_events import packed, said_again
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event, slot_of
+from broker.engine.limits import Limits
+from broker.engine.window.constituents import IDS_MAX
+from broker.engine.window.splitting import Folder, Split, split_of
 from language import EventType, Task, check_text
 
 if TYPE_CHECKING:

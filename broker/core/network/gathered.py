@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from broker.core.durable_events import packed, unpacked
-from broker.core.repeats import Repeats
-from broker.core.splitting import Sources
+from broker.core.recovery.durable_events import packed, unpacked
+from broker.engine.ingest.repeats import Repeats
+from broker.engine.window.splitting import Sources
 
 RAW_PANES = 8
 SOURCES_MAX = 1_000_000  # digests in panes that are not complete: some 100 MB

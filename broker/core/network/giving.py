@@ -13,8 +13,6 @@ from typing import Any
 from broker.core import messages, topics
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission, Publication
-from broker.core.event import Event
-from broker.core.limits import Limits
 from broker.core.network import told
 from broker.core.network.activating import ActivatingBroker
 from broker.core.network.cell_view import is_cell
@@ -22,6 +20,8 @@ from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
 from broker.core.network.sending import PART_BYTES
 from broker.core.outgoing import Outgoing
+from broker.engine.event.event import Event
+from broker.engine.limits import Limits
 
 COPY_BYTES_MAX = PART_BYTES  # of one result; a longer one is in the home's log alone
 

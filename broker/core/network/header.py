@@ -15,21 +15,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.core import reasons, returned
-from broker.core.agent import WATERMARK_NONE
+from broker.core import returned
 from broker.core.broker import BrokerOptions
-from broker.core.durable_events import said_again
-from broker.core.event import Event
-from broker.core.limits import Limits
 from broker.core.network import fold_rows, told
 from broker.core.network.gathered import Gathered, maker_of, origin_of
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
-from broker.core.seats import Seat
-from broker.core.splitting import KEY_CHARS, Rows, Sources, Split, sources_of, split_of
-from broker.core.window import WindowAgent
-from broker.core.window_panes import PaneWindows
+from broker.core.recovery.durable_events import said_again
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
+from broker.engine.ingest import reasons
+from broker.engine.limits import Limits
+from broker.engine.runtime.seats import Seat
+from broker.engine.window.agent import WindowAgent
+from broker.engine.window.panes import PaneWindows
+from broker.engine.window.splitting import KEY_CHARS, Rows, Sources, Split, sources_of, split_of
 from language.tree import Definition
 
 CONFLICT = "a source was at two brokers in one window: its events travel as they are"

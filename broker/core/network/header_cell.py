@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.durable import DurableBroker
 from broker.core.network import cell_frames, frames, told
 from broker.core.network.cell import Cell
 from broker.core.network.cell_saving import Positions
 from broker.core.network.cell_view import Load, rows_of
 from broker.core.operators.times import Times
-from broker.core.splitting import Split
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.window.splitting import Split
 
 
 class HeaderCell(Cell):

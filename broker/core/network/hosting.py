@@ -13,13 +13,13 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
-from broker.core.durable import DurableBroker
 from broker.core.network import frames, told
 from broker.core.network.cell_view import is_cell
 from broker.core.network.linking import Linking
 from broker.core.network.needs import Needs
 from broker.core.operators.heard import keys_for
 from broker.core.operators.times import Times
+from broker.core.recovery.durable import DurableBroker
 from broker.core.routing.messages import LOCAL
 from broker.network.replication.absence_watch import AbsenceWatch
 

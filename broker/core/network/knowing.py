@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.event import Event
 from broker.core.network import frames
 from broker.core.network.cell_origins import CellOrigins
 from broker.core.network.cell_view import is_cell
@@ -18,6 +16,8 @@ from broker.core.network.certainty import Certainty
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import Joined
 from broker.core.routing.messages import LOCAL
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
 
 ASK_MS = 1_000  # hosts are asked to ask again, if that could make something certain, …
 ASK_MS_MAX = 64_000  # … each time twice as late as before

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.identity import digest
 from broker.core.operators.making import task_operators
 from broker.core.operators.times import Times
 from broker.core.routing.operator import Operator
+from broker.engine.event.identity import digest
 
 if TYPE_CHECKING:
     from language import Task

@@ -19,7 +19,6 @@ from typing import Any, cast, get_args
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
-from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
@@ -48,6 +47,7 @@ from broker.core.network.relaying import TICK_MS
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
+from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.topology import told as topologies
 from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange

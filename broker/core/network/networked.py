@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
-from broker.core import messages, returned, sources
-from broker.core.agent import WATERMARK_NONE
+from broker.core import messages, returned
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission
-from broker.core.event import Event
-from broker.core.faults import Rejection
 from broker.core.intake import Admitted, ConflictError, Decoded
-from broker.core.limits import LimitReachedError, Limits
 from broker.core.network import cell_told, told
 from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
@@ -31,6 +27,11 @@ from broker.core.network.own import OwnLog, types_of
 from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
+from broker.engine.ingest import sources
+from broker.engine.ingest.faults import Rejection
+from broker.engine.limits import LimitReachedError, Limits
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.durable_events import packed
-from broker.core.event import Event
 from broker.core.network.own import OwnLog
 from broker.core.network.sending import Row, forwarded
 from broker.core.network.told import Forwarded, Watermarks
+from broker.core.recovery.durable_events import packed
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
 
 OFFER_EVENTS = 4_096  # in one answer; the host asks again for more
 LOOKED_EVENTS = 16_384  # that are looked at for one answer: a tenth of a second

@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.durable_events import packed, unpacked
 from broker.core.effects import Note
-from broker.core.event import Event
-from broker.core.limits import Limits
 from broker.core.network.cell_view import is_cell
 from broker.core.network.copies import Copies
 from broker.core.network.told import Attributes, Incarnated
-from broker.core.network_clocks import NetworkClocks
+from broker.core.recovery.durable_events import packed, unpacked
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
+from broker.engine.ingest.network_clocks import NetworkClocks
+from broker.engine.limits import Limits
 from broker.network.replication.descent import Descent
 from broker.network.replication.incarnation import Incarnation, Settlement
 

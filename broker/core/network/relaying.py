@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from math import inf
 from typing import cast
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.durable_events import unpacked
-from broker.core.event import Event
 from broker.core.network import frames, told
 from broker.core.network.knowing import Knowing
 from broker.core.network.networked import PROMISE_MS, Fresh
 from broker.core.network.sending import Row, forwarded
 from broker.core.network.ways import Claim
+from broker.core.recovery.durable_events import unpacked
 from broker.core.routing import messages as routing
 from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 SPAN_MAX = 65_536  # positions from the first that is kept back: hosts remember those that came

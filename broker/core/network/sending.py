@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.durable_events import packed
-from broker.core.event import Event
 from broker.core.network.told import Forwarded, Watermarks
+from broker.core.recovery.durable_events import packed
+from broker.engine.event.event import Event
 
 PART_EVENTS = 512
 PART_BYTES = 512 * 1024  # half of what a link takes as one message

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from broker.core.event import Event
 from broker.core.network import frames
 from broker.core.network.networked import Fresh
 from broker.core.network.relaying import Relaying
@@ -23,6 +22,7 @@ from broker.core.operators.heard import judge
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Advertisement, Key
 from broker.core.routing.sources import joined
+from broker.engine.event.event import Event
 
 _END = 2**62
 Wants = Callable[[Event], bool]

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from broker.core.durable_events import said_again
 from broker.core.network import told
+from broker.core.recovery.durable_events import said_again
 from broker.network.replication.incarnation import Place, Recalled
 
 

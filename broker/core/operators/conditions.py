@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from broker.core.event import slot_of
-from broker.core.expressions import NEVER_NULL, RESERVED_CODE, Writer, divide
-from broker.core.functions import FUNCTIONS
 from broker.core.routing.operator import Key, Range, Region
-from broker.core.source import Constants, build
+from broker.engine.event.event import slot_of
+from broker.engine.event.expressions import NEVER_NULL, RESERVED_CODE, Writer, divide
+from broker.engine.event.functions import FUNCTIONS
+from broker.engine.event.source import Constants, build
 from language.printing.expressions import expression_text
 from language.tree import (
     Arithmetic,

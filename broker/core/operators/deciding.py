@@ -13,11 +13,14 @@ the place of another (`latest`, longer chains under a context): their events tra
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf, nextafter
 
-from broker.core.operands import (
+from broker.core.operators import reasons
+from broker.core.operators.times import Times
+from broker.engine.pattern.operands import (
     Gathered,
     Joint,
     Leaf,
@@ -27,9 +30,8 @@ from broker.core.operands import (
     Silence,
     operands,
 )
-from broker.core.operators import reasons
-from broker.core.operators.times import Spans
-from broker.core.pattern import Layout
+from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.timing import Timing
 
 WAYS_MAX = 8  # of a pattern in which each place may stay empty: one operator each
 PAIRED = frozenset(("recent", "chronicle", "first"))  # what chooses among pairs alone
@@ -52,7 +54,7 @@ class Group:
 
 @dataclass(slots=True)
 class Travel:
-    """What travels for one case.
+    """All that travels for one case.
 
     `alone`: places of which all events travel, each with why they do; `whole`: types of which all
     do, whatever they say, because of what `why_whole` tells.
@@ -64,19 +66,27 @@ class Travel:
     why_whole: str = ""
 
 
-def decide(layout: Layout, spans: Spans, *, partitioned: bool) -> Travel:
-    """What travels for a pattern.
+def decide(
+    layout: Layout,
+    times: Times,
+    here: Collection[str],
+    made: Collection[str],
+    *,
+    partitioned: bool,
+) -> Travel:
+    """Return what travels for a pattern.
 
-    Of the types that definitions make at the home (`spans.here`) the events are there already.
+    Of the types that definitions make at the home (`here`) the events are there already; how long
+    the events of those `made` anywhere last nobody knows.
     `partitioned`: with `group by` a silence begins in each partition with its first event.
     """
     parts = list(operands(layout.root))
     contiguous = any(isinstance(one, Joint) and one.next for one in parts)
     if contiguous or (partitioned and any(isinstance(one, Silence) for one in parts)):
         named = (leaf.event_type for leaf in layout.leaves)
-        whole = tuple(dict.fromkeys(one for one in named if one not in spans.here))
+        whole = tuple(dict.fromkeys(one for one in named if one not in here))
         return Travel(whole=whole, why_whole=reasons.NEXT if contiguous else reasons.BEGINS)
-    decider = _Decider(layout, spans)
+    decider = _Decider(layout, times, here, made)
     decider.place(layout.root, reasons.ALL_ALONE, root=True)
     return decider.travel
 
@@ -96,9 +106,13 @@ class _Members:
 
 
 class _Decider:
-    def __init__(self, layout: Layout, spans: Spans) -> None:
+    def __init__(
+        self, layout: Layout, times: Times, here: Collection[str], made: Collection[str]
+    ) -> None:
         self.travel = Travel()
-        self._spans = spans
+        self._here = here
+        self._delta_t_ms_max = times.delta_t_ms_max
+        self._timing = Timing(times.known(made))
         self._chain = _plain_chain(layout)
 
     # --- operands whose occurrences must be what they are -----------------------------------
@@ -142,9 +156,8 @@ class _Decider:
             self._all_alone(joint.right, reasons.COUNTED)
 
     def _why_apart(self, operand: Operand) -> str:
-        """Why what is beneath an unrestricted operator may not travel correlated."""
-        span_ms = self._spans.of(operand)
-        if span_ms is None:
+        """Return why what is beneath an unrestricted operator may not travel correlated."""
+        if self._timing.span_ms(operand) is None:
             return reasons.UNBOUNDED
         return reasons.MANY_WAYS if self._span(operand) is not None else reasons.LONG
 
@@ -246,8 +259,8 @@ class _Decider:
     # --- what comes out -----------------------------------------------------------------------
 
     def _span(self, operand: Operand) -> int | None:
-        span_ms = self._spans.of(operand)
-        return None if span_ms is None or span_ms > self._spans.times.delta_t_ms_max else span_ms
+        span_ms = self._timing.span_ms(operand)
+        return None if span_ms is None or span_ms > self._delta_t_ms_max else span_ms
 
     def _group(
         self, operand: Operand, mandatory: list[Leaf], optional: list[Leaf], span_ms: int, why: str
@@ -258,8 +271,8 @@ class _Decider:
         self.travel.groups.append(group)
 
     def _comes(self, leaf: Leaf) -> bool:
-        """Whether its events come from other brokers at all."""
-        return leaf.event_type not in self._spans.here
+        """Return whether its events come from other brokers at all."""
+        return leaf.event_type not in self._here
 
     def _alone(self, leaf: Leaf, why: str) -> None:
         if self._comes(leaf):

@@ -14,13 +14,13 @@ from math import isfinite, isnan
 
 from msgspec.structs import replace
 
-from broker.core.event import Event
 from broker.core.operators.conditions import compile_condition
 from broker.core.routing.held import Held
 from broker.core.routing.matching import plain
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Key, Operator, Range, Region
 from broker.core.routing.rows import RowIndex, row_of
+from broker.engine.event.event import Event
 
 KEYS_MAX = 1_024  # a task has a key for each event that it binds, and few have more than ten
 CHARS_MAX = 262_144  # of the keys that go with a question, written out: a part of a link's message

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nextafter
 from typing import Any
 
-from broker.core.expressions import RESERVED_CODE
-from broker.core.operands import Leaf
 from broker.core.operators.conditions import members_of, read_condition, text_of, travels
 from broker.core.routing.operator import Key, Range, Region
+from broker.engine.event.expressions import RESERVED_CODE
+from broker.engine.pattern.operands import Leaf
 from language.printing.expressions import expression_text
 from language.tree import (
     Attribute,

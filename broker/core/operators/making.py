@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from broker.core.identity import digest
-from broker.core.operands import Leaf
 from broker.core.operators import reasons
 from broker.core.operators.deciding import Group, decide
 from broker.core.operators.keys import key_of
-from broker.core.operators.times import Spans, Times
-from broker.core.pattern import Layout, lay_out
+from broker.core.operators.times import Times
 from broker.core.routing.operator import Key, Operator
+from broker.engine.event.identity import digest
+from broker.engine.pattern.operands import Leaf
+from broker.engine.pattern.pattern import Layout, lay_out
 from language.taskgraph import cases_of
 from language.tree import Case, Definition
 
@@ -75,14 +75,16 @@ def _of_case(case: Case, task: Task, times: Times, away: Collection[str]) -> lis
     window = task.node.window if isinstance(task.node, Definition) else None
     layout = lay_out(case)
     if window is None or not window.aggregated:
-        return _of_pattern(case, layout, task, Spans(times, here, frozenset(task.needs)))
+        return _of_pattern(case, layout, task, times, here)
     alone = [leaf for leaf in layout.leaves if leaf.event_type not in here]
     singles = [_single(_key(leaf, task, alone=False)) for leaf in alone]
     return [Reasoned(one, reasons.WINDOW) for one in singles]
 
 
-def _of_pattern(case: Case, layout: Layout, task: Task, spans: Spans) -> list[Reasoned]:
-    travel = decide(layout, spans, partitioned=bool(case.group_by))
+def _of_pattern(
+    case: Case, layout: Layout, task: Task, times: Times, here: Collection[str]
+) -> list[Reasoned]:
+    travel = decide(layout, times, here, task.needs, partitioned=bool(case.group_by))
     whole = [_single(Key(_type(task, name), _type(task, name))) for name in travel.whole]
     found = [Reasoned(one, travel.why_whole) for one in whole]
     found += [Reasoned(_single(_key(leaf, task)), why) for leaf, why in travel.alone]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any, Protocol
 
-from broker.core.event import slot_of
+from broker.engine.event.event import slot_of
 
 
 class EventView(Protocol):
-    """What a router reads of an event; attributes stand in slots as `broker.core.event` says."""
+    """What a router reads of an event; attributes are slots, see `broker.engine.event.event`."""
 
     @property
     def id(self) -> str:
@@ -33,7 +33,7 @@ class EventView(Protocol):
 
     @property
     def position(self) -> Any:
-        """Where, as `broker.core.event.Position`."""
+        """Where, as `broker.engine.event.event.Position`."""
 
     @property
     def start(self) -> Any:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.core.geometry import distance_m
 from broker.core.routing.held import Held
+from broker.engine.event.geometry import distance_m
 
 if TYPE_CHECKING:
     from broker.core.routing.matching import Place

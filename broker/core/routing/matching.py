@@ -20,8 +20,9 @@ from typing import NamedTuple
 from broker.core.routing.held import Held, Store, insert
 from broker.core.routing.joins import Hit, Variant, complete, possible
 from broker.core.routing.operator import Key, Operator
-from broker.core.routing.rows import Condition, RowIndex, row_of, slots_of
+from broker.core.routing.rows import Condition, RowIndex, row_of
 from broker.core.routing.wide import WideRows
+from broker.engine.filter.cells import slots_of
 
 SHAPES_FEW = 16  # shapes that have places of one type before all their rows are looked up at once
 VARIANTS_FEW = 2  # distances that are tried without asking first whether any can succeed

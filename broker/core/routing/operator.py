@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from broker.core.event import Position
+from broker.engine.event.event import Position
 
 Scalar = bool | int | float | str
 

@@ -15,9 +15,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from broker.core.geometry import region_test, under_path
 from broker.core.routing.held import DEGREES, METRES, START, Held
 from broker.core.routing.operator import Key, Region, Scalar
+from broker.engine.event.geometry import region_test, under_path
+from broker.engine.filter.cells import slots_of
 
 STEP = 8  # rows between two integers that are kept of a column; fewer cost memory, more time
 FRESH_MAX = 64  # rows asked one by one before the columns are built anew
@@ -326,13 +327,3 @@ def _sides(region: Region) -> list[tuple[str, _Ends]]:
         (METRES[0] if region.metric else DEGREES[0], _Ends(min(a, c), max(a, c))),
         (METRES[1] if region.metric else DEGREES[1], _Ends(min(b, d), max(b, d))),
     ]
-
-
-def slots_of(bits: int) -> list[int]:
-    """The places of the set bits, ascending."""
-    found = []
-    while bits:
-        lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return found

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from broker.core.geometry import region_test, under_path
 from broker.core.routing.messages import LOCAL, Advertise, Send, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
+from broker.engine.event.geometry import region_test, under_path
 
 CACHE_MAX = 65_536  # answers kept until an advertisement changes
 

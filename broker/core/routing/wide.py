@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from broker.core.routing.held import Held
-from broker.core.routing.rows import Row, RowIndex, slots_of
+from broker.core.routing.rows import Row, RowIndex
+from broker.engine.filter.cells import slots_of
 
 Place = TypeVar("Place")
 

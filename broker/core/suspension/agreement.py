@@ -21,9 +21,9 @@ from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed
 
 if TYPE_CHECKING:
     from broker.core.effects import Publication
-    from broker.core.ledger import Ledger
-    from broker.core.matcher import Matcher
     from broker.core.notes import Notes
+    from broker.engine.ledger import Ledger
+    from broker.engine.runtime.matcher import Matcher
 
 Key: TypeAlias = tuple[str, str]
 

@@ -1,11 +1,14 @@
-"""Patterns: what a relation between occurrences asks, with exact times and with uncertain ones.
+"""Patterns: operators over operators that find matches in event time, for one case of a task.
 
-Owns the test of each relation of the language (`relations`), and the verdicts over times that are
-known up to an uncertainty (`uncertainty`). Operators, stores and partitions come here from
-`broker.core` as they are touched.
+Owns a pattern's layout (`operands`, `pattern`, `attach`, `chains`), the analysis of its time
+(`reach`, `spans`, `bounds*`, `completion`, `outlasting`, `promises`), the operators (`base` and
+those built on it: `joint` and `fusion`, `course` and `chronicle`, `gathered`, `repeats`, `pick`,
+`negation`, `silence`), verdicts where times are uncertain, selection among whole matches, and the
+agent that runs all of it for each group (`staged_*`).
 
-Must not know events' payloads, definitions or who waits for an answer: all that is asked about is
-the start, the end and the uncertainty of what fills a place.
+Must not know who wants a result, what an event's payload looked like, or which broker this is.
 
-Invariant: where times are exact a verdict is yes or no, and never maybe.
+Invariant: an operator takes what those beneath it have decided, in order, and passes on what it has
+decided itself, with two promises about what is still to come: it ends after one time (`hold`) and
+begins at or after another (`floor`). Where times are exact a verdict is yes or no, never maybe.
 """

@@ -47,6 +47,7 @@ _SAME_END = (le(P_END, Q_END), le(Q_END, P_END))
 
 # Each `fails` is what `holds` leaves out, so that a verdict of no needs no search.
 RELATION_TESTS: dict[str, RelationTest] = {
+    # One way that asks nothing, and no way to fail.
     "and": RelationTest(
         asks=(),
         holds=((),),
@@ -57,6 +58,7 @@ RELATION_TESTS: dict[str, RelationTest] = {
         holds=((lt(P_END, Q_START),), *_TOUCH),
         fails=((lt(Q_START, P_END),), _READINGS_MEET),
     ),
+    # Seed 001, table 1, row 1, for points and intervals alike: a point is an interval of length 0.
     "before": RelationTest(
         asks=("{le} < {rs}",),
         holds=((lt(P_END, Q_START),),),
@@ -82,6 +84,8 @@ RELATION_TESTS: dict[str, RelationTest] = {
         holds=((lt(P_START, Q_START), lt(Q_END, P_END)),),
         fails=((le(Q_START, P_START),), (le(P_END, Q_END),)),
     ),
+    # Equal edges, as in rows 4 and 7: of two independent times with ε > 0 nothing makes it certain
+    # that they are equal.
     "starts": RelationTest(
         asks=("{ls} == {rs}", "{le} < {re}"),
         holds=((*_SAME_START, lt(P_END, Q_END)),),

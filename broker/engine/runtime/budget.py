@@ -17,8 +17,12 @@ CANDIDATES_MAX = 500_000  # of one step: an eighth of a second
 CANDIDATES_ALONE = 80 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
 BYTES_MAX = 64 * 1024 * 1024  # of what one step makes
 UNLIMITED = 2**62
+# A message from the journal must end as it did. Steps that exceeded are known by their number; all
+# others get far more than they took, as a later version may count the same work higher.
 AGAIN = 64  # times the budget is had by steps of messages that are handled again
 
+# A batch of a thousand events may cost what a thousand batches of one may: how events were cut into
+# batches decides nothing.
 EACH_EVENT = 160  # candidates that each event brings with it: a result, or so many partners
 EACH_DERIVED = 16  # of an event that a definition gave: fewer than a result costs, or a chain of
 # definitions, each with two results an event, would double from step to step
@@ -40,6 +44,7 @@ class TooMuchWorkError(Exception):
 
 def weight(places: int, parts: int = 0) -> int:
     """The candidates that it costs to test a pair of so many places and parts of conditions."""
+    # A pair of single events without conditions is 1; with four places and two parts it is 3.
     return 1 + (places + parts - 2) // PLACES
 
 
@@ -92,6 +97,8 @@ class Budget:
 
         `derived`: definitions gave the events.
         """
+        # Counted and not timed: the same journal suspends the same steps on a Raspberry Pi and on a
+        # server.
         self.steps += 1
         if self.planned and self.steps in self.planned:
             raise TooMuchWorkError(self.planned[self.steps])
@@ -122,10 +129,8 @@ class Budget:
 
     def keep(self, occurrences: int, places: int) -> None:
         """Charge occurrences that were made, each of so many places. Raises TooMuchWorkError."""
-        self.spend(occurrences * weight(places))
-        self.bytes -= occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
-        if self.bytes < 0:
-            raise TooMuchWorkError("bytes")
+        size_bytes = occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
+        self.spend(occurrences * weight(places), size_bytes)
 
     def tie(self, occurrences: Sequence[Any]) -> None:
         """Charge occurrences that are to be told apart by their events, some of them in lists."""

@@ -26,6 +26,8 @@ class SuspendedAgent:
 
     def watermark_out(self, watermark: int) -> int:
         """Promise nothing, so that nothing is waited for."""
+        # What it would have reported is lost and told as such; holding back its users' watermark
+        # for it as well would stop those that need other inputs, too.
         return watermark
 
     def next_due(self) -> int | None:

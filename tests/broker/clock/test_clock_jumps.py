@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
 from broker.core.effects import Append, Emit, Publish
-from broker.core.limits import Limits
 from broker.core.messages import ClockSet, EventsReceived, Payload, SpecificationSubmitted
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.records import Record
+from broker.engine.limits import Limits
 from tests.broker.running import CONFIG, PATIENCE_S, ROOT, RunningBroker, client
 
 HOUR_MS = 3_600_000

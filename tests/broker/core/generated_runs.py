@@ -14,9 +14,7 @@ from typing import Any
 import msgspec
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker, head_of
 from broker.core.effects import Append, Effect, Emission, Emit, Enlist, Publish, Reply
-from broker.core.limits import Limits
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -27,8 +25,10 @@ from broker.core.messages import (
     SpecificationSubmitted,
     Woken,
 )
-from broker.core.own import Aggregate, Function
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker, head_of
+from broker.core.recovery.records import Record
+from broker.engine.event.own import Aggregate, Function
+from broker.engine.limits import Limits
 from tests.oracles import spec as s
 from tests.oracles.draw import SeededDraw
 from tests.oracles.generate import random_case

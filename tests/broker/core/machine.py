@@ -4,7 +4,6 @@ import json
 
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
-from broker.core.limits import Limits
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -12,6 +11,7 @@ from broker.core.messages import (
     SpecificationSubmitted,
     Woken,
 )
+from broker.engine.limits import Limits
 
 NOW = 1_700_000_000_000
 

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from broker.core.actors import Actors
 from broker.core.effects import Emit, Note
-from broker.core.limits import Limits
 from broker.core.messages import ActorsListening, EventsReceived, Payload
+from broker.engine.ingest.actors import Actors
+from broker.engine.limits import Limits
 from tests.broker.core.machine import NOW, Machine
 from tests.broker.core.test_durable import Disk
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from broker.core.bounds import Inputs, bounds_of, stated
 from broker.core.intake import IntakeOptions
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
+from broker.engine.pattern.bounds import Inputs, bounds_of, stated
 from headwater.engine import Pipeline
 from language import check_text
 

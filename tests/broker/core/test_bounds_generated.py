@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.bounds import Inputs, bounds_of
 from broker.core.intake import IntakeOptions
-from broker.core.limits import Limits
+from broker.engine.limits import Limits
+from broker.engine.pattern.bounds import Inputs, bounds_of
 from headwater.engine import Pipeline
 from headwater.tables import tables_beside
 from language import check_text

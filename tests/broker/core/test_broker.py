@@ -5,7 +5,6 @@ import json
 import pytest
 
 from broker.core.effects import Acknowledge, Emission, Emit, Note, Publication, Publish
-from broker.core.limits import Limits
 from broker.core.messages import (
     EventsReceived,
     Payload,
@@ -14,6 +13,7 @@ from broker.core.messages import (
     TopicRefused,
     Woken,
 )
+from broker.engine.limits import Limits
 from tests.broker.core.machine import HOT, NOW, Machine, event
 
 WINDOWED = """

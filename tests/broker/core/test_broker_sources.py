@@ -5,8 +5,8 @@ import json
 import pytest
 
 from broker.core.effects import Acknowledge, Publication, Publish
-from broker.core.limits import Limits
 from broker.core.messages import SourceAdvertised, SourceWithdrawn
+from broker.engine.limits import Limits
 from tests.broker.core.machine import DECLARED, HOT, Machine, event, subscription
 
 TOPIC = "sources/t1"

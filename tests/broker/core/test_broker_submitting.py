@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.core.limits import Limits
 from broker.core.messages import RequestRefused, SpecificationSubmitted
+from broker.engine.limits import Limits
 from broker.wiring.requests import listed
 from language import check_text
 from tests.broker.core.machine import DECLARED, HOT, NOW, Machine, event, subscription

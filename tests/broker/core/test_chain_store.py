@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from broker.core.agent import WATERMARK_END
-from broker.core.bounds import Inputs, bounds_of
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.ledger import Ledger
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.ledger import Ledger
+from broker.engine.limits import Limits
+from broker.engine.pattern.bounds import Inputs, bounds_of
+from broker.engine.runtime.matcher import Matcher
 from language import check_text
 
 LETTERS = "ABCD"

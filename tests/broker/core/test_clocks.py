@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.clocks import Split, StreamClock
-from broker.core.event import Event, event_class
-from broker.core.limits import LimitReachedError
-from broker.core.source_clocks import SourceClocks
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.event.event import Event, event_class
+from broker.engine.ingest.clocks import Split, StreamClock
+from broker.engine.ingest.source_clocks import SourceClocks
+from broker.engine.limits import LimitReachedError
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

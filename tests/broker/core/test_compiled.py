@@ -22,17 +22,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import compiled
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.choosing import choice_of
-from broker.core.clocks import course
-from broker.core.event import Event as CoreEvent
-from broker.core.event import doubtful, event_class, lasting, sorted_by_class
-from broker.core.exact import Moments
-from broker.core.filterer import Filterer
-from broker.core.identity import digest
-from broker.core.pending import Pending
-from broker.core.results import sort_results, told
+from broker.engine import native
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.event.event import Event as CoreEvent
+from broker.engine.event.event import doubtful, event_class, lasting, sorted_by_class
+from broker.engine.event.identity import digest
+from broker.engine.filter.choosing import choice_of
+from broker.engine.filter.filterer import Filterer
+from broker.engine.ingest.clocks import course
+from broker.engine.runtime.pending import Pending
+from broker.engine.runtime.results import sort_results, told
+from broker.engine.window.exact import Moments
 from headwater import Engine, Event
 from headwater.events import taken_out
 from language import check_text
@@ -41,7 +41,7 @@ from tests.pure import python_alone
 
 ROOT = Path(__file__).resolve().parents[3]
 FEWER = settings(max_examples=settings.default.max_examples // 4)  # there are many cases of each
-passes = compiled.passes
+passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 
 
@@ -298,43 +298,6 @@ def test_a_doubt_of_what_is_no_list_of_events_is_left_to_python():
     assert passes.doubtful((Reading(id="1", end=1),)) is None
     assert passes.doubtful([object()]) is None
     assert passes.doubtful([Reading(id="1", end=1, uncertainty=2**62)]) is None
-
-
-@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(0, 1)), max_size=6))
-def test_the_span_of_events_is_told_with_their_order(drawn):
-    events = [
-        Reading(id=str(at), start=end - lasts, end=end, uncertainty=doubt)
-        for at, (end, lasts, doubt) in enumerate(drawn)
-    ]
-    ends = [end for end, _, _ in drawn]
-    for newest in (-(2**63), -1, 2**63):
-        wanted = (
-            (
-                *(min(ends), max(ends)),
-                not any(lasts or doubt for _, lasts, doubt in drawn),
-                sorted(ends) == ends and newest <= ends[0],
-            )
-            if ends
-            else None
-        )
-        assert passes.spanned(events, newest) == wanted
-
-
-def test_events_are_put_into_the_lists_of_their_keys():
-    rooms = ("hall", None, "yard", "hall", "attic")
-    events = [Reading(id=str(at), location=room, a_n=1) for at, room in enumerate(rooms)]
-    lists = {"hall": [], ("yard", 1): []}
-    asked = []
-    passes.put(events, ("location",), lists, asked.append)
-    assert lists["hall"] == [events[0], events[3]]
-    assert asked == [[events[2]], [events[4]]]
-    passes.put(events, ("location", "a_n"), lists, asked.append)
-    assert lists["yard", 1] == [events[2]]
-    assert asked[2:] == [[events[0]], [events[3]], [events[4]]]
-    passes.put([Other(id="1")], ("a_n",), lists, asked.append)
-    assert [type(one) for one in asked[-1]] == [Other]
-    with pytest.raises(ZeroDivisionError):
-        passes.put(events, ("location",), {}, lambda _: 1 // 0)
 
 
 class Louder(Event):
@@ -748,7 +711,7 @@ def test_no_more_is_kept_than_python_keeps():
 
 @pytest.mark.parametrize(("value", "is_compiled"), [("1", False), ("0", True), ("", True)])
 def test_the_environment_may_ask_for_python_alone(value, is_compiled):
-    script = "from broker.core import compiled; print(compiled.passes is not None)"
+    script = "from broker.engine import native; print(native.passes is not None)"
     environ = {**os.environ, "HEADWATER_PURE_PYTHON": value}
     command = [sys.executable, "-c", script]
     said = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, check=True)

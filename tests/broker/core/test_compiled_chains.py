@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import compiled
-from broker.core.event import event_class
-from broker.core.pattern import lay_out
-from broker.core.solved import solver_of
+from broker.engine import native
+from broker.engine.event.event import event_class
+from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.solved import solver_of
 from language import check_text
 from tests.pure import python_alone
 
 FEWER = settings(max_examples=settings.default.max_examples // 2)
-passes = compiled.passes
+passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 
 DECLARED = "event A(x: int) event B(x: int) event C(x: int) event D(x: int) event E(x: int)\n"

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import compiled
-from broker.core.event import Event as CoreEvent
-from broker.core.event import event_class
-from broker.core.patience import Patience
-from broker.core.pattern import lay_out
-from broker.core.prospects import prospect_of
+from broker.engine import native
+from broker.engine.event.event import Event as CoreEvent
+from broker.engine.event.event import event_class
+from broker.engine.pattern.patience import Patience
+from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.prospects import prospect_of
 from headwater import Engine, Event
 from headwater.events import taken_out
 from language import check_text
 from tests.pure import python_alone
 
-passes = compiled.passes
+passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 
 
@@ -185,11 +185,7 @@ def course_of(lists: list[list[Any]]) -> Any:
     return passes.course(lists[2], FAR, None, 10**6)[4]
 
 
-def span_of(lists: list[list[Any]]) -> Any:
-    return passes.spanned(lists[2], FAR)
-
-
-@pytest.mark.parametrize("told", [merged_of, course_of, span_of])
+@pytest.mark.parametrize("told", [merged_of, course_of])
 def test_garbage_that_takes_the_events_away_changes_nothing(told):
     """A collection runs whatever anybody has to say of what goes, and may come at any object."""
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import compiled
-from broker.core.event import event_class
-from broker.core.occurrence import Absence, sort_in_order, span_of
-from broker.core.results import sort_results, told
-from broker.core.subscribed import IN_ORDER, OccurrenceResult
+from broker.engine import native
+from broker.engine.event.event import event_class
+from broker.engine.event.occurrence import Absence, sort_in_order, span_of
 from broker.engine.pattern.uncertainty import Maybe
+from broker.engine.runtime.results import sort_results, told
+from broker.engine.runtime.subscribed import IN_ORDER, OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
@@ -26,7 +26,7 @@ from tests.pure import python_alone
 lengths = st.integers(0, 600) | st.sampled_from([0, 127, 128, 129, 256, 257, 511, 512, 513])
 messages = st.lists(lengths.flatmap(lambda n: st.binary(min_size=n, max_size=n)), max_size=20)
 FEWER = settings(max_examples=settings.default.max_examples // 4)
-passes = compiled.passes
+passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 Reading = event_class("Reading", {"x": "float"})
 

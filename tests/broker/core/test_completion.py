@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 import headwater
-from broker.core.bounds import Inputs, bounds_of
-from broker.core.completion import Completion
 from broker.core.intake import IntakeOptions
-from broker.core.outlasting import longest_made_ms
-from broker.core.pattern import lay_out
+from broker.engine.pattern.assigned import longest_made_ms
+from broker.engine.pattern.bounds import Inputs, bounds_of
+from broker.engine.pattern.completion import Completion
+from broker.engine.pattern.pattern import lay_out
 from headwater.engine import Pipeline
 from language import check_text
 from tests.oracles.worked import trace

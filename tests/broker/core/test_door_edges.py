@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.depth import json_deeper_than, value_deeper_than
-from broker.core.event import Event, event_class
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.limits import Limits
-from broker.core.repeats import Repeats
-from broker.core.source_clocks import SourceClocks
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event, event_class
+from broker.engine.ingest.depth import json_deeper_than, value_deeper_than
+from broker.engine.ingest.repeats import Repeats
+from broker.engine.ingest.source_clocks import SourceClocks
+from broker.engine.limits import Limits
 from language.specification import EventType
 from tests.counting import calls_of
 

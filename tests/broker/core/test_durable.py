@@ -6,11 +6,7 @@ import msgspec
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import CoreFaultError, DurableBroker, head_of
-from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Acknowledge, Append, Emit, Enlist, Note, Publish, Reply
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -24,8 +20,12 @@ from broker.core.messages import (
     TopicRefused,
     Woken,
 )
-from broker.core.records import Record
+from broker.core.recovery.durable import CoreFaultError, DurableBroker, head_of
+from broker.core.recovery.durable_listed import RecoveryError
+from broker.core.recovery.records import Record
 from broker.core.refusals import NOT_TEXT
+from broker.engine.limits import Limits
+from broker.engine.runtime.matcher import Matcher
 from tests.broker.core.machine import DECLARED, HOT, NOW, event, subscription
 
 PAIR = DECLARED + subscription(
@@ -252,7 +252,7 @@ def test_without_a_journal_results_go_on_behind_those_that_are_there():
 def test_a_newer_snapshot_is_refused_with_a_sentence(monkeypatch):
     disk = Disk()
     with monkeypatch.context() as newer:
-        newer.setattr("broker.core.durable.SNAPSHOT_VERSION", 3)
+        newer.setattr("broker.core.recovery.durable.SNAPSHOT_VERSION", 3)
         disk.snapshot = disk.broker.snapshot()
     with pytest.raises(RecoveryError, match="a newer one wrote it"):
         disk.start()
@@ -270,7 +270,7 @@ def test_a_snapshot_of_the_release_before_is_read(monkeypatch):
     )
     disk.send(event(1_000, 10), event(2_000, 20))
     with monkeypatch.context() as older:
-        older.setattr("broker.core.durable.SNAPSHOT_VERSION", 1)
+        older.setattr("broker.core.recovery.durable.SNAPSHOT_VERSION", 1)
         disk.snapshot = disk.broker.snapshot()
     disk.start()
     disk.send(event(12_000, 1))

@@ -1,7 +1,7 @@
 """Events of the repeat memory come back from a snapshot with all that they say."""
 
-from broker.core.durable_events import packed, unpacked
 from broker.core.intake import Intake, to_mapping
+from broker.core.recovery.durable_events import packed, unpacked
 from language import EventType
 
 READINGS = [

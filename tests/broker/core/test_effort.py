@@ -7,8 +7,8 @@ import pytest
 
 from broker.core.broker import Broker
 from broker.core.effort import effort
-from broker.core.limits import Limits
 from broker.core.messages import SpecificationSubmitted
+from broker.engine.limits import Limits
 from language import check_text
 from tests.broker.core.machine import NOW, Machine
 

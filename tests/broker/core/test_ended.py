@@ -12,9 +12,7 @@ import msgspec
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
 from broker.core.effects import Append, Emit, Reply
-from broker.core.limits import Limits
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -26,8 +24,10 @@ from broker.core.messages import (
     Woken,
 )
 from broker.core.network import told
-from broker.core.records import Record
-from broker.core.times import TIME_MAX_MS
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.records import Record
+from broker.engine.ingest.times import TIME_MAX_MS
+from broker.engine.limits import Limits
 from tests.broker.core.generated_runs import Case, Pair, drawn
 from tests.oracles import spec as s
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.exact import Moments, WholeMoments, ratio, root_ratio
+from broker.engine.window.exact import Moments, WholeMoments, ratio, root_ratio
 from tests.broker.core.window_support import NASTY, deviation, nearest, nearest_root
 
 pytestmark = pytest.mark.usefixtures("both_ways")

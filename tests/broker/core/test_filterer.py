@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import cells, conditions
-from broker.core.conditions import CHOICE_VALUES_MAX
-from broker.core.event import Event, MetricPosition, event_class
-from broker.core.filterer import FEW, Filterer
-from broker.core.ledger import Ledger
-from broker.core.limits import LimitReachedError, make_limits
+from broker.engine.event.event import Event, MetricPosition, event_class
+from broker.engine.filter import cells, conditions
+from broker.engine.filter.conditions import CHOICE_VALUES_MAX
+from broker.engine.filter.filterer import FEW, Filterer
+from broker.engine.ledger import Ledger
+from broker.engine.limits import LimitReachedError, make_limits
 from language.tree import (
     Arithmetic,
     Call,

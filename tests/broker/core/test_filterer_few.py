@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.event import event_class
-from broker.core.filterer import FEW, Filterer
+from broker.engine.event.event import event_class
+from broker.engine.filter.filterer import FEW, Filterer
 from language.tree import Comparison, Constant, Name
 
 pytestmark = pytest.mark.usefixtures("both_ways")

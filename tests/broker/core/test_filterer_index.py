@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.cells import Column, slots_of
-from broker.core.conditions import CHOICE_VALUES_MAX, alternatives_of
-from broker.core.contents import ROWS_PLAIN, Content, TypeIndex, prefixes
-from broker.core.event import event_class
-from broker.core.filterer import Filterer
-from broker.core.limits import make_limits
+from broker.engine.event.event import event_class
+from broker.engine.filter.cells import Column, slots_of
+from broker.engine.filter.conditions import CHOICE_VALUES_MAX, alternatives_of
+from broker.engine.filter.contents import ROWS_PLAIN, Content, TypeIndex, prefixes
+from broker.engine.filter.filterer import Filterer
+from broker.engine.limits import make_limits
 from language.tree import (
     Comparison,
     Constant,

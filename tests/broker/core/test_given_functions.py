@@ -8,10 +8,7 @@ import random
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Append, Emit, Reply
-from broker.core.limits import Limits
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -19,7 +16,10 @@ from broker.core.messages import (
     Payload,
     SpecificationSubmitted,
 )
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_listed import RecoveryError
+from broker.core.recovery.records import Record
+from broker.engine.limits import Limits
 from broker.network.functions.files import FunctionFile
 from broker.network.functions.register import FunctionRegister
 from broker.own_functions import load_given

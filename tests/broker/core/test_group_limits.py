@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.ledger import Ledger
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
+from broker.engine.ledger import Ledger
+from broker.engine.limits import Limits
+from broker.engine.runtime.matcher import Matcher
 from language import check_text
 from tests.broker.core.test_bounds import EVENTS, PATTERNS, SHORT
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from broker.core.advertised import Advertisement
-from broker.core.event import MetricPosition
 from broker.core.intake import Intake, IntakeOptions, to_mapping
-from broker.core.limits import make_limits
-from broker.core.reasons import REASONS
-from broker.core.times import parse_time
+from broker.engine.event.event import MetricPosition
+from broker.engine.ingest.advertised import Advertisement
+from broker.engine.ingest.reasons import REASONS
+from broker.engine.ingest.times import parse_time
+from broker.engine.limits import make_limits
 from language.specification import EventType
 
 NOW = 1_200_000_000_000

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.event import Event, event_class
-from broker.core.filterer import Filterer
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.ledger import ImbalanceError, Ledger
-from broker.core.limits import Limits, make_limits
-from broker.core.reasons import REASONS
-from broker.core.repeats import SLACK, Repeats
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event, event_class
+from broker.engine.filter.filterer import Filterer
+from broker.engine.ingest.reasons import REASONS
+from broker.engine.ingest.repeats import SLACK, Repeats
+from broker.engine.ledger import ImbalanceError, Ledger
+from broker.engine.limits import Limits, make_limits
 from language.specification import EventType
 from language.tree import Comparison, Constant, Name
 

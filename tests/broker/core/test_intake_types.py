@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from broker.core.filterer import Filterer
 from broker.core.intake import ConflictError, Intake
-from broker.core.limits import LimitReachedError, make_limits
+from broker.engine.filter.filterer import Filterer
+from broker.engine.limits import LimitReachedError, make_limits
 from language.specification import EventType
 from language.tree import Comparison, Constant, Name
 

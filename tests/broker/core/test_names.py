@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.event import event_class, slot_of, wire_name
+from broker.engine.event.event import event_class, slot_of, wire_name
 from headwater import Engine
 
 SPECIFICATION = """

@@ -3,11 +3,11 @@
 import pytest
 
 import headwater
-from broker.core.identity import digest
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.matcher import Matcher
-from broker.core.occurrence import flat
-from broker.core.outcome import bound_ids, silent
+from broker.engine.event.identity import digest
+from broker.engine.event.occurrence import flat
+from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.outcome import bound_ids, silent
 from language import check_text
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -51,9 +51,7 @@ def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
         assert said["events"] == {
             alias: [event for event, _ in members] for alias, members in ends if members[0][0]
         }
-        made, result.template.plain = result.template.plain, result.template._plain_of
-        assert result.to_dict() == said
-        result.template.plain = made
+        assert result.template.words.put(result) == said
 
 
 @pytest.mark.parametrize("name", TEXTS)

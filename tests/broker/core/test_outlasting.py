@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.core.outlasting import longest_made_ms
-from broker.core.staged_groups import OUTLASTING
+from broker.engine.pattern.assigned import longest_made_ms
+from broker.engine.pattern.staged_groups import OUTLASTING
 from language import check_text
 from tests.oracles import spec as s
 from tests.oracles.compare import compare

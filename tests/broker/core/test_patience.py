@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from broker.core import patience, staged_plan
-from broker.core.patience import FRESH_MAX
-from broker.core.pattern import lay_out
-from broker.core.prospects import prospect_of
-from broker.core.solved import solver_of
+from broker.engine.pattern import patience, staged_plan
+from broker.engine.pattern.patience import FRESH_MAX
+from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.prospects import prospect_of
+from broker.engine.pattern.solved import solver_of
 from headwater import Engine
 from language import check_text
 
@@ -25,6 +25,11 @@ PATTERNS = (
     "detect[first] A as a then B as b then C as c within 60 ms where c.x > a.x",
     "detect[first] A and B and C within 40 ms",
     "detect[first] A then[..20 ms] B then[5 ms..30 ms] C within 40 ms",
+    "detect[latest] A then B then C within 60 ms",
+    "detect[latest] A then B then C",
+    "detect[latest] A as a then B+ then C as c within 60 ms where c.x > a.x",
+    "detect[first] A then B as b then[..25 ms] C as c then D within 90 ms where c.x > b.x",
+    "detect[chronicle] A as a then[2 ms..30 ms] B as b then C* then D within 60 ms where a.x > 2",
     "detect[chronicle] A then B then C within 60 ms",
     "detect[chronicle] (A and B) then C within 50 ms",
     "detect[first] (A or D) then B then C within 60 ms",
@@ -189,7 +194,7 @@ def test_what_asks_for_more_is_left_to_stages(pattern):
 
 
 NOT_PATIENT = (
-    "detect[latest] A then B then C within 60 ms",
+    "detect[latest] A then[..20 ms] B then C within 60 ms",
     "detect A then[next] B then[chronicle] C within 60 ms",
     "detect A then B+ within 60 ms",
     "detect[one] A then B then C within 60 ms",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.agent import WATERMARK_END
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.limits import Limits
-from broker.core.matcher import Matcher
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.limits import Limits
+from broker.engine.runtime.matcher import Matcher
 from language import check_text
 
 MOST = 6

@@ -7,10 +7,10 @@ from time import process_time
 
 import pytest
 
-from broker.core.agenda import Agenda
-from broker.core.agent import WATERMARK_END
-from broker.core.event import event_class
-from broker.core.pending import Pending
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import event_class
+from broker.engine.runtime.agenda import Agenda
+from broker.engine.runtime.pending import Pending
 from tests.growing import growth
 
 READING = event_class("Reading", {})

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.core.assigned import assigned_end
 from broker.core.intake import IntakeOptions
-from broker.core.pattern import lay_out
+from broker.engine.pattern.assigned import assigned_end
+from broker.engine.pattern.pattern import lay_out
 from headwater.engine import Extent, Pipeline
 from language import check_text
 from tests.streams import Events, end_of

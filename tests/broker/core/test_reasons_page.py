@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from broker.core.reasons import REASONS
+from broker.engine.ingest.reasons import REASONS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "mqtt.md"
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core import records
-from broker.core.records import (
+from broker.core.recovery import records
+from broker.core.recovery.records import (
     HEADER_BYTES,
     CorruptError,
     Record,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.event import Event
 from broker.core.intake import IntakeOptions
-from broker.core.matcher import Matcher
+from broker.engine.event.event import Event
+from broker.engine.runtime.matcher import Matcher
 from headwater.engine import Pipeline
 from language import check_text
 

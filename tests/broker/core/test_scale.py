@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.event import Event, event_class
-from broker.core.filterer import FEW, Filterer
-from broker.core.scale import says_all
+from broker.engine.event.event import Event, event_class
+from broker.engine.filter.filterer import FEW, Filterer
+from broker.engine.filter.scale import says_all
 from headwater import Engine
 from language.tree import (
     Comparison,

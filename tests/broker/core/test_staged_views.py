@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.core.agent import WATERMARK_NONE
-from broker.core.staged_agent import StagedAgent
-from broker.core.stages.base import Inbox, Over
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.pattern.base import Inbox, Over
+from broker.engine.pattern.staged_agent import StagedAgent
 from tests.counting import calls_of
 from tests.oracles.generate import CONTEXTS_WHOLE, random_case
 from tests.oracles.render import text_of

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Emit
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
+from broker.core.recovery.durable_state import RestorableBroker
+from broker.engine.limits import Limits
 from simulation.crashes import further
 
 BEGIN_MS = 1_700_000_000_000

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.event import Detected, event_class
-from broker.core.identity import window_id
-from broker.core.window import WindowAgent
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.event.event import Detected, event_class
+from broker.engine.event.identity import window_id
+from broker.engine.window.agent import WindowAgent
 from language.tree import Case, Select, Window
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_END
-from broker.core.window_days import DAY_MS, DayGrid, LocalDays
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.window.assigners import DAY_MS, Grid, LocalDays
 from tests.broker.core.window_support import CLASSES, agent_of
 
 HOUR_MS = 3_600_000
@@ -42,7 +42,8 @@ def test_a_day_begins_with_the_first_instant_of_its_date(zone: str, day: int):
 def test_zones_are_known_where_the_system_brings_none():
     """As on slim images, which leave the database of time zones out."""
     code = (
-        "from broker.core.window_days import LocalDays; print(LocalDays('Asia/Kathmandu').start(0))"
+        "from broker.engine.window.assigners import LocalDays;"
+        "print(LocalDays('Asia/Kathmandu').start(0))"
     )
     made = subprocess.run(
         [sys.executable, "-c", code],
@@ -81,7 +82,8 @@ def test_days_are_forgotten_and_known_again():
     st.integers(-5_000, 30_000),
 )
 def test_windows_open_and_close_at_midnights(zone: str, size: tuple[int, Any], window: int):
-    grid, days = DayGrid(zone, *size), LocalDays(zone)
+    days = LocalDays(zone)
+    grid = Grid(*size, days)
     every, reach = size
     first = window * every if reach is None else window * every - reach
     last = (window + 1) * every if reach is None else window * every

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.core.agent import WATERMARK_END
+from broker.engine.event.agent import WATERMARK_END
 from tests.broker.core.window_support import CLASSES, agent_of
 
 DECLARED = (

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.event import event_class
-from broker.core.window_ids import (
+from broker.engine.event.event import event_class
+from broker.engine.runtime.budget import Budget
+from broker.engine.window.constituents import (
     BLOCK,
     IDS_CROWDED,
     IDS_MAX,
@@ -21,7 +22,6 @@ from broker.core.window_ids import (
     Trail,
     united,
 )
-from broker.engine.runtime.budget import Budget
 from tests.broker.core.window_support import Defined, Leaf, agent_of
 
 A = event_class("A", {"x": "float"})

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.window_merge import AtOnce, Steady
+from broker.engine.window.panes import AtOnce, Steady
 
 MERGES_EACH = 6  # a pane that comes: three; one that goes: two; a window: one
 

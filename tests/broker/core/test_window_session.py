@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.agent import WATERMARK_END
-from broker.core.event import Detected
-from broker.core.identity import window_id
-from broker.core.limits import make_limits
-from broker.core.matcher import Matcher
-from broker.core.window import WindowAgent
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import Detected
+from broker.engine.event.identity import window_id
+from broker.engine.limits import make_limits
+from broker.engine.runtime.matcher import Matcher
+from broker.engine.window.agent import WindowAgent
 from language import check_text
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
 
@@ -147,7 +147,7 @@ def test_of_detected_events_nobody_knows_how_long_they_last():
 
 
 def _detected(task: Any) -> Any:
-    from broker.core.event import event_class
+    from broker.engine.event.event import event_class
 
     return event_class(f"D@{task.needs['D']}", {"i": "int"}, detected=True)
 
@@ -248,14 +248,16 @@ def test_a_snapshot_remembers_what_was_distinct_and_where_the_session_began():
     assert [(one.a_n, one.start, one.end) for one in made] == [(2, -3, 4), (1, 8, 8)]
 
 
-def test_closed_sessions_leave_nothing_behind():
+@pytest.mark.parametrize("window", ["50 ms", "50 ms max 1 day"])
+def test_closed_sessions_leave_nothing_behind(window: str):
     """One session that stays open, thousands that come and go beside it; nobody asks anything."""
-    agent = agent_of(text_of("50 ms", "A(duration = 0)", " group by g"))
+    agent = agent_of(text_of(window, "A(duration = 0)", " group by g"))
     made = 0
     for t in range(0, 200_000, 40):
         made += len(feed(agent, t, a(t, a_g="u"), a(t, id=f"B{t}", a_g=f"v{t % 7}")))
     windows: Any = agent._windows
     assert made > 4_000
     assert agent.held() < 10
-    assert len(windows._closing) + len(windows._ending) < 400
-    assert len(windows.waiting._line) < 10
+    runs = windows._kind
+    assert len(runs._by_end) + len(runs._opened) + len(runs._limits) < 400
+    assert len(windows._waiting._line) < 10

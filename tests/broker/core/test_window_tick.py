@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_END
-from broker.core.event import Event, event_class
-from broker.core.limits import make_limits
-from broker.core.matcher import Matcher
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import Event, event_class
+from broker.engine.limits import make_limits
+from broker.engine.runtime.matcher import Matcher
 from language import check_text
 from language.taskgraph import Task
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_END
-from broker.core.event import Detected, Event
-from broker.core.window import WindowAgent
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import Detected, Event
+from broker.engine.window.agent import WindowAgent
 from tests.broker.core.window_support import (
     AGGREGATES,
     Defined,

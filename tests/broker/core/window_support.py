@@ -19,9 +19,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 from hypothesis import strategies as st
 
-from broker.core.agent import WATERMARK_END
-from broker.core.event import Detected, Event, event_class
-from broker.core.window import WindowAgent
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import Detected, Event, event_class
+from broker.engine.window.agent import WindowAgent
 from language import check_text
 from language.taskgraph import Task
 

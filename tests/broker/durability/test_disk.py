@@ -7,8 +7,8 @@ import shutil
 import sqlite3
 import time
 
-from broker.core import records
-from broker.core.records import header
+from broker.core.recovery import records
+from broker.core.recovery.records import header
 from tests.broker.running import CONFIG, RunningBroker, ask, client, refused, take
 
 HOT = """

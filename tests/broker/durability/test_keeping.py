@@ -11,12 +11,12 @@ import pytest
 from msgspec import msgpack
 
 from broker.config import load
-from broker.core import records
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
 from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
 from broker.core.messages import Payload, SourceAdvertised, SpecificationSubmitted
-from broker.core.records import HEADER_BYTES, frame, frame_snapshot, header
+from broker.core.recovery import records
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.records import HEADER_BYTES, frame, frame_snapshot, header
 from broker.journal import Files
 from broker.wiring import logs
 from broker.wiring.clock import WallClock

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from broker.core import compiled
-from broker.core.limits import make_limits
 from broker.core.messages import EventsReceived, Payload, ResumeRequested, SpecificationSubmitted
 from broker.core.refusals import NOT_SUSPENDED
+from broker.engine import native
+from broker.engine.limits import make_limits
 from broker.engine.runtime.budget import Budget, TooMuchWorkError
 from headwater import Engine, WorkError
 from headwater.cli import main
@@ -111,7 +111,7 @@ def test_the_compiled_passes_and_the_plain_ones_suspend_at_the_same_event(monkey
         return found
 
     fast = suspended_at()
-    monkeypatch.setattr(compiled, "passes", None)
+    monkeypatch.setattr(native, "passes", None)
     assert suspended_at() == fast
     assert None not in fast[3:5]
 

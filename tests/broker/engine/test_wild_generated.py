@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from broker.core import agents
-from broker.core.window_merge import Steady
-from broker.core.window_outcome import CLOSING
+from broker.engine.runtime import agents
 from broker.engine.runtime.budget import CANDIDATES_MAX, EACH_EVENT, Budget
+from broker.engine.window.emit import CLOSING
+from broker.engine.window.panes import Steady
 from headwater import Engine, WorkError
 from language import check_text
 from tests.broker.engine import wild_windows

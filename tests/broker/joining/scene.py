@@ -10,8 +10,8 @@ import aiomqtt
 from broker.config.joins import JoinSection
 from broker.config.table import BrokerSection, Config
 from broker.core.broker import BrokerOptions
-from broker.core.durable_state import RestorableBroker
 from broker.core.messages import SpecificationSubmitted, Started, Stopped
+from broker.core.recovery.durable_state import RestorableBroker
 from broker.joining.backoff import Backoff
 from broker.joining.connection import NO_DELAY
 from broker.rights.current import CurrentRights

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from broker.core.records import HEADER_BYTES, RECORD_HEADER_BYTES
+from broker.core.recovery.records import HEADER_BYTES, RECORD_HEADER_BYTES
 from broker.journal import JournalError, read
 from tests.broker.journal.faults import FaultyFiles, Kept, crashed, there
 
@@ -323,7 +323,7 @@ def test_what_a_newer_version_wrote_is_refused_and_left_alone(tmp_path, monkeypa
 
     for final in (None, b"state"):
         with monkeypatch.context() as newer:
-            newer.setattr("broker.core.records.VERSION", 7)
+            newer.setattr("broker.core.recovery.records.VERSION", 7)
             asyncio.run(scene(final))
         (path,) = tmp_path.iterdir()
         before = path.read_bytes()

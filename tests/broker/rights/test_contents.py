@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.core.limits import make_limits
 from broker.core.refusals import QUOTA, UNBOUNDED
+from broker.engine.limits import make_limits
 from broker.rights.contents import beyond_quota
 from broker.rights.judge import Principal
 from broker.rights.table import Quota

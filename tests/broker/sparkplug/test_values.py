@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.config.mappings import MappingSection
-from broker.core.limits import Limits
 from broker.core.messages import TopicRefused
+from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
 from broker.wiring.mapping import Mappings
 from tests.broker.sparkplug.encoder import payload

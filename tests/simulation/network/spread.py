@@ -16,8 +16,8 @@ from zlib import crc32
 from msgspec import structs
 
 import headwater
-from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload
+from broker.engine.limits import Limits
 from language import check_text
 from simulation.crashes.clients import Asker, Packet, Sensor, Wish
 from simulation.network import checks

@@ -2,13 +2,13 @@
 
 import pytest
 
-from broker.core.durable_events import packed
-from broker.core.event import event_class
 from broker.core.network import frames, told
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.heard import CHARS_MAX, KEYS_MAX, heard, judge, keys_for
+from broker.core.recovery.durable_events import packed
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
+from broker.engine.event.event import event_class
 from tests.simulation.network.town import Town
 
 NAN, INF, LAST = float("nan"), float("inf"), 2**63 - 1

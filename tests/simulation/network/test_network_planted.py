@@ -7,17 +7,17 @@ it, and goes on from there where another change has moved it; `make long` begins
 import pytest
 from msgspec.structs import replace
 
-from broker.core.durable_events import packed, unpacked
 from broker.core.network import frames, network_broker, told
 from broker.core.network.hosting import Hosting
 from broker.core.network.linking import Linking
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import OwnLog
 from broker.core.network.ways import Came, Claim
-from broker.core.network_clocks import NetworkClocks
+from broker.core.recovery.durable_events import packed, unpacked
 from broker.core.routing.messages import Want
 from broker.core.routing.router import Router
-from broker.core.source_clocks import SourceClocks
+from broker.engine.ingest.network_clocks import NetworkClocks
+from broker.engine.ingest.source_clocks import SourceClocks
 from simulation.network import scenario
 from tests.simulation.planted import found_from
 

@@ -9,7 +9,7 @@ from broker.core.network import header
 from broker.core.network.folding import Folding
 from broker.core.network.gathered import Gathered
 from broker.core.network.header import HeaderBroker
-from broker.core.window_apart import Apart
+from broker.engine.window.partials import Apart
 from simulation.network import split
 from tests.simulation.planted import found_from
 

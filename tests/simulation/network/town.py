@@ -7,7 +7,6 @@ from random import Random
 
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Publish
-from broker.core.limits import Limits
 from broker.core.messages import (
     ActorsListening,
     EventsReceived,
@@ -15,6 +14,7 @@ from broker.core.messages import (
     SourceAdvertised,
     SpecificationSubmitted,
 )
+from broker.engine.limits import Limits
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker.core.network_clocks import NetworkClocks
+from broker.engine.ingest.network_clocks import NetworkClocks
 from planner.problem import ProblemError
 from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, MaterialError, located, texts_by_home

@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 
-from broker.core import durable_told, messages
+from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.limits import Limits
 from broker.core.network.cell_core import CellKeepingBroker
 from broker.core.network.cell_parts import PARTED_MAX, PARTS_MAX
+from broker.core.recovery import durable_told
+from broker.engine.limits import Limits
 
 TYPES = "ABCD"
 DECLARED = "".join(f"event {name}(val: float)\n" for name in TYPES)

@@ -8,9 +8,7 @@ import pytest
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
 from broker.core.effects import Emit, Note, Reply, SendFrame
-from broker.core.limits import Limits
 from broker.core.network import cell_hosts
 from broker.core.network.messages import (
     CellPlaced,
@@ -20,6 +18,8 @@ from broker.core.network.messages import (
     LinkUp,
 )
 from broker.core.network.network_broker import NetworkBroker
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 
 TEXT = """event Temp(val: float)
 subscription Hot from x to y detect Temp(val > 3)

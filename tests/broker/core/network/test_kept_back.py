@@ -4,14 +4,14 @@ from random import Random
 
 import pytest
 
-from broker.core.durable_events import packed
-from broker.core.event import event_class
 from broker.core.network.kept_back import SPARE, KeptBack
 from broker.core.network.told import Forwarded
 from broker.core.network.upstream import Upstream
 from broker.core.network.ways import Claim
+from broker.core.recovery.durable_events import packed
 from broker.core.routing.held import Held
 from broker.core.routing.matching import Waiting
+from broker.engine.event.event import event_class
 
 TYPES = {name: event_class(name, {}) for name in "AB"}
 

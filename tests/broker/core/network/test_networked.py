@@ -8,12 +8,12 @@ import pytest
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.durable_events import packed, unpacked
 from broker.core.effects import Append, Emit, Publish, Reply
-from broker.core.limits import Limits
 from broker.core.network import told
-from broker.core.records import Record
+from broker.core.recovery.durable import DurableBroker
+from broker.core.recovery.durable_events import packed, unpacked
+from broker.core.recovery.records import Record
+from broker.engine.limits import Limits
 
 TEXT = "event Temp(val: float)\nsubscription S from x to y detect Temp(val > 3)"
 PAIRS = (

@@ -4,8 +4,6 @@ import random
 
 import pytest
 
-from broker.core.agent import WATERMARK_NONE
-from broker.core.event import event_class
 from broker.core.network import offers, sending
 from broker.core.network.copies import Copies
 from broker.core.network.frames import Frame, FrameError, Gone, decoded, encoded
@@ -13,6 +11,8 @@ from broker.core.network.own import OwnLog
 from broker.core.network.roaming import ROAMING_MS, Roaming
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import LOCAL, Claim, Ways
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import event_class
 
 TEMP = event_class("Temp", {"val": "float"})
 TYPES = {"Temp": {"val": "float"}}

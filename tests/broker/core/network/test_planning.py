@@ -9,12 +9,12 @@ import pytest
 from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import StatementError
-from broker.core.durable import DurableBroker
 from broker.core.effects import Note
-from broker.core.limits import Limits
 from broker.core.messages import Woken
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from planner.rounds.machine import Rounds
 from planner.rounds.settings import Settings
 
@@ -50,8 +50,8 @@ import asyncio, sys
 from broker.config import Config
 from broker.config.coordinator import CoordinatorSection
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker
-from broker.core.limits import Limits
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from broker.core.messages import SpecificationSubmitted
 from broker.wiring.networking import Networking
 from language.reading.parser import parser

@@ -4,8 +4,6 @@ from random import Random
 
 import pytest
 
-from broker.core.durable_events import packed, said_again
-from broker.core.event import event_class
 from broker.core.network.certainty import Certainty
 from broker.core.network.frames import Offered, Reoffer
 from broker.core.network.needs import Needs
@@ -13,8 +11,10 @@ from broker.core.network.told import Forwarded
 from broker.core.network.upstream import Upstream
 from broker.core.network.ways import Came, Claim
 from broker.core.operators.times import Times
+from broker.core.recovery.durable_events import packed, said_again
 from broker.core.routing.held import Held
 from broker.core.routing.matching import Waiting
+from broker.engine.event.event import event_class
 
 A = event_class("A", {})
 

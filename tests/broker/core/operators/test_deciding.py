@@ -47,6 +47,7 @@ def said(detect, times=CERTAIN, before="", after=""):
         (" A then[..2 s] B then C", ["A B", "C"]),
         (" (A and B within 3 s) then (C and D within 3 s)", ["A B", "C D"]),
         (" A and B within 5 s from A", ["A B"]),
+        (" (A as x or C as y) then B as z within 5 s from x", ["A", "B", "C"]),
         (" A overlaps B", ["A B"]),
         (" last A and B and C within 5 s", ["A B C"]),
         # contexts

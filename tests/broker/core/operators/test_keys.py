@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core.event import event_class
 from broker.core.intake import IntakeOptions
 from broker.core.operators.conditions import compile_condition, conditions_of, read_condition
 from broker.core.operators.making import operators_of
 from broker.core.operators.times import Times
 from broker.core.routing.operator import Key, Range, Region
+from broker.engine.event.event import event_class
 from headwater.engine import Pipeline
 from language import check_text
 from language.printing.expressions import expression_text

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import pytest
 
 from broker.core.operators import deciding, keys, making, times
+from broker.engine.pattern import timing
 from tests.broker.core.operators.test_what_travels import WRITTEN, Counts, hold, hold_written
 
 STANDS_IN = {
     deciding: [(making, "decide")],
     keys: [(making, "key_of")],
-    times: [(making, "Spans"), (times.Times, "loose")],
+    times: [(times.Times, "longer")],
+    timing: [(deciding, "Timing")],
 }
 SEEDS_MAX = 400
 
@@ -57,22 +59,26 @@ FAULTS = {
         times, "limit_ms * (1 + self.drift)", "limit_ms", "uncertain-then/unrestricted", 86
     ),
     "bound-without-durations": Fault(
-        times,
-        "left + self.times.loose(joint.bound.high_ms) + right",
-        "self.times.loose(joint.bound.high_ms)",
+        timing,
+        "total(left.span_ms, gap_ms, right.span_ms)",
+        "gap_ms",
         "and-bound/unrestricted",
         9,
     ),
     "anchor-without-its-doubt": Fault(
-        times, "max(duration_ms, self._doubt_ms)", "0", "within-from/unrestricted", 17
+        timing, "max(lasts_ms, longer(0))", "0", "within-from/unrestricted", 17
     ),
     "lasting-as-if-points": Fault(
-        times, "return left + right + self._doubt_ms", "return left", "overlaps/unrestricted", 8
+        timing,
+        "total(left.span_ms, gap_ms, right.span_ms)",
+        "total(left.span_ms, gap_ms)",
+        "overlaps/unrestricted",
+        8,
     ),
     "shorter-side-of-or": Fault(
-        times,
-        "max(left, right)",
-        "min(left, right)",
+        timing,
+        "greatest(left.span_ms, right.span_ms)",
+        "min(left.span_ms, right.span_ms)",
         " (A as y and[..1 s] B or (C and[..5 s] D)) then[..1 s] A as x",
     ),
     # --- contexts
@@ -149,7 +155,7 @@ FAULTS = {
     # --- keys
     "made-at-home-awaited": Fault(
         deciding,
-        "return leaf.event_type not in self._spans.here",
+        "return leaf.event_type not in self._here",
         "return True",
         "definition/unrestricted",
         30,

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from broker.core.event import in_order
 from broker.core.intake import IntakeOptions
 from broker.core.operators.conditions import compile_condition
 from broker.core.operators.making import operators_of
 from broker.core.operators.times import Times
 from broker.core.routing.operator import Operator
+from broker.engine.event.event import in_order
 from headwater.engine import Extent, Pipeline
 from headwater.release import Release
 from language import Specification, check_text

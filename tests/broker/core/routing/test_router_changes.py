@@ -6,12 +6,12 @@ from random import Random
 import msgspec
 import pytest
 
-from broker.core.event import MetricPosition
 from broker.core.routing import sources
 from broker.core.routing.messages import LOCAL, Advertise, Results, Unwant, Want, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
 from broker.core.routing.router import Router
 from broker.core.routing.sources import Directory, project
+from broker.engine.event.event import MetricPosition
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import SimpleEvent, advertisement_of, operator_of
 from tests.broker.core.routing.events import event

@@ -5,10 +5,11 @@ from random import Random
 
 import pytest
 
-from broker.core.event import MetricPosition
 from broker.core.routing.held import Held
 from broker.core.routing.operator import Key, Range, Region
-from broker.core.routing.rows import GATES_MAX, RowIndex, row_of, slots_of
+from broker.core.routing.rows import GATES_MAX, RowIndex, row_of
+from broker.engine.event.event import MetricPosition
+from broker.engine.filter.cells import slots_of
 from tests.broker.core.routing.events import event
 
 ENDS = [None, -2.0, 0.0, 0.5, 1.0, 2.5]

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from broker.core.event import MetricPosition
 from broker.core.routing.messages import LOCAL, Advertise, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator
 from broker.core.routing.router import Router
 from broker.core.routing.sources import joined
+from broker.engine.event.event import MetricPosition
 from tests.broker.core.routing.events import event
 from tests.broker.core.routing.test_router_changes import Net, forgetful_link, new_tree
 from tests.simulation.propagation.drawn import draw_tree

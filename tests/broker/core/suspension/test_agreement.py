@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.ledger import Ledger
 from broker.core.notes import Notes
 from broker.core.suspension.agreement import Suspension, follow, mark, standing_of, unheard
+from broker.engine.ledger import Ledger
 
 KEY = ("anna", "Wild")
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from broker.core.own import Function
+from broker.engine.event.own import Function
 from broker.network.functions.exchange import (
     FunctionExchange,
     FunctionGiven,

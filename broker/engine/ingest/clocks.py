@@ -1,0 +1,239 @@
+"""How far event time has come: watermarks, and who is late.
+
+Owns what a clock is, and the clock of one input stream. Must not know payloads, tasks or
+wall time: `now` comes in and never goes back. Invariant: a watermark that was given out never goes
+back, and no event that ends at or before it is let through for its type afterwards.
+
+The watermark W of an input says that every event still to come ends strictly after W. With
+lateness L and the greatest end m so far, W = m - L - 1.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from operator import le, lt
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from broker.engine import native
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker.engine.event.event import Event
+
+
+# What the clock has seen anyway is handed on with the events: the memory of repeats would otherwise
+# look through the ends of a batch a second time.
+class Split(Struct, frozen=True):
+    """Events by the clocks' judgement, each list in the order given.
+
+    `refused` are those of sources for which no place is left. Of the events on time, `ordered` says
+    that none is known to end before the one before it, `apart` that no two then end together;
+    `newest` is the time after which none of them ends and `ends` are their ends, where these are
+    known without looking. `floor`, where it is known, is the time at or before which from now on
+    every event is late.
+    """
+
+    on_time: list[Event]
+    late: list[Event]
+    refused: list[Event]
+    ordered: bool = False
+    apart: bool = False
+    newest: int | None = None
+    ends: list[int] | None = None
+    floor: int | None = None
+
+
+class Clock(Protocol):
+    """What intake asks of clocks."""
+
+    def split(self, events: list[Event], now: int, source: str | None) -> Split:
+        """Judge events as they came; the clocks go on by those that are on time.
+
+        `source` is given where all events are known to be of that source.
+        """
+
+    def advertise(self, source: str, types: Iterable[str], now: int) -> None:
+        """A source says that it will send these types. Raises LimitReachedError."""
+
+    def withdraw(self, source: str, now: int) -> None:
+        """A source says that it will send no more."""
+
+    def watermark(self, type_name: str, now: int) -> int:
+        """The watermark of a type's events; it is then given out."""
+
+    def foreseen(self, type_name: str, now: int) -> int:
+        """The watermark that would be given out; asking changes nothing."""
+
+    def hindmost(self, type_name: str, now: int) -> str:
+        """Whose clock holds the type's watermark, for people; empty where nobody does."""
+
+    def floor(self, now: int) -> int:
+        """At or before which no event of any source can be on time any more."""
+
+    def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
+        """When to ask again: before that, without events, no type reaches the watermark in `due`.
+
+        None if time alone will never do.
+        """
+
+    def pass_over(self, due: Mapping[str, int], now: int) -> bool:
+        """Take types that no source is left to send to their watermark in `due`; whether any moved.
+
+        Only types whose last source was withdrawn.
+        """
+
+    def finish(self) -> None:
+        """Nothing more will come: all watermarks are at their end."""
+
+    def state(self) -> dict[str, Any]:
+        """Plain data, of clocks that have not finished."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+
+    def resume(self, before: int, now: int) -> None:
+        """What was silent or waited for from `before` until now is so from now on instead."""
+
+
+class StreamClock:
+    """One clock for a whole stream; with lateness None all is on time until it finishes."""
+
+    def __init__(self, lateness_ms: int | None) -> None:
+        self._lateness_ms = lateness_ms
+        self._newest = WATERMARK_NONE
+        self._finished = False
+
+    def split(self, events: list[Event], now: int, source: str | None) -> Split:  # noqa: ARG002
+        """See Clock; who sent an event does not matter, nor when it arrived."""
+        lateness_ms = self._lateness_ms
+        if self._finished:
+            return Split([], events, [])
+        if lateness_ms is None:
+            return Split(events, [], [])
+        ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
+        # The whole batch is judged before any event is: late ones are rare, and only where there is
+        # one is it gone through event by event.
+        if not ahead.late:
+            self._newest = ahead.newest
+            floor = self.watermark("", now)
+            known = ahead.ordered, ahead.apart, ahead.newest, ahead.ends
+            return Split(events, [], [], *known, floor=floor)
+        split, self._newest = sifted(events, self._newest, {}, lateness_ms)
+        return split
+
+    def advertise(self, source: str, types: Iterable[str], now: int) -> None:
+        """See Clock; a stream has no sources to wait for."""
+
+    def withdraw(self, source: str, now: int) -> None:
+        """See Clock; likewise."""
+
+    def watermark(self, type_name: str, now: int) -> int:  # noqa: ARG002
+        """See Clock; the same for all types."""
+        if self._finished:
+            return WATERMARK_END
+        if self._lateness_ms is None or self._newest == WATERMARK_NONE:
+            return WATERMARK_NONE
+        # An event that ends at m - L is still on time, so the last instant that is closed is the
+        # one before: with m = 100 and L = 10 the watermark is 89, and an event that ends at 90
+        # counts.
+        return self._newest - self._lateness_ms - 1
+
+    def foreseen(self, type_name: str, now: int) -> int:
+        """See Clock."""
+        return self.watermark(type_name, now)
+
+    def hindmost(self, type_name: str, now: int) -> str:  # noqa: ARG002
+        """See Clock; a stream does not know its sources."""
+        return ""
+
+    def floor(self, now: int) -> int:
+        """See Clock."""
+        return self.watermark("", now)
+
+    def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:  # noqa: ARG002
+        """See Clock; a stream's clock goes by its events alone."""
+        return None
+
+    def pass_over(self, due: Mapping[str, int], now: int) -> bool:  # noqa: ARG002
+        """See Clock; a stream does not know its sources."""
+        return False
+
+    def finish(self) -> None:
+        """See Clock."""
+        self._finished = True
+
+    def state(self) -> dict[str, Any]:
+        """See Clock."""
+        return {"newest": self._newest}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """See Clock."""
+        self._newest = state["newest"]
+
+    def resume(self, before: int, now: int) -> None:
+        """See Clock; a stream does not go by the time of day."""
+
+
+class Course(Struct, frozen=True, gc=False):
+    """How a clock went on over events: up to the first late one, if `late`."""
+
+    newest: int
+    late: bool
+    ordered: bool = False  # none ended before one before it, those of earlier batches too
+    apart: bool = False  # nor with it, where they are ordered
+    ends: list[int] | None = None
+
+
+def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> Course:
+    """The clock's course from `newest`; what ends at or before `passed` is late in any case.
+
+    The ends are looked through as a list: of a stream in order that takes one pass at the pace of
+    Python's own loops, unless it is compiled.
+    """
+    if native.passes is not None:
+        # The compiled pass holds times in 64 bits and tests for None faster than for a bound that
+        # nothing meets.
+        known = None if passed == WATERMARK_NONE else passed
+        found = native.passes.course(events, newest, known, lateness_ms)
+        if found is not None:
+            return Course(*found)
+    ends: list[int] = [event.end for event in events]
+    if not ends:
+        return Course(newest, False, True, True, ends)
+    first = ends[0]
+    # Strictly ascending: no two end together, so none can be a repeat of another of the batch
+    # either.
+    if first > newest and first > passed and all(map(lt, ends, islice(ends, 1, None))):
+        return Course(ends[-1], False, True, True, ends)
+    if passed > WATERMARK_NONE and min(ends) <= passed:
+        return Course(newest, True)
+    ordered = first >= newest and all(map(le, ends, islice(ends, 1, None)))
+    # The clock goes on within the batch: an event may be late because of one that stands before it
+    # in the same payload, as it would be if they had come one by one.
+    floor = newest - lateness_ms
+    for end in ends:
+        if end > newest:
+            newest = end
+            floor = end - lateness_ms
+        elif end < floor:
+            return Course(newest, True)
+    return Course(newest, False, ordered, False, ends)
+
+
+def sifted(
+    events: list[Event], newest: int, given: dict[str, int], lateness_ms: int
+) -> tuple[Split, int]:
+    """By the clock as it goes on, event by event; and where it has come."""
+    split = Split([], [], [])
+    for event in events:
+        end = event.end
+        if end < newest - lateness_ms or end <= given.get(event.event_type, WATERMARK_NONE):
+            split.late.append(event)
+        else:
+            split.on_time.append(event)
+            newest = max(newest, end)
+    return split, newest

@@ -1,0 +1,96 @@
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+SOURCES: str
+FILES: str
+
+def readings(
+    events: list[Any], owner: type
+) -> tuple[list[Any], dict[type[Any], list[Any]]] | None: ...
+def course(
+    events: list[Any], newest: int, passed: int | None, lateness_ms: int
+) -> tuple[int, bool, bool, bool, list[int] | None] | None: ...
+def put_in_order(results: list[Any], kind: type) -> bool: ...
+def by_span(items: list[Any], paired: bool) -> list[tuple[int, int]] | None: ...
+def tell(results: list[Any], kind: type) -> list[dict[str, Any]] | None: ...
+def give(
+    events: list[Any],
+    key: str,
+    scales: Mapping[Any, Any],
+    groups: Mapping[Any, Any],
+    made: list[Any],
+    slow: Callable[[list[Any]], int],
+) -> int: ...
+def merged(
+    ends: list[int], entries: list[tuple[int, Any]], batch: list[tuple[int, list[Any]]], until: int
+) -> tuple[list[tuple[int, Any]], bool, list[int], list[tuple[int, Any]]] | None: ...
+def later(
+    ends: list[int], events: list[Any], watermark: int
+) -> tuple[list[int], list[Any]] | None: ...
+def doubtful(events: list[Any]) -> bool | None: ...
+def lasting(events: list[Any]) -> list[Any] | None: ...
+def read_total(events: list[Any], name: str) -> tuple[int, int] | None: ...
+def total(values: list[Any]) -> int | None: ...
+def digests(messages: tuple[bytes, ...], most: int) -> list[str]: ...
+
+class Ends:
+    def update(self, ends: list[int]) -> None: ...
+    def __len__(self) -> int: ...
+
+class Patience:
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        places: int,
+        tests: tuple[tuple[tuple[int, int, int], ...], ...],
+        last: int,
+        room: int,
+    ) -> None: ...
+    def __call__(
+        self,
+        entries: list[tuple[int, Any]],
+        groups: Mapping[Any, Any],
+        touched: Mapping[Any, None],
+        spent: Mapping[Any, int],
+        asked: Callable[[list[tuple[int, Any]]], None],
+    ) -> int: ...
+
+class Teller:
+    def __init__(
+        self,
+        kind: type,
+        said: tuple[Any, Any, Any, Any],
+        begun: bytes,
+        heads: tuple[bytes, ...],
+        names: tuple[str, ...],
+        keys: tuple[str, ...],
+        slow: Callable[[Any], dict[str, Any]],
+        several: bool,
+    ) -> None: ...
+    def __call__(self, result: Any) -> dict[str, Any]: ...
+
+class Maker:
+    def __init__(self, kind: type, template: Any) -> None: ...
+    def __call__(self, start: int, end: int, group: tuple[Any, ...], event: Any) -> Any: ...
+    def each(self, events: list[Any]) -> list[Any] | None: ...
+    def pairs(self, pairs: list[tuple[Any, tuple[Any, ...]]]) -> list[Any] | None: ...
+
+class Chain:
+    def __init__(
+        self,
+        within_ms: int,
+        elements: tuple[int, ...],
+        lists: tuple[tuple[int, int, int, bool], ...],
+        first: bool,
+        slow: Callable[[Any, Any], list[Any]],
+    ) -> None: ...
+    def __call__(self, entries: Sequence[Any], event: Any) -> list[Any]: ...
+
+class Choice:
+    def __init__(self, sides: tuple[tuple[tuple[str, int, Any], ...], ...]) -> None: ...
+    def __call__(self, events: Sequence[Any]) -> tuple[list[Any], ...] | None: ...
+
+class Scale:
+    def __init__(
+        self, name: str | None, edges: list[float], cells: tuple[tuple[Any, ...], ...]
+    ) -> None: ...

@@ -1,0 +1,72 @@
+/* The module of the compiled passes.
+ *
+ * Owns its table of functions, and that whoever asks for Python alone gets it: HEADWATER_PURE_PYTHON
+ * is read here, as the core reads no environment. */
+
+#include "lanes.h"
+#include <stdlib.h>
+
+#ifndef SOURCES
+#define SOURCES ""
+#endif
+#ifndef FILES /* of which SOURCES is the digest, in this order */
+#define FILES ""
+#endif
+
+static PyMethodDef passes[] = {
+    {"readings", (PyCFunction)(void (*)(void))pass_readings, METH_FASTCALL,
+     "([event.typed for event in events], the same by class), of events of the class `owner`."},
+    {"course", (PyCFunction)(void (*)(void))pass_course, METH_FASTCALL, "See clocks.course."},
+    {"put_in_order", (PyCFunction)(void (*)(void))pass_put_in_order, METH_FASTCALL,
+     "Put results by their ends; whether sort_results would leave them as they are then."},
+    {"by_span", (PyCFunction)(void (*)(void))pass_by_span, METH_FASTCALL,
+     "Sort occurrences by end and start; where equal ones begin and stop."},
+    {"tell", (PyCFunction)(void (*)(void))pass_tell, METH_FASTCALL,
+     "[result.to_dict() for result in results]."},
+    {"digests", (PyCFunction)(void (*)(void))pass_digests, METH_FASTCALL,
+     "The digits of the digests of messages, so many side by side."},
+    {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
+     "Give events to contents by scales; how many nobody wants."},
+    {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,
+     "Entries that wait and events that came in order of time, and which of them wait on."},
+    {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
+     "Of ends and their events those that are greater than a time."},
+    {"doubtful", pass_doubtful, METH_O, "Whether any event's time is uncertain, or None."},
+    {"lasting", pass_lasting, METH_O, "The events that begin before they end, or None."},
+    {"read_total", (PyCFunction)(void (*)(void))pass_read_total, METH_FASTCALL,
+     "How many floats there are in a slot of events, and their exact sum, or None."},
+    {"total", pass_total, METH_O, "The exact sum of floats in units of 2 ** -64, or None."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_passes",
+    .m_doc = "Passes over batches of events, compiled.",
+    .m_size = -1,
+    .m_methods = passes,
+};
+
+PyMODINIT_FUNC
+PyInit__passes(void)
+{
+    const char *pure = getenv("HEADWATER_PURE_PYTHON");
+    PyObject *module;
+
+    if (pure != NULL && pure[0] != '\0' && strcmp(pure, "0") != 0) {
+        PyErr_SetString(PyExc_ImportError, "HEADWATER_PURE_PYTHON asks for Python alone");
+        return NULL;
+    }
+    module = PyModule_Create(&definition);
+    if (module == NULL)
+        return NULL;
+    if (add_teller(module) < 0 || add_maker(module) < 0 || add_choice(module) < 0
+        || add_scale(module) < 0 || add_patience(module) < 0 || add_ends(module) < 0
+        || add_chain(module) < 0
+        || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0
+        || PyModule_AddStringConstant(module, "FILES", FILES) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,414 @@
+"""What a stage is: one operator of one partition.
+
+Owns the promise between stages and the helpers that all share. Must not know any operator.
+Invariant: what a stage passes on depends on the events and on the order of time alone, never on
+how they were batched.
+
+With W the watermark of the last `advance`: every occurrence that a stage passes on later ends after
+min(W, hold()) and begins at or after floor(). What it passes on in one `advance` need not be in
+order, so whoever needs order takes only what ends at or before min(W, hold()) (see Inbox).
+
+For what is decided, a stage goes by floor(), which knows of each type how long its events last. For
+what is dropped it goes by begins(), which is never later, and may be earlier than need be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.event.event import Event, Order
+from broker.engine.event.occurrence import Occurrence, sort_in_order, without
+from broker.engine.pattern.asked import Ahead, Asked, View, WaitingView
+from broker.engine.pattern.durations import Foresight
+from broker.engine.pattern.timing import Span
+from broker.engine.pattern.uncertainty import MAYBE, Maybe
+from broker.engine.pattern.verdicts import certainty_of
+from broker.engine.runtime.budget import Budget
+
+if TYPE_CHECKING:
+    from broker.engine.pattern.memory import Memory
+
+
+class Stage(Protocol):
+    """One operator of one partition; see the module for what it promises."""
+
+    # Most operators pass on out of order and their Inbox sorts; an atom never does, so that plain
+    # chains pay for no sorting.
+    ordered: bool  # whether what it passes on is in order, from one time to the next as well
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """What is decided by now and was not passed on before."""
+
+    def hold(self) -> int:
+        """Where what is open keeps later occurrences from being known to end after W."""
+
+    def floor(self, above: int) -> int:
+        """Of what is passed on later and begins after `above`: nothing begins before this time."""
+
+    def clear_at(self, above: int, until: int) -> int:
+        """The watermark from which on, without events, what is passed on later and begins after
+        `above` begins after `until`, too; where what beneath decides stands before that, the end.
+        """
+
+    def view(self) -> Ahead:
+        """Itself as it stands, for whoever asks much of it at once (see asked.py)."""
+
+    def begins(self) -> int:
+        """Nothing that is passed on later begins before this time."""
+
+    def eldest(self) -> int:
+        """When the eldest begins of what it and those beneath hold to make something of."""
+
+    def origin(self) -> int:
+        """Nothing that it or those beneath hold, or are yet to pass on, begins before this time."""
+
+    def due(self) -> int | None:
+        """The next watermark that may decide something without more events; None if none."""
+
+    def held(self) -> int:
+        """How many occurrences it and those beneath it hold."""
+
+    def idle(self) -> bool:
+        """Whether it knows nothing that a new one would not know."""
+
+    def shed(self, count: int) -> int:
+        """Drop up to so many of the oldest; how many were dropped."""
+
+    def forget(self, gone: set[int]) -> None:
+        """Take consumed events (by identity) out of every candidate."""
+
+    def state(self) -> Any:
+        """What it holds, as events, occurrences and plain values in lists."""
+
+    def restore(self, state: Any) -> None:
+        """Take that up again."""
+
+
+Make = Callable[["Site"], Stage]
+
+ASK_SHARE = 8  # what is looked through is looked through once in so many parts of its number
+
+
+@dataclass(slots=True)
+class Site:
+    """What the stages of one partition share."""
+
+    group: tuple[Any, ...]
+    durations: Foresight
+    begin: int | None  # when the task began, for `absent`
+    at_once: bool = False  # nothing waits for the watermark, which says what expires alone
+    exact: bool = True  # no time is uncertain
+    budget: Budget = field(kw_only=True)
+    # The agent puts events straight into these, so that no event is handed down the tree.
+    leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
+    # One list for all `next` of a partition: each of them asks about the same types, those named in
+    # the `detect`.
+    named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
+    named_ends: list[int] = field(default_factory=list)  # theirs
+    memory: Memory | None = None  # where events are consumed
+    # By who asks, as the slowest of them decides what may be forgotten.
+    needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
+
+    def anew(self) -> Site:
+        """Share the same among new stages."""
+        # The leaves and what was named are left out on purpose: the new stages fill their own.
+        return Site(self.group, self.durations, self.begin, exact=self.exact, budget=self.budget)
+
+    def name(self, events: list[Event]) -> None:
+        """Take in more events for `next`, each ending after those before it."""
+        self.named += events
+        self.named_ends += [event.end for event in events]
+
+    def forget_named(self) -> None:
+        """Forget of these what nobody asks for any more."""
+        oldest = min(self.needs.values(), default=WATERMARK_NONE)
+        # Looked at first: most calls forget nothing, and a slice assignment copies what stays.
+        if self.named_ends and self.named_ends[0] < oldest:
+            dead = bisect_left(self.named_ends, oldest)
+            del self.named_ends[:dead], self.named[:dead]
+
+
+def completion(members: Sequence[Any]) -> Order:
+    """The order of what comes last."""
+    last: Order = max([member.order for member in members])
+    return last
+
+
+def end_of(occurrence: Occurrence) -> int:
+    """When an occurrence ends."""
+    # By class and not by isinstance: this is the most frequent question of all, and an event is
+    # never a tuple.
+    end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
+    return end
+
+
+def weakest_end(parts: list[Occurrence], end: int) -> int:
+    """The end of what is made of the parts: marked if one of them is not certain."""
+    if any(certainty_of(part) == MAYBE for part in parts):
+        return Maybe(end)
+    return int(end)
+
+
+def start_of(occurrence: Occurrence) -> int:
+    """When an occurrence begins."""
+    start: int = occurrence[1] if occurrence.__class__ is tuple else occurrence.start
+    return start
+
+
+def starts_above(items: list[Occurrence], above: int) -> list[int]:
+    """When those begin that begin after the time."""
+    return [start for start in map(start_of, items) if start > above]
+
+
+def least(times: list[int | None]) -> int | None:
+    """The earliest of the times that there are."""
+    return min([time for time in times if time is not None], default=None)
+
+
+def next_of(times: Iterable[int], watermark: int) -> int | None:
+    """The next of the times after the watermark: what is past has decided what it could."""
+    # What is past has been decided by the advance that reached it; naming it again would wake the
+    # task without end.
+    return min([time for time in times if watermark < time < WATERMARK_END], default=None)
+
+
+class Inbox:
+    """What a stage beneath has passed on and is not yet taken, to be taken in order."""
+
+    __slots__ = ("_budget", "items", "limit", "stage")
+
+    def __init__(self, stage: Stage, budget: Budget) -> None:
+        self.stage = stage
+        self._budget = budget  # of the stage that takes from it
+        self.items: list[Occurrence] = []
+        self.limit = WATERMARK_NONE
+
+    def fill(self, watermark: int) -> int:
+        """Let the stage go on; up to where its occurrences are all here."""
+        # Pulled and not pushed: each operator asks beneath when its own turn comes, so that all
+        # sides are at one watermark when it decides.
+        new = self.stage.advance(watermark)
+        if new:
+            self.items += new
+            if not self.stage.ordered and len(self.items) > 1:
+                self._budget.spend(len(self.items))
+                sort_in_order(self.items, tied=self._budget.tie)
+        # Never back: a later hold may be earlier than a former one where something new has been
+        # opened, but what was passed on up to the limit stays all that ends by then.
+        self.limit = max(self.limit, min(watermark, self.stage.hold()))
+        return self.limit
+
+    def take(self, limit: int) -> list[Occurrence]:
+        """What ends at or before the limit, in order."""
+        items = self.items
+        if not items:
+            return []
+        # The common case takes everything, and no list is copied.
+        if end_of(items[-1]) <= limit:
+            self.items = []
+            return items
+        # From the front and one by one: what is left is short, as whatever could go has gone.
+        count = 0
+        while end_of(items[count]) <= limit:
+            count += 1
+        self.items = items[count:]
+        return items[:count]
+
+    def floor(self, above: int = WATERMARK_NONE) -> int:
+        """As the stage's, with what waits here."""
+        floor = self.stage.floor(above)
+        return min([floor, *starts_above(self.items, above)]) if self.items else floor
+
+    def clear_at(self, above: int, until: int) -> int:
+        """As the stage's; what waits here is decided beneath."""
+        # It is here and not yet taken; when it goes depends on what stands beneath, not on time
+        # alone.
+        if any(start <= until for start in starts_above(self.items, above)):
+            return WATERMARK_END
+        return self.stage.clear_at(above, until)
+
+    def view(self) -> Ahead:
+        """As the stage's, with what waits here."""
+        beneath = self.stage.view()
+        return WaitingView(beneath, list(map(start_of, self.items))) if self.items else beneath
+
+    def begins(self) -> int:
+        """As the stage's, with what waits here."""
+        begins = self.stage.begins()
+        return min([begins, *map(start_of, self.items)]) if self.items else begins
+
+    def eldest(self) -> int:
+        """As the stage's, with what waits here."""
+        return min([self.stage.eldest(), *map(start_of, self.items)])
+
+    def origin(self) -> int:
+        """As the stage's, with what waits here."""
+        return min([self.stage.origin(), *map(start_of, self.items)])
+
+    def forget(self, gone: set[int]) -> None:
+        """See Stage."""
+        self.stage.forget(gone)
+        self.items = without(self.items, gone)
+
+    def state(self) -> Any:
+        """See Stage."""
+        return [self.items, self.limit, self.stage.state()]
+
+    def restore(self, state: Any) -> None:
+        """See Stage."""
+        self.items, self.limit, beneath = state
+        self.stage.restore(beneath)
+
+
+class Over(Asked):
+    """What stages over others have in common; `inboxes` are of those beneath."""
+
+    ordered = False
+    __slots__ = ("_asked", "_begins", "inboxes", "site", "span", "watermark")
+
+    def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span: Span | None) -> None:
+        """`span`: of what it passes on; None where nothing is known of it."""
+        self.site = site
+        self.inboxes = inboxes
+        self.span = span
+        self.watermark = WATERMARK_NONE
+        self._begins = WATERMARK_NONE
+        # How many types lasted when that was found, how often it still does, and until when.
+        self._asked = (-1, 0, WATERMARK_NONE)
+
+    # What a stage itself keeps; each says of these what it must.
+
+    def kept(self) -> list[list[Occurrence]]:
+        """The lists of occurrences that it holds, oldest first."""
+        return []
+
+    def bound(self) -> list[list[Occurrence]]:
+        """Those of `kept` of which it may be that something to come is made."""
+        return self.kept()
+
+    def feeding(self) -> tuple[Inbox, ...]:
+        """Those of `inboxes` of whose occurrences something to come may be made."""
+        return self.inboxes
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """Hold these lists in place of those of `kept`."""
+
+    def facts(self) -> list[Any]:
+        """What else it knows, as plain values and occurrences."""
+        return []
+
+    def know(self, facts: list[Any]) -> None:
+        """Take that up again."""
+
+    # What follows from that.
+
+    def hold(self) -> int:
+        """See Stage."""
+        return min(inbox.stage.hold() for inbox in self.inboxes)
+
+    def likely_ms(self) -> int | None:
+        """How long what it passes on lasts at most, by what is known of the types."""
+        return None if self.span is None else self.span.likely_ms(self.site.durations)
+
+    def first_above(self, above: int) -> int | None:
+        """See Asked."""
+        starts = [start for items in self.bound() for start in starts_above(items, above)]
+        return min(starts, default=None)
+
+    def last_between(self, above: int, until: int) -> int | None:
+        """See Asked."""
+        starts = [start for items in self.bound() for start in starts_above(items, above)]
+        return max([start for start in starts if start <= until], default=None)
+
+    def view(self) -> Ahead:
+        """See Stage."""
+        starts = [start for items in self.bound() for start in map(start_of, items)]
+        return View(self, starts, [inbox.view() for inbox in self.feeding()])
+
+    def begins(self) -> int:
+        """See Stage.
+
+        What was found once holds from then on, so it is found again only now and then: the more is
+        kept, the more seldom, and the longer it is kept. So others, who keep by this, keep a part
+        more than they need, however much comes at a time.
+        """
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        lasting, times, until = self._asked
+        changes = self.site.durations.durations.changes
+        if times and self.watermark <= until and lasting == changes:
+            self._asked = (lasting, times - 1, until)
+            return self._begins
+        kept = [min(map(start_of, items)) for items in self.kept() if items]
+        self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
+        exact = self.site.exact and self.span is not None
+        span_ms = self.span.most_ms(self.site.durations) if exact and self.span else None
+        if span_ms is not None:
+            self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - span_ms)
+        held = sum(map(len, self.kept()))
+        until = self.watermark + max(0, self.watermark - self._begins) // ASK_SHARE
+        self._asked = (changes, held // ASK_SHARE, until)
+        return self._begins
+
+    def eldest(self) -> int:
+        """See Stage."""
+        bound = [start for items in self.bound() for start in map(start_of, items)]
+        return min([inbox.eldest() for inbox in self.feeding()] + bound)
+
+    def origin(self) -> int:
+        """See Stage."""
+        kept = [start for items in self.kept() for start in map(start_of, items)]
+        return min([inbox.origin() for inbox in self.inboxes] + kept)
+
+    def due(self) -> int | None:
+        """See Stage."""
+        return least([inbox.stage.due() for inbox in self.inboxes])
+
+    def held(self) -> int:
+        """See Stage."""
+        own = sum([len(items) for items in self.kept()])
+        return own + sum([len(one.items) + one.stage.held() for one in self.inboxes])
+
+    def idle(self) -> bool:
+        """See Stage."""
+        return not self.held() and all(one.stage.idle() for one in self.inboxes)
+
+    def shed(self, count: int) -> int:
+        """See Stage."""
+        shed = 0
+        kept = self.kept()
+        for items in sorted(kept, key=len, reverse=True):
+            part = min(count - shed, len(items))
+            del items[:part]
+            shed += part
+        if shed:
+            self.keep(kept)
+            self._asked = (-1, 0, WATERMARK_NONE)  # it may begin later now
+        for inbox in self.inboxes:
+            if shed < count:
+                shed += inbox.stage.shed(count - shed)
+        return shed
+
+    def forget(self, gone: set[int]) -> None:
+        """See Stage."""
+        for inbox in self.inboxes:
+            inbox.forget(gone)
+        self.keep([without(items, gone) for items in self.kept()])
+
+    def state(self) -> Any:
+        """See Stage."""
+        inboxes = [inbox.state() for inbox in self.inboxes]
+        return [self.watermark, self.kept(), self.facts(), inboxes]
+
+    def restore(self, state: Any) -> None:
+        """See Stage."""
+        self.watermark, kept, facts, inboxes = state
+        self._asked = (-1, 0, WATERMARK_NONE)
+        self.keep(kept)
+        self.know(facts)
+        for inbox, part in zip(self.inboxes, inboxes, strict=True):
+            inbox.restore(part)

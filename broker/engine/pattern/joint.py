@@ -1,0 +1,344 @@
+"""Operators under `unrestricted` and `recent`: compiled joins over what both sides have passed on.
+
+Owns the two stores of an operator in one partition. Must not know how partners are found (join.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.occurrence import Occurrence
+from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
+from broker.engine.pattern.join import Join
+from broker.engine.pattern.operands import Joint
+from broker.engine.pattern.store import Store
+from broker.engine.pattern.timing import Between, Span
+from broker.engine.pattern.verdicts import Doubt
+from language.relations import FOLLOWS
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan:
+    """One operator, compiled; see reach for what is kept how long."""
+
+    joint: Joint
+    join: Join
+    test: Callable[..., bool]
+    pair: Callable[..., Occurrence]
+    follows: Callable[..., bool]
+    composite: tuple[bool, bool]
+    reaches_ms: tuple[tuple[int | None, int | None], tuple[int | None, int | None]]
+    span: Span
+    beneath: tuple[Span, ...]  # of the composite sides
+    doubt: Doubt | None = None  # where times are uncertain
+    at_once: bool = False  # the left one may be the later one to come
+    shared: bool = False  # an event may be on both sides
+    between: Between | None = None  # a list that must not be empty
+
+    @property
+    def follows_only(self) -> bool:
+        """Whether the right one is surely the later one, also by nominal times."""
+        # Reported at once, events come as they arrive, and a left one may follow its right one into
+        # the partition.
+        ordered = self.doubt is None and not self.at_once
+        return ordered and self.joint.operator in FOLLOWS
+
+    @property
+    def recent_either(self) -> bool:
+        """Whether each side looks for the latest of the other, so that instants go one by one."""
+        # "The latest that precedes x in order" changes within one batch: so pairs of one instant
+        # are made before the next instant is looked at.
+        return not self.follows_only and self.joint.context == "recent"
+
+    @property
+    def slack_ms(self) -> int:
+        """By how much what follows may nominally come before."""
+        return 0 if self.doubt is None else self.doubt.slack_ms()
+
+    def old_ms(self, site: Site) -> int | None:
+        """How long before its end an occurrence beneath may have an event's end; None: any time."""
+        # One side of unknown length is enough to know nothing.
+        spans = [span.most_ms(site.durations) for span in self.beneath]
+        known = [span for span in spans if span is not None]
+        return max(known, default=0) if len(known) == len(spans) else None
+
+    def kept_from(self, limit: int, side: int, site: Site, partner: Inbox) -> int | None:
+        """The least end that may still matter on a side; None: any.
+
+        Partners still to come end after the limit, and begin no earlier than they say themselves.
+        """
+        # Two roads to the same question: how far back from a partner's end, and how far back from
+        # its start. `A then[..5 s] B` gives the second, `A and B within 5 s` the first; the later
+        # bound forgets more.
+        end_ms, start_ms = self.reaches_ms[side]
+        if side == 0 and self.between is not None:
+            # `A then[..5 s] B+ then[..5 s] C` keeps an A for both gaps and for as long as a B
+            # lasts.
+            member_ms = site.durations.reach_ms(self.between.event_type)
+            start_ms = self.between.gap_ms(member_ms)
+            if self.doubt is not None:  # either gap may be missed; one of them is allowed for below
+                start_ms += self.doubt.slack_ms()
+        # What is to come ends after the limit, so at limit + 1 at the earliest.
+        oldest = None if end_ms is None else limit + 1 - self._reach_ms(end_ms)
+        if start_ms is None:
+            return oldest
+        from_start = partner.begins() - self._reach_ms(start_ms)
+        return from_start if oldest is None or from_start > oldest else oldest
+
+    def _reach_ms(self, limit_ms: int) -> int:
+        if self.doubt is None:
+            return limit_ms
+        # Both ends may be off by the greatest uncertainty, and T stands for T(1 + drift).
+        return limit_ms + self.doubt.reach_slack_ms(self.joint, limit_ms)
+
+    @property
+    def latest_dominates(self) -> bool:
+        """Whether of candidates that precede all that is to come, only the latest can be chosen.
+
+        That is so where all that may be asked of a pair is that it is not too far apart. Where
+        times are uncertain an older one may be near enough, too, when the latest is not.
+        """
+        joint = self.joint
+        # The latest may be too near for certain, and the one before it near enough: both are
+        # needed.
+        if self.doubt is not None and (joint.bound is not None or joint.within_ms is not None):
+            return False
+        bound_low = joint.bound is not None and joint.bound.low_ms is not None
+        # Each of these may refuse the latest and take an older one.
+        asks = joint.conjuncts or joint.anchors or joint.spread_m is not None or bound_low
+        if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
+            return False
+        return not (asks or joint.next or joint.nth is not None or self.shared)
+
+
+class Further:
+    """What `nth` and `next` ask of a pair beyond the pair itself."""
+
+    __slots__ = ("_plan", "_site", "ends", "rights")
+
+    def __init__(self, plan: JointPlan, site: Site) -> None:
+        self._plan = plan
+        self._site = site
+        self.rights: list[Occurrence] = []  # for `nth`: all right ones, in order
+        self.ends: list[int] = []  # theirs
+
+    def __call__(self, left: Occurrence, right: Occurrence) -> bool:
+        """Whether the pair belongs together."""
+        joint = self._plan.joint
+        # Cheaper than the count of `nth`, which walks what came after the left one.
+        if joint.next and self._between(left, right):
+            return False
+        return joint.nth is None or self._number(left, right) == joint.nth
+
+    def _between(self, left: Occurrence, right: Occurrence) -> bool:
+        """Whether another event of the types named lies wholly and strictly between."""
+        if self._plan.joint.operator in FOLLOWS or end_of(left) < start_of(right):
+            low, high = end_of(left), start_of(right)
+        else:
+            low, high = end_of(right), start_of(left)
+        named = self._site.named
+        # Backwards from the later side: the nearest events are the likeliest to lie between, and
+        # the walk ends at the first that ended before.
+        at = bisect_left(self._site.named_ends, high)
+        while at:
+            at -= 1
+            event = named[at]
+            if event.end <= low:
+                return False
+            if event.start > low:
+                return True
+        return False
+
+    def _number(self, left: Occurrence, right: Occurrence) -> int:
+        """The so-manieth after the left one that the right one is."""
+        follows, rights, nth = self._plan.follows, self.rights, self._plan.joint.nth
+        number = looked = 0
+        for other in islice(rights, bisect_left(self.ends, end_of(left)), None):
+            looked += 1
+            if follows(left, other):
+                number += 1
+            if other is right:
+                break
+            if number == nth:
+                # Beyond the k-th nothing is asked; 0 never equals an nth, which counts from 1.
+                number = 0  # that was the one
+                break
+        else:
+            number = 0
+        # Charged behind the walk, as its length is not known before; it is bounded by what is kept.
+        self._site.budget.spend(looked)
+        return number
+
+    def arrived(self, rights: list[Occurrence]) -> None:
+        """Right ones in order, none of them later than what is tested next."""
+        if self._plan.joint.nth is not None:
+            # All of them, also those that fail every condition: `nth k` counts before it tests
+            # (LANGUAGE 3).
+            self.rights += rights
+            self.ends += map(end_of, rights)
+
+    def keep(self, rights: list[Occurrence]) -> None:
+        """Hold these in place of its own."""
+        self.rights = rights
+        self.ends = list(map(end_of, rights))
+
+    @property
+    def asked(self) -> bool:
+        """Whether it keeps anything."""
+        return self._plan.joint.next or self._plan.joint.nth is not None
+
+    def expire(self, oldest: int, floor: int) -> None:
+        """Nothing before the left ones that are left, or are to come, is asked for any more.
+
+        `oldest` is the least end of those left.
+        """
+        oldest = min(oldest, floor)
+        if self.ends and self.ends[0] < oldest:
+            dead = bisect_left(self.ends, oldest)
+            del self.ends[:dead], self.rights[:dead]
+        if self._plan.joint.next:
+            self._site.needs[id(self)] = oldest
+
+    def shut(self, left: Occurrence, floor: int) -> bool:
+        """Whether nothing that begins at the floor or later can be next to the left one."""
+        end = end_of(left)
+        named = self._site.named
+        at = bisect_left(self._site.named_ends, floor)
+        # Four are enough to find one in practice; where they are not, the left one is kept longer
+        # than need be, which costs memory and no result.
+        return any(event.start > end for event in reversed(named[max(0, at - 4) : at]))
+
+
+class JointStage(Over):
+    """See the module."""
+
+    __slots__ = ("_further", "_latest_only", "_left", "_plan", "_right")
+
+    def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
+        super().__init__(site, (Inbox(left, site.budget), Inbox(right, site.budget)), plan.span)
+        self._plan = plan
+        self._left = Store()
+        self._right = Store()
+        self._further = Further(plan, site)
+        # Where events are consumed an older one may come to be the latest.
+        # With this, `A then[recent] B` over a day of A keeps one of them instead of all.
+        latest = plan.latest_dominates and site.memory is None
+        # What is nominally too early on the right may follow, and of two the older one alone.
+        either = plan.doubt is None or plan.joint.operator not in FOLLOWS
+        self._latest_only = (latest, latest and either)
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        left, right = self.inboxes
+        limit = min(left.fill(watermark), right.fill(watermark))
+        # An unrestricted join may take things in any order: each pair is made when the later one
+        # comes.
+        until = WATERMARK_END if self.site.at_once else limit
+        lefts, rights = left.take(until), right.take(until)
+        # Time alone makes no pair here, but it still drops what has expired.
+        if not lefts and not rights:
+            self._expire(limit)
+            return []
+        if self._plan.recent_either:
+            made = []
+            for these, those in instants(lefts, rights):
+                made += self._step(these, those)
+        else:
+            made = self._step(lefts, rights)
+        self._expire(limit)
+        return made
+
+    def _step(self, lefts: list[Occurrence], rights: list[Occurrence]) -> list[Occurrence]:
+        plan = self._plan
+        self._further.arrived(rights)
+        if plan.joint.operator == "or":
+            made = plan.join(lefts, rights, None, None, self.site.group)
+        else:
+            _put(self._left, lefts, composite=plan.composite[0])
+            # Under `recent` either side may be the new one, so both are stored before the join
+            # looks.
+            if plan.recent_either:
+                _put(self._right, rights, composite=plan.composite[1])
+            made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
+            # Where the right one surely comes later no left one looks for it, so it is never
+            # stored: half of the memory of `A then B`.
+            if not plan.recent_either and not plan.follows_only:
+                _put(self._right, rights, composite=plan.composite[1])
+        return made
+
+    def _expire(self, limit: int) -> None:
+        plan = self._plan
+        stores = (self._left, self._right)
+        for side, store in enumerate(stores):
+            if not store.ends:
+                continue
+            # What is kept on one side is for partners that are still to come on the other.
+            partner = self.inboxes[1 - side]
+            oldest = plan.kept_from(limit, side, self.site, partner)
+            if oldest is not None:
+                store.expire(oldest)
+            if self._latest_only[side] and len(store.ends) > 1:
+                self._keep_latest(store, limit + 1, partner)
+        if not self._further.asked:
+            return
+        if plan.joint.next and plan.follows_only:
+            floor = self.inboxes[1].floor()
+            self._keep_left([one for one in self._left.items if not self._further.shut(one, floor)])
+        oldest = min([store.ends[0] for store in stores if store.ends], default=limit)
+        self._further.expire(oldest, limit - plan.slack_ms)
+
+    def _keep_latest(self, store: Store, before: int, partner: Inbox) -> None:
+        """Of what precedes all that is to come, only the latest can be chosen."""
+        if self._plan.joint.operator in FOLLOWS:
+            # A follower must begin after the left one ends, so it is beginnings that count.
+            before = partner.begins()
+        # The last one before that time is the latest that precedes all to come; those before it go.
+        dead = bisect_left(store.ends, before) - 1
+        if dead < 1:
+            return
+        if self._plan.joint.within_ms is not None:
+            start = start_of(store.items[dead])
+            if any(start_of(one) > start for one in store.items[:dead]):
+                return  # an older one may be the shorter one
+        store.drop_oldest(dead)
+
+    def _keep_left(self, items: list[Occurrence]) -> None:
+        if len(items) < len(self._left.items):
+            self._left.hold(items)
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._left.items, self._right.items, self._further.rights]
+
+    def bound(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return self.kept()[:2]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """See base.Over."""
+        for store, items in zip((self._left, self._right), kept, strict=False):
+            store.hold(items)
+        self._further.keep(kept[2])
+
+
+def _put(store: Store, new: list[Occurrence], *, composite: bool) -> None:
+    if composite:
+        store.extend(new)
+    else:
+        store.extend_leaves(new)
+
+
+def instants(
+    lefts: list[Occurrence], rights: list[Occurrence]
+) -> list[tuple[list[Occurrence], list[Occurrence]]]:
+    """Both in runs of one end, in order."""
+    runs: dict[int, tuple[list[Occurrence], list[Occurrence]]] = {}
+    for side, items in enumerate((lefts, rights)):
+        for item in items:
+            runs.setdefault(end_of(item), ([], []))[side].append(item)
+    return [runs[end] for end in sorted(runs)]

@@ -1,0 +1,161 @@
+"""Events that wait with their groups until something may come of them.
+
+Owns when a group's stages are given what came. Must not know stages. Invariant: a group is left
+alone only while nothing can be reported of it; what waits is given in order, and none twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from broker.engine import native
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import Event
+from broker.engine.pattern.prospects import Prospect, Reach
+
+FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
+TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
+
+Group = tuple[Any, ...]
+Entry = tuple[int, Event]  # which atom it is for, and the event
+
+
+class Waiting(Protocol):
+    """What an agent keeps of a group, with what waits there."""
+
+    fresh: list[Entry]
+    reach: Reach
+
+
+P = TypeVar("P", bound=Waiting)
+
+
+class Patience(Generic[P]):
+    """What waits in all groups of one agent; `new` makes what it keeps of a group."""
+
+    def __init__(
+        self,
+        prospect: Prospect,
+        key: Callable[[Event], Any] | None,
+        new: Callable[[Group, Reach], P],
+        slots: tuple[str, ...] | None = None,
+    ) -> None:
+        """`slots`: where an event has the parts of its key, if all of them stand in slots."""
+        self._prospect = prospect
+        self._key = key
+        self._new = new
+        self.count = 0  # events that wait
+        self._asked = self._hopeful = 0
+        self._pass = self._passing(slots)
+
+    def _passing(
+        self, slots: tuple[str, ...] | None, last: int = -1, room: int = FRESH_MAX
+    ) -> Callable[..., int] | None:
+        """What sets aside, compiled, all of which nothing can come; it asks about the others."""
+        if native.passes is None or slots is None:
+            return None
+        prospect = self._prospect
+        made: Callable[..., int] = native.passes.Patience(
+            slots, prospect.operands, prospect.steps, last, room
+        )
+        return made
+
+    def put(
+        self,
+        entries: Sequence[Entry],
+        partitions: dict[Group, P],
+        since: int | None = None,
+        *,
+        eager: bool,
+    ) -> dict[Group, None]:
+        """Let events wait; the groups that may report, or `eager` all that got some.
+
+        All to come end after `since`; None: they are in order.
+        """
+        touched: dict[Group, None] = {}
+
+        def ask(some: Sequence[Entry]) -> None:
+            self._put(some, partitions, touched, since, eager=eager)
+
+        if eager or self._pass is None:
+            ask(entries)
+        else:
+            waiting = self._pass(entries, partitions, touched, {}, ask)
+            self.count += waiting  # beside what `ask` has added
+        self._asked += len(entries)
+        return touched
+
+    def _put(
+        self,
+        entries: Sequence[Entry],
+        partitions: dict[Group, P],
+        touched: dict[Group, None],
+        since: int | None,
+        *,
+        eager: bool,
+    ) -> None:
+        """One after the other."""
+        key_of, tests = self._key, self._prospect.tests
+        key: Any = ()
+        for entry in entries:
+            at, event = entry
+            if key_of is not None:
+                key = key_of(event)
+                if key is None:
+                    continue
+            partition = partitions.get(key)
+            if partition is None:
+                partition = partitions[key] = self._new(key, self._prospect.reach())
+            fresh = partition.fresh
+            fresh.append(entry)
+            self.count += 1
+            if tests[at](partition.reach, event) or eager:
+                touched[key] = None
+                self._hopeful += 1
+            elif len(fresh) >= FRESH_MAX and key not in touched:
+                self.forget(partition, event.end - 1 if since is None else since)
+                if 2 * len(partition.fresh) > FRESH_MAX:
+                    touched[key] = None
+
+    @property
+    def trial(self) -> list[int]:
+        """How many events were asked about, and how many of them gave hope, for snapshots."""
+        return [self._asked, self._hopeful]
+
+    @trial.setter
+    def trial(self, told: list[int]) -> None:
+        self._asked, self._hopeful = told
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether most events may complete something, so that asking costs more than it spares."""
+        return self._asked >= TRIAL_EVENTS and 2 * self._hopeful > self._asked
+
+    def taken(self, partition: P) -> list[Entry]:
+        """What waits in a group; it waits no more."""
+        entries = partition.fresh
+        partition.fresh = []
+        self.count -= len(entries)
+        return entries
+
+    def forget(self, partition: P, watermark: int) -> None:
+        """Drop of what waits in a group that of which nothing can come any more."""
+        if self._prospect.forgets_ms is None or watermark >= WATERMARK_END:
+            return
+        since = watermark - self._prospect.forgets_ms
+        kept = [entry for entry in partition.fresh if entry[1].start > since]
+        self.count -= len(partition.fresh) - len(kept)
+        partition.fresh = kept
+
+    @property
+    def forgets(self) -> bool:
+        """Whether what waits is ever forgotten, or its agent has to do that."""
+        return self._prospect.forgets_ms is not None
+
+    def reach(self, known: Sequence[int] | None = None) -> Reach:
+        """Of a group that was given nothing, or of one of a snapshot: if it is not there, any."""
+        blank = self._prospect.reach()
+        if known is None:
+            return blank
+        return list(known) if len(known) == len(blank) else [WATERMARK_END] * len(blank)

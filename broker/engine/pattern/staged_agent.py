@@ -1,0 +1,302 @@
+"""The agent of a pattern: operators over operators, or several as one, for each partition.
+
+Owns the way of events to partitions and of occurrences from them. Must not know how partitions are
+kept (staged_groups.py), what stages do, how occurrences are chosen (choice.py) or what becomes of
+them (outcome.py). Invariant: what it reports depends on
+the events and on the order of time alone, never on how they were batched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
+from broker.engine.event.event import Event
+from broker.engine.pattern import join_snapshot
+from broker.engine.pattern.base import least
+from broker.engine.pattern.choice import hold
+from broker.engine.pattern.fusion import Fused
+from broker.engine.pattern.patience import Entry, Group
+from broker.engine.pattern.solved import Solving
+from broker.engine.pattern.staged_groups import GROUPS_OVERFLOW, OUTLASTING, Found, StagedGroups
+from broker.engine.pattern.staged_partition import packed, unpack
+from broker.engine.runtime.agenda import Agenda
+from broker.engine.runtime.pending import Pending, by_end
+from broker.engine.runtime.shelf import Shelf
+from broker.engine.runtime.subscribed import all_made, put_in_order
+
+STATE_VERSION = 2  # version 1, of stages or of joins (join_snapshot.py), is read as well
+
+
+class StagedAgent(StagedGroups):
+    """One case whose detect is a pattern of stages (see agent.Agent)."""
+
+    # --- the door ------------------------------------------------------------------------
+
+    @property
+    def minds_beginning(self) -> bool:
+        """Whether what it reports depends on when the task began."""
+        return self._ending is not None or (self.plan.key is None and self.plan.silences)
+
+    def begin(self, instant: int) -> None:
+        """When the task began: now, or the least start of the input; an earlier one stands."""
+        if self._begin is None or instant < self._begin:
+            self._begin = instant
+            if self.plan.key is None and self.plan.silences:
+                self._moved[()] = self._partition(())
+                self._moved[()].site.begin = instant
+                self._schedule((), self._partitions[()])
+
+    def begins_from(self, floor: int) -> None:
+        """The task, if not begun before, begins at this time or later."""
+        if self._ending is not None:
+            self._ending.floor = floor
+
+    def ends_at(self) -> int | None:
+        """From when on nothing it reports is a result; None where that is not known."""
+        return None if self._ending is None else self._ending.at(self._begin)
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
+        """See agent.Agent."""
+        if self.lone is not None:
+            self._watermark = max(self._watermark, watermark)
+            if self.plan.observes:
+                self.plan.durations.observe(batch)
+            return self.lone.feed(batch)
+        self._make_room(batch)
+        since, self._watermark = self._watermark, max(self._watermark, watermark)
+        touched = self._take(batch, since)
+        if self.plan.timed:
+            touched.update(dict.fromkeys(self._agenda.take(self._watermark)))
+        if self._watermark >= WATERMARK_END:  # now all that is open is decided
+            touched.update(dict.fromkeys(self._partitions))
+        silent = self._sweep(touched)
+        found: list[Found] = self._patience.found() if isinstance(self._patience, Solving) else []
+        for key in touched:
+            found += self._advance(key)
+        if self._ending is not None:
+            found = self._ending.sift(found, self._begin)
+        if silent:
+            self._drop_idle(silent)
+        if self._patience is not None and self._patience.in_vain:
+            self._give_up_waiting()
+        self._hold_groups()
+        put_in_order(found, self.plan.layout.budget)
+        return all_made(self.outcome, found)
+
+    def watermark_out(self, watermark: int) -> int:
+        """See agent.Agent."""
+        for key, partition in self._moved.items():
+            self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
+            if self._holds[key] >= WATERMARK_END:
+                del self._holds[key]
+            if self.plan.promise.lags:
+                self._eldest[key] = partition.eldest()
+        self._moved.clear()
+        reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
+        if self._ending is not None:
+            reported = min(reported, self._ending.hold())
+        eldest = min(self._eldest.values(), default=WATERMARK_END)
+        return self.plan.promise.out(watermark, reported, eldest)
+
+    def next_due(self) -> int | None:
+        """See agent.Agent."""
+        times = [self._pending.first_end, self._agenda.first()]
+        known = [time for time in times if time is not None]
+        # What is fused has decided all that it can; only what `last` chooses among may wait.
+        open_size = self._size if self.plan.timed else 0
+        if open_size or (self.plan.fused is None and self._patience and self._patience.count):
+            known.append(WATERMARK_END)
+        ends = None if self._ending is None else self._ending.due(self._watermark)
+        return least([*known, ends])
+
+    def held(self) -> int:
+        """See agent.Agent; asking moves no group on, as what is due next would show it.
+
+        Of what is fused nothing is due, and it counts what it would keep.
+        """
+        if self.plan.is_plain:
+            self._catch_up()
+        self._forget_waiting()
+        waiting = 0 if self._patience is None else self._patience.count
+        ends = 0 if self._ending is None else len(self._ending.waiting)
+        return len(self._pending) + self._size + waiting + ends
+
+    def dropped(self) -> dict[str, int]:
+        """See agent.Agent."""
+        dropped = {
+            "occurrences_overflow": self.dropped_overflow,
+            "start_after_end": self.outcome.dropped_inverted,
+            OUTLASTING: self.outlasting,
+        }
+        if self.plan.manner.at_most is not None:
+            suppressed = [one.waiting.suppressed for one in self._partitions.values()]
+            dropped["at_most"] = sum(suppressed)
+        return (
+            dropped if self.plan.key is None else {**dropped, GROUPS_OVERFLOW: self.dropped_groups}
+        )
+
+    def members(self) -> list[tuple[Group, int, Event]]:
+        """Return what plain operators hold: the group, the place and the event, each once."""
+        self._catch_up()
+        members: list[tuple[Group, int, Event]] = []
+        for key, partition in self._partitions.items():
+            root = partition.root if partition.open else None
+            if isinstance(root, Fused):
+                held = {(event.order, place): event for place, event in root.members()}
+                members += [(key, place, held[order, place]) for order, place in sorted(held)]
+        return members
+
+    def wait_for(self, entries: Sequence[Entry]) -> None:
+        """Take events to come, each with its place, that the watermark has not passed yet."""
+        for place, event in entries:
+            self._pending.add(place, (event,))
+
+    # --- taking events -------------------------------------------------------------------
+
+    def _take(self, batch: Sequence[LeafEvents], since: int) -> dict[Group, None]:
+        """Give what the watermark has passed to its partitions; which these are."""
+        plan, pending, taken = self.plan, self._pending, []
+        leaves, key_of = plan.layout.leaves, plan.key
+        for at, events in batch:
+            select = plan.selects[at] if at < len(leaves) else None
+            passed = events if select is None else select(events)
+            if plan.doubt is not None:
+                plan.doubt.see(passed)
+            if plan.observes:
+                self.outlasting += plan.durations.observe(((at, passed),))
+            if at >= len(leaves) and not plan.contiguous:
+                passed = self._beginning(passed)
+            taken.append((at, passed))
+        if plan.fused is not None and plan.observes:
+            plan.fused.look_ahead()
+        if plan.fused is not None and plan.at_once:  # any order will do
+            released = by_end(taken)
+        else:
+            until = WATERMARK_END if plan.at_once else self._watermark
+            released = pending.pass_through(taken, until)
+        if self._patience is not None:
+            ahead = since if plan.at_once else None
+            return self._patience.put(released, self._partitions, ahead, eager=self._crowded)
+        touched: dict[Group, None] = {}
+        for at, event in released:
+            key = () if key_of is None else key_of(event)
+            if key is None:
+                continue
+            partition = self._partition(key)
+            if key_of is not None and plan.silences and at >= len(leaves):
+                begin = partition.site.begin
+                partition.site.begin = event.start if begin is None else min(begin, event.start)
+            partition.fresh.append((at, event))
+            touched[key] = None
+        return touched
+
+    def _beginning(self, events: Sequence[Event]) -> list[Event]:
+        """Those with which a partition may begin; all others say nothing of a silence."""
+        partitions, key_of = self._partitions, self.plan.key
+        found = []
+        for event in events:
+            known = None if key_of is None else partitions.get(key_of(event))
+            begin = None if known is None else known.site.begin
+            if begin is None or event.start < begin:
+                found.append(event)
+        return found
+
+    # --- deciding ------------------------------------------------------------------------
+
+    def _advance(self, key: Group) -> list[Found]:
+        partition, plan = self._partitions[key], self.plan
+        if not partition.open:
+            plan.open(partition, self._begin)
+        entries = partition.fresh
+        if entries:
+            partition.fresh = []
+            if self._patience is not None:
+                self._patience.count -= len(entries)
+        found = plan.advance(partition, entries, self._watermark)
+        root = partition.root
+        if plan.in_turn or not plan.timeless or not isinstance(root, Fused):
+            self._settle(key, partition)
+            return [(occurrence, key) for occurrence in found]
+        held = root.expire(self._watermark)
+        self._size += held - partition.size
+        partition.size = held
+        if self._size > self._occurrences_max:
+            self._settle(key, partition)
+        return [(occurrence, key) for occurrence in found]
+
+    # --- snapshots -----------------------------------------------------------------------
+
+    def state(self) -> Any:
+        """See agent.Agent; what waits with its group goes on waiting, here and where this goes."""
+        if self.plan.is_plain:
+            self._catch_up()  # where operators run one by one, nothing waits so
+        shelf = Shelf(self._classes)
+        partitions = [packed(one, shelf) for one in self._partitions.values()]
+        early = () if self._ending is None else self._ending.waiting
+        return {
+            "version": STATE_VERSION,
+            "lasting": self.plan.durations.seen(),
+            "doubt_ms": None if self.plan.doubt is None else self.plan.doubt.most_ms,
+            "begin": self._begin,
+            "watermark": self._watermark,
+            "swept": self._swept,
+            "overflow": self.dropped_overflow,
+            "inverted": self.outcome.dropped_inverted,
+            OUTLASTING: self.outlasting,
+            "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
+            "patience": None if self._patience is None else self._patience.trial,
+            "partitions": partitions,
+            "early": [[list(group), shelf.put_all(one)] for one, group in early],
+            "floor": None if self._ending is None else self._ending.floor,
+            "events": shelf.packed(),
+            **({} if self.plan.key is None else {GROUPS_OVERFLOW: self.dropped_groups}),
+        }
+
+    def restore(self, state: Any) -> None:
+        """See agent.Agent."""
+        if state["version"] > STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        if join_snapshot.is_of_joins(state):
+            state = join_snapshot.staged(state, self.plan.layout)
+        shelf = Shelf(self._classes, state["events"])
+        self._begin, self._watermark = state["begin"], state["watermark"]
+        self._swept = state.get("swept", WATERMARK_NONE)
+        self.plan.durations.know(state.get("lasting", {}))
+        if self.plan.doubt is not None:
+            self.plan.doubt.most_ms = max(self.plan.doubt.most_ms, state["doubt_ms"] or 0)
+        self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
+        self.dropped_groups = state.get(GROUPS_OVERFLOW, 0)
+        self.outcome.dropped_inverted = state["inverted"]
+        self._pending = Pending(self.plan.layout.budget)
+        for at, n in state["pending"]:
+            self._pending.add(at, (shelf.get(n),))
+        self._partitions, self._agenda, self._size = {}, Agenda(), 0
+        self._holds, self._moved, self._eldest = {}, {}, {}
+        if self._patience is not None and state.get("patience", [0, 0]) is None:
+            self._patience = None
+        if self._patience is not None:
+            self._patience.count, self._patience.trial = 0, state.get("patience", [0, 0])
+        for one in state["partitions"]:
+            self._restore_partition(tuple(one[0]), one, shelf)
+        if self._ending is not None:
+            early = state.get("early", ())
+            self._ending.waiting = [(shelf.get_all(one), tuple(group)) for group, one in early]
+            self._ending.floor = state.get("floor", self._ending.floor)
+
+    def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
+        without_stages = self._patience is not None and not packed[3]
+        if without_stages:
+            assert self._patience is not None
+            partition = self._partitions[key] = self.plan.new(key, self._patience.reach(()))
+        else:
+            partition = self._partition(key)
+        unpack(partition, packed, shelf, self.plan.manner.selection)
+        if self._patience is not None:
+            self._patience.count += len(partition.fresh)
+        if self._patience is None and partition.fresh:  # nothing waits here any more
+            found = self._advance(key)
+            assert not found, "what may be complete does not wait"
+        elif not without_stages:
+            self._settle(key, partition)

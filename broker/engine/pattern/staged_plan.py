@@ -1,0 +1,277 @@
+"""A case compiled: all that its partitions share, and how one of them goes on.
+
+Owns the choice of operators (one by one, fused, or none), and the step of one partition from new
+events to what is reported of them. Must not know where events come from, when a partition is due,
+or which of them there are. Invariant: what a step reports depends on the partition and on what it
+is given alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.occurrence import Occurrence
+from broker.engine.filter.conditions import slots_read
+from broker.engine.pattern.base import Make, Site
+from broker.engine.pattern.build import Builder
+from broker.engine.pattern.choice import Waiting, hold, take
+from broker.engine.pattern.durations import Foresight
+from broker.engine.pattern.fusion import Fused, FusedPlan
+from broker.engine.pattern.matching import key_function, leaf_select
+from broker.engine.pattern.memory import Memory
+from broker.engine.pattern.operands import Silence, composite, operands, types_that_last
+from broker.engine.pattern.patience import Entry, Group, Patience
+from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.promises import Promise
+from broker.engine.pattern.prospects import Reach, prospect_of
+from broker.engine.pattern.sequence import SequencePlan, chain_of_atoms
+from broker.engine.pattern.solved import Solving, solver_of
+from broker.engine.pattern.staged_partition import (
+    LOG_MAX,
+    Partition,
+    consumption_of,
+    derived,
+    log_keep_ms,
+    manner_of,
+    needs_stages,
+    reports_at_once,
+    without_lists,
+)
+from broker.engine.pattern.uncertainty import MAYBE, Maybe
+from broker.engine.pattern.verdicts import Doubt, certainty_at, certainty_of
+from language.tree import Case, Subscription
+
+DURATION_MAX_MS = 7 * 86_400_000
+SWEEP_MS = 60_000  # partitions are swept for what has expired at most so often
+NOTHING_WAITS = Waiting()  # in all partitions where occurrences do not wait for their turn
+
+
+class StagedPlan:
+    """The compiled case of one agent."""
+
+    def __init__(
+        self,
+        case: Case,
+        layout: Layout,
+        durations: Foresight,
+        subscription: Subscription | None = None,
+        doubt: Doubt | None = None,
+    ) -> None:
+        """`doubt`: that of times; None where it does not matter to the case."""
+        self.layout = layout
+        self.durations = durations = durations.of(types_that_last(layout.root))
+        self.subscription = subscription
+        self.doubt = doubt
+        self.selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
+        self.key = key_function(case.group_by) if case.group_by else None
+        self._slots = slots_read(case.group_by)
+        # Operators that no silence, list or choice of theirs holds up may all run as one.
+        self.is_plain = doubt is None and not needs_stages(case, layout, subscription)
+        if self.is_plain and not layout.joints:  # an event alone is in no later occurrence
+            case = replace(case, consuming=())
+        self.manner = manner_of(
+            case,
+            layout,
+            DURATION_MAX_MS,
+            None if subscription is None else subscription.at_most,
+            durations,
+            doubt=doubt,
+            as_decided=self.is_plain and bool(layout.last),
+        )
+        self.at_once = reports_at_once(layout, self.manner, either=self.is_plain)
+        self.is_lone = self.is_plain and self.at_once and not layout.joints
+        self.waits = not (self.is_plain and self.at_once)
+        self.silences = any(isinstance(each, Silence) for each in operands(layout.root))
+        consumption = consumption_of(layout, self.manner)
+        if consumption == "spent":
+            self.manner = replace(self.manner, consuming=())
+        self.logs = bool(self.manner.consuming) and consumption == "again"
+        self._log_keep_ms = log_keep_ms(layout)
+        self._derived = derived(layout)
+        self.contiguous = any(joint.next for joint in layout.joints)
+        self.promise = Promise(case, layout, durations, doubt)
+        self.chooses = self.manner.in_turn  # among whole occurrences, once time has come so far
+        # Where the eldest of what is held is asked for, nothing waits elsewhere.
+        self.in_turn = self.chooses or self.promise.lags
+        self.fused: FusedPlan | SequencePlan | None = None
+        self._make: Make | None = None
+        self.timeless = True  # of what is fused: time alone decides nothing
+        self._fused_site = Site((), durations, None, budget=layout.budget)
+        self.timed = True  # time alone may decide something
+        self._choose_operators(case)
+        self.observes = not self.is_plain or self._asks_durations()
+
+    def _choose_operators(self, case: Case) -> None:
+        """Run the pattern as one operator where one can, and else as its operators one by one."""
+        layout = self.layout
+        if self.is_plain and not self.is_lone:
+            self.fused = FusedPlan(
+                layout,
+                case.group_by,
+                self.durations,
+                ordered=not self.at_once,
+                consuming=bool(self.manner.consuming),
+            )
+        elif not self.is_plain:
+            builder = Builder(layout, case.group_by, self.doubt, at_once=self.at_once)
+            exact = self.doubt is None
+            chain = None if not exact or self.manner.consuming else chain_of_atoms(layout)
+            if chain is None:
+                self._make = builder.build(layout.root)
+            else:
+                lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
+                self.fused = SequencePlan(layout, case.group_by, self.durations, chain, lists)
+                self.timeless = chain.timeless
+        self.timed = self.fused is None or self.chooses or not self.timeless
+
+    def _asks_durations(self) -> bool:
+        """Return True where a plain pattern depends on how long events last."""
+        if self.layout.last or self.promise.lags:
+            return True
+        return isinstance(self.fused, FusedPlan) and self.fused.asks_durations()
+
+    # --- partitions ----------------------------------------------------------------------
+
+    def patience(self) -> Patience[Partition] | None:
+        """Return how events wait with their groups; None where they cannot."""
+        if self.fused is None:
+            may_wait = not (self.is_plain or self.doubt or self.at_once or self.in_turn)
+        else:
+            may_wait = not self.promise.lags and (self.is_plain or not self.chooses)
+        prospect = prospect_of(self.layout, in_order=not self.at_once) if may_wait else None
+        if prospect is None:
+            return None
+        ends = self.subscription is not None and (
+            self.subscription.for_ms is not None or self.subscription.until_ms is not None
+        )
+        solver = None if ends or self.is_plain else solver_of(self.layout)
+        if solver is None:
+            return Patience(prospect, self.key, self.new, self._slots)
+        return Solving(prospect, self.key, self.new, solver, self._slots)
+
+    def new(self, key: Group, reach: Reach) -> Partition:
+        """Return a partition without operators."""
+        return Partition(key, reach, Waiting() if self.chooses else NOTHING_WAITS)
+
+    def open(self, partition: Partition, begin: int | None) -> None:
+        """Give a partition operators that know nothing; `begin`: when its task began."""
+        partition.open = True
+        if self.fused is not None:
+            partition.site = self._fused_site
+            partition.root = self.fused.open(partition.group)
+            return
+        begin = None if self.key else begin
+        site = Site(
+            partition.group,
+            self.durations,
+            begin,
+            self.at_once,
+            self.doubt is None,
+            budget=self.layout.budget,
+        )
+        if self.logs:
+            site.memory = Memory()
+        self._put_operators(partition, site)
+
+    def _put_operators(self, partition: Partition, site: Site) -> None:
+        assert self._make is not None
+        site.leaves = [None] * len(self.layout.leaves)
+        partition.site, partition.root = site, self._make(site)
+
+    def sweep_ms(self) -> int:
+        """Return how often partitions to which nothing comes are looked at."""
+        if not isinstance(self.fused, FusedPlan):
+            return SWEEP_MS
+        horizon_ms = self.fused.horizon_ms
+        return WATERMARK_END if horizon_ms is None else max(SWEEP_MS, horizon_ms)
+
+    # --- a step --------------------------------------------------------------------------
+
+    def advance(
+        self, partition: Partition, entries: list[Entry], watermark: int
+    ) -> list[Occurrence]:
+        """Return what is reported of a partition that is given these events, in order."""
+        if self.logs:
+            partition.log += entries
+        decided = self._decided(partition, entries, watermark)
+        manner, waiting = self.manner, partition.waiting
+        if not self.chooses:
+            if manner.maybe_drop:
+                return [each for each in decided if certainty_of(each) != MAYBE]
+            return decided
+        if self.fused is not None and not decided and not waiting.found:
+            return decided
+        waiting.found += decided
+
+        def refind(reported: Occurrence, gone: set[int]) -> list[Occurrence]:
+            return self._refind(partition, reported, gone, watermark)
+
+        return take(
+            waiting, manner, min(watermark, partition.root.hold()), refind, partition.root.begins
+        )
+
+    def _decided(
+        self, partition: Partition, entries: list[Entry], watermark: int
+    ) -> list[Occurrence]:
+        root = partition.root
+        if isinstance(root, Fused):
+            return root.step(entries, watermark)
+        site = partition.site
+        for place, event in entries:
+            if place < len(site.leaves):
+                site.leaves[place].events.append(event)
+            elif self.contiguous:
+                site.name([event])
+        decided = root.advance(watermark)
+        doubt, above = self.doubt, self.layout.root
+        if doubt is None or composite(above):
+            return decided
+        # A single event whose span is asked about may be uncertain of itself.
+        return [
+            (Maybe(e.end), e.start, e) if certainty_at(above, e, doubt) == MAYBE else e
+            for e in decided
+        ]
+
+    def _refind(
+        self, partition: Partition, reported: Occurrence, gone: set[int], watermark: int
+    ) -> list[Occurrence]:
+        """All occurrences anew, without the consumed events as candidates.
+
+        What was chosen up to the one that was reported last stands.
+        """
+        if not self.logs:
+            return partition.take_out(gone)
+        silent, places = self.layout.silent, len(self.layout.leaves)
+        self.layout.budget.spend(len(partition.log))
+        partition.log = [
+            (place, event)
+            for place, event in partition.log
+            if id(event) not in gone or place in silent or place >= places
+        ]
+        if self.fused is not None:
+            self.open(partition, None)
+        else:
+            old = partition.site
+            assert old.memory is not None
+            site = old.anew()
+            site.memory = old.memory.after(without_lists(self.layout, reported), gone)
+            self._put_operators(partition, site)
+        return self._decided(partition, partition.log, watermark)
+
+    def trim(self, partition: Partition, watermark: int) -> int:
+        """Forget of the log what can no longer matter, or is too much; count the latter."""
+        if isinstance(self.fused, FusedPlan):
+            reach_ms = self.fused.reach_ms()
+            if reach_ms is not None:
+                partition.forget(watermark + 1 - reach_ms)
+            return 0
+        if self._log_keep_ms is not None:
+            slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
+            limit = min(watermark, partition.root.hold(), hold(partition.waiting))
+            partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
+        elif self._derived:
+            partition.forget_unheld()
+        excess = max(0, len(partition.log) - LOG_MAX)
+        del partition.log[:excess]
+        return excess

@@ -1,0 +1,221 @@
+"""What an occurrence becomes where a definition asks: a detected event.
+
+Owns assignment, spans and ids. Must not know how occurrences are found or who uses the event.
+Invariant: an outcome depends on the task's text and the bound events alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from broker.engine.event.event import Detected, Event, Order, slot_of
+from broker.engine.event.expressions import Writer, as_float, held
+from broker.engine.event.group_keys import shown_form
+from broker.engine.event.identity import bound_ids_of
+from broker.engine.event.occurrence import (
+    Absence,
+    events_of,
+    flat,
+    head_of,
+    order_of,
+)
+from broker.engine.event.source import Constants, build
+from broker.engine.pattern.pattern import Layout, lay_out
+from broker.engine.pattern.scopes import PlaceScope
+from broker.engine.pattern.uncertainty import WORDS
+from broker.engine.pattern.verdicts import certainty_of
+from broker.engine.window.constituents import Lazy
+from language.tree import Atom, Attribute, Call, Case, Detect, Name
+
+if TYPE_CHECKING:
+    from language.taskgraph import Task
+
+ATOMS_MAX = 4_096  # layouts of single events that are kept for subscriptions to come
+Maker = Callable[[Any, tuple[Any, ...]], Any]
+SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
+
+
+class OccurrenceScope(PlaceScope):
+    """Names in `assign`: aliases, `group`, and the occurrence's own span."""
+
+    def __init__(self, layout: Layout, keys: tuple[str, ...], constants: Constants) -> None:
+        super().__init__(layout, keys, lambda place: f"e{place}", constants, layout.silent)
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """See expressions.Scope."""
+        if isinstance(node, Name):
+            if node.name == "duration":
+                return "(end - start)", False
+            return SPAN_CODE[node.name], False
+        return super().reference(node)
+
+
+def silent(member: Any) -> bool:
+    """Whether a place has an absence, or where they were collected several."""
+    first = member[0] if member.__class__ is tuple and member else member
+    return first.__class__ is Absence
+
+
+def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ...]) -> list[Any]:
+    """Alias → [(event id, end), …] of what is bound, in the order of the places.
+
+    An `absent` stands there with its partition and the instant from which it holds.
+    """
+    bound: list[Any] = []
+    for name, member in zip(names, members, strict=True):
+        if member is None:
+            continue
+        if silent(member):
+            absences = member if member.__class__ is tuple else (member,)
+            bound.append((name, [(repr(group), absence.start) for absence in absences]))
+        elif member.__class__ is tuple:
+            bound.append((name, [(event.id, event.end) for event in member]))
+        else:
+            bound.append((name, [(member.id, member.end)]))
+    return bound
+
+
+class Lineage(Lazy):
+    """The order of the occurrence that an event was made of; it is asked for where lists tie."""
+
+    __slots__ = ("_occurrence",)
+
+    def __init__(self, occurrence: Any) -> None:
+        self._made = None
+        self._occurrence = occurrence
+
+    def _make(self) -> Order:
+        order = order_of(self._occurrence)
+        return (int(order[0]), *order[1:])  # the end may be marked as that of a maybe
+
+
+class DefinitionOutcome:
+    """Makes the events of one case of a definition.
+
+    `dropped_inverted` counts those that an assignment gave a start after their end.
+    """
+
+    def __init__(self, task: Task, case: Case, layout: Layout, output: type[Event]) -> None:
+        self.dropped_inverted = 0
+        self._task = task
+        self._case = case
+        self._layout = layout
+        self._shown = shown_form(case, task.types)
+        self._names = [leaf.name for leaf in layout.leaves]
+        self._tie = (task.name, case.number)
+        # Where it need not span what it is made of, that may be the last to tell two apart.
+        self._respans = any(item.name in _SPAN for item in case.assign)
+        self._id_of = bound_ids_of(task.key, case.number)
+        self._assign = self._build(output)
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Detected | None:
+        """The detected event; None (and counted) where its start would be after its end."""
+        if self._shown is not None:
+            group = self._shown(group)
+        events = events_of(occurrence)
+        made: Detected = self._assign(events, group)
+        # A text may assign any times; an event that ends before it starts would be before and after
+        # itself in the relations of paper 001 (table 1).
+        if made.start > made.end:
+            self.dropped_inverted += 1
+            return None
+        if occurrence.__class__ is not tuple:
+            made.constituents = occurrence.ids
+            if self._respans or occurrence.__class__ is Absence or not occurrence.primitive:
+                made.lineage = occurrence.order
+            silent = occurrence.__class__ is Absence
+        else:
+            made.lineage = Lineage(occurrence)
+            made.constituents = head_of(occurrence)[2]
+            silent = not made.constituents
+        if silent:
+            # Two groups may fall silent at one instant: no id is bound and their spans are equal.
+            made.lineage = (*order_of(occurrence), repr(group))  # nothing else tells them apart
+        made.certainty = WORDS[certainty_of(occurrence)]
+        made.tie = self._tie
+        made.id = self._id_of(bound_ids(self._names, events, group))
+        return made
+
+    def _build(self, output: type[Event]) -> Callable[..., Detected]:
+        constants = self._constants = Constants()
+        writer = Writer(OccurrenceScope(self._layout, self._case.group_by, constants), constants)
+        constants.helper("output", output)
+        constants.helper("as_float", as_float)
+        constants.helper("held", held)
+        lines = ["def make(events, g):", *self._span_lines()]
+        values = {item.name: writer.value(item.value) for item in self._case.assign}
+        lines += span_assignment_lines(values)
+        kinds = self._task.output.attributes if self._task.output is not None else {}
+        fields = ["start=start", "end=end", "uncertainty=uncertainty"]
+        for name, code in values.items():
+            if name in ("timestamp", "start", "end"):
+                continue
+            if name in ("location", "source", "position"):
+                fields.append(f"{name}={code}")
+                continue
+            slot = slot_of(name)
+            carried = "as_float" if kinds.get(name) == "float" else "held"
+            lines.append(f"    v_{slot} = {carried}({code})")
+            fields.append(f"{slot}=v_{slot}")
+        lines.append(f"    return output({', '.join(fields)})")
+        return build("\n".join(lines) + "\n", "make", constants)
+
+    def _span_lines(self) -> list[str]:
+        places = [leaf.low for leaf in self._layout.leaves]
+        lines = [f"    {', '.join(f'e{place}' for place in places)}, = events"]
+        plain = not (self._layout.listed or self._layout.silent)
+        if len(places) == 1 and plain:
+            return [*lines, *(f"    {n} = e0.{n}" for n in ("start", "end", "uncertainty"))]
+        bound = "[e for e in events if e is not None]" if self._layout.optional else "events"
+        if not plain:
+            self._constants.helper("flat", flat)
+            bound = "flat(events)"
+        return [
+            *lines,
+            f"    bound = {bound}",
+            "    start = min([e.start for e in bound])",
+            "    end = max([e.end for e in bound])",
+            "    uncertainty = max([e.uncertainty for e in bound])",
+        ]
+
+
+def span_assignment_lines(values: dict[str, str]) -> list[str]:
+    """Source lines that put assigned times in place of the span's; null leaves the span's.
+
+    `values` maps assigned names to code. All are evaluated on the span before any is put in place.
+    """
+    # All before any: `start = end, end = start` swaps, as every value is that of the span as it was
+    # detected.
+    times = [name for name in ("timestamp", "start", "end") if name in values]
+    lines = [f"    t_{name} = {values[name]}" for name in times]
+    for name in times:
+        target = "start = end" if name == "timestamp" else name
+        lines += [f"    if t_{name} is not None: {target} = t_{name}"]
+    return lines
+
+
+_SPAN = frozenset(("timestamp", "start", "end"))
+
+
+def reported_layout(case: Case) -> Layout:
+    """The layout of what is reported: of `collect` each place has a list."""
+    pattern = case.detect.pattern
+    if isinstance(pattern, Atom):
+        return _of_atom(pattern.type, pattern.alias, case.detect.report)
+    return _reported(case)
+
+
+@lru_cache(maxsize=ATOMS_MAX)
+def _of_atom(event_type: str, alias: str | None, report: Any) -> Layout:
+    """The layout of a single event: what must hold of it decides nothing about its report."""
+    return _reported(Case(0, Detect(Atom(event_type, (), alias), report=report)))
+
+
+def _reported(case: Case) -> Layout:
+    layout = lay_out(case)
+    if case.detect.report != "collect":
+        return layout
+    return replace(layout, listed=frozenset(range(len(layout.leaves))))

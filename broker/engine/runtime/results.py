@@ -1,0 +1,82 @@
+"""Results as they leave: in which order, and in which form.
+
+Owns that order over the results of several subscriptions. Must not know agents or where results go.
+Invariant: it depends on the results alone, and no two of them are equal in it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import islice
+from operator import attrgetter, eq, le, lt
+from typing import TYPE_CHECKING, Any
+
+from broker.engine import native
+from broker.engine.event.occurrence import sort_in_order
+
+if TYPE_CHECKING:
+    from broker.engine.event.agent import Result
+
+_end = attrgetter("end")
+_span = attrgetter("end", "start")
+_place = attrgetter("place")
+
+
+def sort_results(results: list[Result]) -> None:
+    """Put results into the order in which they leave."""
+    if len(results) < 2:
+        return
+    if native.passes is not None and native.passes.put_in_order(results, type(results[0])):
+        return
+    ends = list(map(_end, results))
+    if all(map(lt, ends, islice(ends, 1, None))):
+        return
+    if not all(map(le, ends, islice(ends, 1, None))):
+        results.sort(key=_end)
+        ends = list(map(_end, results))
+    stop = 0
+    for at in [at for at, same in enumerate(map(eq, ends, islice(ends, 1, None))) if same]:
+        if at < stop:
+            continue
+        one, other = results[at], results[at + 1]
+        # Checked pair by pair before anything is sorted: a thousand subscriptions to one event are
+        # a run of a thousand equal ends, already in place.
+        if one.occurrence is other.occurrence and one.place < other.place:
+            continue  # as a rule several subscriptions to one event, in their order
+        begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
+        results[begin:stop] = _sorted(results[begin:stop])
+
+
+def told(results: list[Result]) -> list[dict[str, Any]]:
+    """Results as other programs meet them."""
+    if results and native.passes is not None:
+        found: list[dict[str, Any]] | None = native.passes.tell(results, type(results[0]))
+        if found is not None:
+            return found
+    return [result.to_dict() for result in results]
+
+
+def _sorted(results: list[Result]) -> list[Result]:
+    """Results of one end; often those of several subscriptions to one event."""
+    occurrence = results[0].occurrence
+    if all(result.occurrence is occurrence for result in results):
+        results.sort(key=_place)
+        places = list(map(_place, results))
+        if all(map(lt, places, islice(places, 1, None))):
+            return results
+    sort_in_order(results, _span, _head, output_order)
+    return results
+
+
+def _head(result: Result) -> tuple[Any, ...]:
+    if result.head[3]:  # what is detected may tell more of itself
+        return (*result.order[:5], result.place)
+    return (*result.head, result.place)
+
+
+def output_order(result: Result) -> tuple[Any, ...]:
+    """The order in which results leave: theirs, then the subscription's place, then by places."""
+    order = result.order
+    # The place before what tells places apart: subscriptions of one file report in the order in
+    # which they stand there.
+    return (*order[:5], result.place, order[5], result.subscription)

@@ -1,0 +1,249 @@
+"""The places at which agents work, and what they share.
+
+Owns these records. Must not know who feeds agents. Invariant: a domain counts the seats that it
+has, and every seat that is due stands in its domain's heap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop
+from typing import TYPE_CHECKING, Any
+
+from broker.engine.clock_names import SEPARATOR, parts_of
+from broker.engine.event.agent import WATERMARK_END, Agent, Result
+from broker.engine.event.event import Event
+from broker.engine.runtime.agents import output_name
+from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
+from language.tree import Case
+
+if TYPE_CHECKING:
+    from broker.engine.filter.content import Makers
+    from broker.engine.filter.filterer import Filterer
+    from broker.engine.pattern.lone import LoneAtom
+    from broker.engine.runtime.agents import Agents
+    from language.taskgraph import Task
+
+
+AtOnce = Callable[[Sequence[Event]], list[Result]]
+BENEATH = "what it needs is suspended"
+
+
+@dataclass(slots=True)
+class Domain:
+    """Agents with the same inputs share a watermark, and a heap of who is due at which.
+
+    `types` are the names of their clocks (`broker.engine.clock_names`).
+    """
+
+    types: tuple[str, ...]
+    definitions: tuple[str, ...]
+    level: int
+    due: list[tuple[int, int]] = field(default_factory=list)
+    seats: int = 0
+    clocks: dict[str, str] = field(default_factory=dict)  # by type, where they have a wait
+
+
+class Domains:
+    """All domains; those of a level need only what is detected in those of the levels before."""
+
+    def __init__(self) -> None:
+        self.levels: list[list[Domain]] = []
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], Domain] = {}
+
+    def of(self, types: tuple[str, ...], definitions: tuple[str, ...], level: int) -> Domain:
+        """The domain of these inputs, new where there is none."""
+        domain = self._known.get((types, definitions))
+        if domain is None:
+            domain = self._known[types, definitions] = Domain(types, definitions, level)
+            domain.clocks = {parts_of(name)[0]: name for name in types if SEPARATOR in name}
+            # Levels are never dropped: an empty one costs a look for each push, and their number is
+            # the depth of definitions, which the checker bounds.
+            while len(self.levels) <= level:
+                self.levels.append([])
+            self.levels[level].append(domain)
+        return domain
+
+    def drop(self, domain: Domain) -> None:
+        """Nobody has these inputs any more."""
+        del self._known[domain.types, domain.definitions]
+        self.levels[domain.level].remove(domain)
+
+    def types(self) -> list[str]:
+        """The primitive types among all inputs, in order."""
+        return sorted({parts_of(name)[0] for types, _ in self._known for name in types})
+
+
+@dataclass(slots=True)
+class Seat:
+    """An agent at work: one case of one task.
+
+    A subscription to single events, which are results as they come, is asked `at_once`.
+    """
+
+    index: int
+    task: Task
+    agent: Agent
+    domain: Domain
+    contents: tuple[int, ...]
+    case: Case
+    due: int | None = None
+    at_once: AtOnce | None = None
+    weighs: bool = True  # whether uncertain times matter to it even so
+    waits_for_end: bool = False
+
+
+def next_due(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
+    """The next time at which a seat is due; what stands before it for nothing goes."""
+    while domain.due:
+        due, index = domain.due[0]
+        seat = seats.get(index)
+        if seat is not None and seat.due == due:
+            return due
+        heappop(domain.due)
+        if seat is not None and due >= WATERMARK_END:
+            seat.waits_for_end = False  # it is to be noted anew
+    return None
+
+
+def at_once(seat: Seat) -> AtOnce | None:
+    """What makes results of the events of a subscription to single events; None of all others."""
+    lone = lone_of(seat)
+    if seat.task.kind == "definition" or seat.domain.clocks or lone is None:
+        return None
+    return lone.maker()
+
+
+def lone_of(seat: Seat) -> LoneAtom | None:
+    """Return the one atom of a seat's pattern where each of its events is an occurrence."""
+    from broker.engine.pattern.staged_agent import StagedAgent
+
+    return seat.agent.lone if isinstance(seat.agent, StagedAgent) else None
+
+
+def on_time(
+    domain: Domain, events: Sequence[Event], passed: Callable[[str], int]
+) -> Sequence[Event]:
+    """Return those of `events` that are not late for a domain whose clocks have a wait."""
+    clocks = domain.clocks
+    return [
+        event
+        for event in events
+        if (clock := clocks.get(event.event_type)) is None or event.end > passed(clock)
+    ]
+
+
+class Direct:
+    """Contents of which nothing is done but to make results of their events."""
+
+    def __init__(
+        self, routes: Mapping[int, Sequence[tuple[Seat, int]]], filterer: Filterer
+    ) -> None:
+        self._routes = routes
+        self._filterer = filterer
+        self._known: dict[int, list[AtOnce]] = {}  # by content; filled as events come
+        self.unsettled: dict[int, None] = {}
+
+    def changed(self, content: int) -> None:
+        """Others want it now, or those who do have other agents."""
+        # Worked out again when an event comes: installing a thousand subscriptions to one content
+        # would otherwise make a thousand lists, of one to a thousand seats.
+        self._known.pop(content, None)
+        if content in self._routes:
+            self.unsettled[content] = None
+        else:
+            self.unsettled.pop(content, None)  # nobody does: it is gone
+
+    def all_changed(self) -> None:
+        """So it is with all."""
+        self._known.clear()
+        self.unsettled.update(dict.fromkeys(self._routes))
+
+    def settle(self) -> None:
+        """Tell the filterer of what has changed what it may make of single events."""
+        for content in self.unsettled:
+            self._filterer.make_at_once(content, self._each(content))
+        self.unsettled.clear()
+
+    def of(self, content: int) -> list[AtOnce]:
+        """What makes results of a content's events, where that is all; else empty."""
+        made = self._known.get(content)
+        if made is None:
+            seats = [seat for seat, _ in self._routes[content]]
+            lone = [seat.at_once for seat in seats if seat.at_once and not seat.weighs]
+            made = self._known[content] = lone if len(lone) == len(seats) else []
+        return made
+
+    def _each(self, content: int) -> Makers:
+        """The same for single events, where each gives a result and none is detected."""
+        makers = []
+        for seat, _ in self._routes[content]:
+            plain = seat.at_once is not None and not seat.weighs
+            lone = lone_of(seat)
+            # What is detected has its certainty and lineage to be carried over, which makers of
+            # primitive events leave out.
+            if seat.task.needs or not plain or lone is None:
+                return ()
+            make = lone.maker_of_one()
+            if make is None:
+                return ()
+            makers.append(make)
+        return tuple(makers)
+
+
+class Suspensions:
+    """The suspended tasks, and `why`, by key; of these so many were `told` to whom they concern."""
+
+    def __init__(
+        self, by_task: Mapping[str, Sequence[Seat]], agents: Agents, direct: Direct
+    ) -> None:
+        self.why: dict[str, str] = {}
+        self.told = 0
+        self._by_task = by_task
+        self._agents = agents
+        self._direct = direct
+
+    @property
+    def untold(self) -> bool:
+        """True where some are suspended, or are no more, of which nobody was told."""
+        return len(self.why) != self.told
+
+    def suspend(self, key: str, why: str) -> None:
+        """Suspend a task, and those that need it: all that they hold is gone."""
+        self.why[key] = why
+        # In the order of installation, in which a task stands behind all that it needs: one pass
+        # finds all that rests on it.
+        for other, seats in self._by_task.items():
+            if seats and not self.why.keys().isdisjoint(seats[0].task.needs.values()):
+                self.why.setdefault(other, BENEATH)
+            if other not in self.why:
+                continue
+            self._agents.forget(other)
+            for seat in seats:
+                seat.agent = SuspendedAgent(self.why[other])
+                seat.at_once = seat.due = None
+        self._direct.all_changed()
+
+    def resume(self, keys: Sequence[str], begin: int) -> list[Seat]:
+        """Begin these tasks anew at the instant, as far as they are suspended; their seats."""
+        resumed = [key for key in self._by_task if key in self.why and key in keys]
+        for key in resumed:
+            del self.why[key]
+            for seat in self._by_task[key]:
+                output = self._agents.classes.get(output_name(seat.task))
+                seat.agent = self._agents.maker.make(seat.task, seat.case, output)
+                seat.at_once = at_once(seat)
+            self._agents.begin(key, begin)
+        self._direct.all_changed()
+        return [seat for key in resumed for seat in self._by_task[key]]
+
+    def installed(self, task: Task) -> None:
+        """Suspend a new task where what it needs is suspended."""
+        if not self.why.keys().isdisjoint(task.needs.values()):
+            self.suspend(task.key, BENEATH)
+
+    def restored(self, key: str, state: Mapping[str, Any]) -> None:
+        """Note a task whose agent was restored from a stand-in's state."""
+        if SUSPENDED in state:
+            self.why[key] = state[SUSPENDED]

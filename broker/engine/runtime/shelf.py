@@ -1,0 +1,124 @@
+"""Events and occurrences as plain data, for snapshots.
+
+Owns the packing of what agents hold. Must not know what it is for. Invariant: an event that stands
+in many places is packed once, and is one object again after unpacking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from broker.engine.event.event import Detected, Event
+from broker.engine.event.occurrence import Absence
+from broker.engine.pattern.uncertainty import Maybe
+from broker.engine.window.constituents import Lazy, made_of
+
+
+class Shelf:
+    """The events of one snapshot, by number."""
+
+    def __init__(
+        self, classes: Mapping[str, type[Event]], packed: Sequence[Any] | None = None
+    ) -> None:
+        self._classes = classes
+        self._numbers: dict[int, int] = {}
+        self._events: list[Event] = []
+        for name, fields in packed or ():
+            event = msgspec.convert(fields, classes[name], builtin_types=(bytes,))
+            if isinstance(event, Detected):
+                event.lineage = _order(event.lineage)
+            self._events.append(event)
+
+    def put(self, event: Event | None) -> int | None:
+        """The number of an event; None of none."""
+        if event is None:
+            return None
+        # By identity: an agent's groups, lists and partial matches share events, and packing each
+        # place's own copy would make snapshots of joins quadratic.
+        number = self._numbers.get(id(event))
+        if number is None:
+            number = self._numbers[id(event)] = len(self._events)
+            self._events.append(event)
+        return number
+
+    def get(self, number: int) -> Event:
+        """The event of a number."""
+        return self._events[number]
+
+    def packed(self) -> list[Any]:
+        """The events as [type, fields].
+
+        The fields are those of the type's own class, however the event's payload was decoded.
+        """
+        found: list[Any] = []
+        fields: dict[str, _Fields] = {}
+        for event in self._events:
+            name = event.event_type
+            # Decoded classes gain slots as types gain attributes; the declared class is the one
+            # that the reader will have.
+            known = fields.get(name)
+            if known is None:
+                kind = self._classes[name]
+                values_of = attrgetter(*kind.__struct_fields__)
+                known = fields[name] = (kind.__struct_encode_fields__, values_of)
+            found.append([name, _said(event, known)])
+        return found
+
+    def put_all(self, value: Any) -> Any:
+        """Plain values, events and occurrences in lists and tuples; see `get_all`."""
+        if isinstance(value, Event):
+            return {"event": self.put(value)}
+        if isinstance(value, Absence):
+            return {"absence": [value.start, value.end, value.place, value.uncertainty]}
+        # Before the plain values: it is an integer that knows it may not be.
+        if value.__class__ is Maybe:
+            return {"maybe": int(value)}
+        if isinstance(value, Lazy):
+            value = value.made()
+        if value.__class__ is tuple:
+            return {"tuple": [self.put_all(part) for part in value]}
+        if isinstance(value, list):
+            return [self.put_all(part) for part in value]
+        return value
+
+    def get_all(self, packed: Any) -> Any:
+        """What was put again."""
+        if isinstance(packed, list):
+            return [self.get_all(part) for part in packed]
+        if not isinstance(packed, dict):
+            return packed
+        ((kind, value),) = packed.items()
+        if kind == "event":
+            return self._events[value]
+        if kind == "absence":
+            return Absence(*value)
+        if kind == "maybe":
+            return Maybe(value)
+        return tuple([self.get_all(part) for part in value])
+
+
+_Fields = tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]
+_PLAIN = frozenset((int, float, str, bool, bytes))
+
+
+def _said(event: Event, fields: _Fields) -> dict[str, Any]:
+    """What an event says, by name; what is null is left out."""
+    names, values_of = fields
+    return {
+        name: value
+        if value.__class__ in _PLAIN
+        else msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=made_of)
+        for name, value in zip(names, values_of(event), strict=True)
+        if value is not None
+    }
+
+
+def _order(packed: Any) -> Any:
+    """Tuples again where lists stand."""
+    if isinstance(packed, list | tuple):
+        return tuple([_order(part) for part in packed])
+    return packed

@@ -1,0 +1,321 @@
+"""The constituents of a window's event, as far as order asks for them.
+
+Owns the lists of ids by which events of equal end and start are ordered. Must not know when
+windows close. Invariant: a list depends on the window's events alone, and is made only where two
+are compared, so that nobody pays for a long window who does not ask.
+
+A window may have more events than could be kept beside its running sums, so a list holds its first
+IDS_MAX ids (IDS_CROWDED, and counted, while very many groups are open). Lists that are longer and
+agree so far are ordered by what comes after them: by definition, case, window and lineage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from operator import attrgetter, lt
+from typing import Any
+
+from broker.engine.event.event import Order
+from broker.engine.event.occurrence import said_in_order
+from broker.engine.runtime.budget import Budget
+
+IDS_MAX = 64  # ids of a window's event that order looks at; up to 128 events a group are kept
+IDS_CROWDED = 8  # where so many groups are open that this would be too much
+PRIMITIVES = 0.25  # candidates that it costs to put an event in order, beside others of one end
+DETECTED = 16  # the same of an event of a window, whose own ids may have to be made for that
+BLOCK = 16  # events that a sliding window shares with what it made, and lets go of together
+NEVER = 2**63  # later than any time
+
+_order = attrgetter("order")
+_end = attrgetter("end")
+_ids = attrgetter("ids")
+
+
+class Head:
+    """Return what a snapshot keeps of an event that is among the first: its order."""
+
+    __slots__ = ("order",)
+
+    primitive = True  # all that its order says is there
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @property
+    def end(self) -> int:
+        """The event's end."""
+        return self.order[0]
+
+    @property
+    def ids(self) -> Any:
+        """The event's primitive ids."""
+        return self.order[2]
+
+
+class Lazy:
+    """A tuple that is made when it is first compared; it compares with tuples too.
+
+    There is one for each window event, so each kind sets `_made` to None on its own: that is
+    cheaper than to ask this one for it.
+    """
+
+    __slots__ = ("_made",)
+
+    _made: tuple[Any, ...] | None
+
+    def made(self) -> tuple[Any, ...]:
+        """The tuple."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def _make(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.made())
+
+    def __len__(self) -> int:
+        return len(self.made())
+
+    def __repr__(self) -> str:
+        return repr(self.made())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self.made() == made_of(other)
+
+    def __lt__(self, other: object) -> bool:
+        return bool(self.made() < made_of(other))
+
+    def __le__(self, other: object) -> bool:
+        return bool(self.made() <= made_of(other))
+
+    def __gt__(self, other: object) -> bool:
+        return bool(self.made() > made_of(other))
+
+    def __ge__(self, other: object) -> bool:
+        return bool(self.made() >= made_of(other))
+
+
+class Constituents(Lazy):
+    """The primitive ids of events in order, those of a detected one by its own list.
+
+    `blocks` hold the events, from `skip` on, at most `count` of them; later changes of what lies
+    beyond do not show. The first `most` in order are told.
+    """
+
+    __slots__ = ("_blocks", "_count", "_most", "_skip", "budget")
+
+    def __init__(
+        self,
+        blocks: Sequence[Sequence[Any]],
+        skip: int = 0,
+        count: int = NEVER,
+        most: int = IDS_MAX,
+    ) -> None:
+        self._made = None
+        self._blocks = blocks
+        self._skip = skip
+        self._count = count
+        self._most = most
+        self.budget: Budget | None = None  # of the steps in which others are compared with these
+
+    def events(self) -> list[Any]:
+        """The first events, each with an order and an end; in no promised order."""
+        events = [event for block in self._blocks for event in block]
+        return events[self._skip : self._skip + self._count]
+
+    def in_order(self) -> list[Any]:
+        """The first events, in order; whole orders are asked for only where ends tie."""
+        events = sorted(self.events(), key=_end)
+        if len(set(map(_end, events))) < len(events):
+            if self.budget is not None:
+                one_costs = PRIMITIVES if events[0].primitive else DETECTED
+                self.budget.spend(int(one_costs * len(events)))
+            events.sort(key=_order)
+        return events[: self._most]
+
+    def _make(self) -> tuple[Any, ...]:
+        # In C as far as can be: of many hopping windows, making these lists is the greatest part.
+        return tuple(islice(chain.from_iterable(map(_ids, self.in_order())), IDS_MAX))
+
+
+class Lineage(Lazy):
+    """The order of what a window's event is made of: the last resort where even the window ties.
+
+    Where an event closed the window, that one decides first.
+    """
+
+    __slots__ = ("_closing", "_constituents")
+
+    def __init__(self, constituents: Constituents, closing: Any = None) -> None:
+        self._made = None
+        self._constituents = constituents
+        self._closing = closing
+
+    def _make(self) -> Order:
+        orders = [event.order for event in self._constituents.in_order()]
+        end = start = 0
+        if self._closing is not None:
+            end, start = self._closing.end, self._closing.start
+            orders.insert(0, self._closing.order)
+        return (end, start, *said_in_order(orders), ())
+
+
+class Heads:
+    """The first events of a group in a pane: all, or those that may yet be among the `most`."""
+
+    __slots__ = ("bound", "events", "most")
+
+    def __init__(self, most: int = IDS_MAX) -> None:
+        self.events: list[Any] = []
+        self.bound = NEVER  # what ends after this is not among the first
+        self.most = most
+
+    def take(self, events: Sequence[Any], low: int) -> None:
+        """Add events, none of which ends before `low`; twice as many as `most` may be kept."""
+        if low > self.bound:
+            return
+        if self.bound < NEVER:
+            bound = self.bound
+            events = [event for event in events if event.end <= bound]
+        self.events += events
+        if len(self.events) > 2 * self.most:
+            self._cut()
+
+    def merged(self, others: Sequence[Heads]) -> Heads:
+        """The first of all together; none is changed."""
+        made = Heads(self.most)
+        made.bound = self.bound
+        made.events += self.events
+        for other in others:
+            made.most = min(made.most, other.most)
+            made.bound = min(made.bound, other.bound)
+            made.events += other.events
+        if made.bound < NEVER:  # beyond, the lists of some are not whole
+            made.events = [event for event in made.events if event.end <= made.bound]
+        if len(made.events) > 2 * made.most:
+            made._cut()
+        return made
+
+    def shorten(self, most: int) -> None:
+        """Keep no more than so many."""
+        self.most = min(self.most, most)
+        if len(self.events) > self.most:
+            self._cut()
+
+    def constituents(self) -> Constituents:
+        """The ids; nothing may be taken any more."""
+        return Constituents([self.events], most=self.most)
+
+    def plain(self) -> list[Any]:
+        """Plain data."""
+        return [self.most, self.bound, [plain_order(event.order) for event in self.events]]
+
+    def restore(self, data: list[Any]) -> None:
+        """Take up what `plain` gave."""
+        self.most, self.bound = data[:2]
+        self.events = [Head(order_of(order)) for order in data[2]]
+
+    def _cut(self) -> None:
+        count_max = self.most
+        ends = sorted(map(_end, self.events))
+        bound = self.bound = ends[count_max - 1]
+        kept = [event for event in self.events if event.end <= bound]
+        self.events = sorted(kept, key=_order)[:count_max] if len(kept) > count_max else kept
+
+
+class Trail:
+    """The events inside of a sliding window, in order: what is made shares blocks of them."""
+
+    __slots__ = ("_blocks", "_shared", "_skip")
+
+    def __init__(self) -> None:
+        self._blocks: deque[list[Any]] = deque([[]])
+        self._skip = 0
+        self._shared: tuple[list[Any], ...] | None = None
+
+    def push(self, event: Any) -> None:
+        """Add the newest."""
+        block = self._blocks[-1]
+        if len(block) == BLOCK:
+            block = []
+            self._blocks.append(block)
+            self._shared = None
+        block.append(event)
+
+    def drop(self, count: int) -> None:
+        """Let go of the oldest."""
+        self._skip += count
+        while self._skip >= BLOCK:
+            self._skip -= BLOCK
+            self._blocks.popleft()
+            self._shared = None
+        if not self._blocks:
+            self._blocks.append([])
+
+    def newest_end(self) -> int:
+        """Return the end of the newest event inside."""
+        end: int = self._blocks[-1][-1].end
+        return end
+
+    def constituents(self, inside: int) -> Constituents:
+        """Return the ids of the `inside` events that there are."""
+        if self._shared is None:
+            blocks = self._blocks
+            few = min(len(blocks), IDS_MAX // BLOCK + 1)
+            self._shared = tuple([blocks[number] for number in range(few)])
+        count = inside if inside < IDS_MAX else IDS_MAX  # noqa: FURB136  # for each event
+        return Constituents(self._shared, self._skip, count)
+
+
+def put_in_order(events: list[Any]) -> None:
+    """Sort the events of windows; those of sessions and sliding windows mostly come in order.
+
+    Of aligned windows all events of one tick have one end, so that their ids decide. The lists are
+    made first, once, of events that tie, and stay with them as tuples: a comparison of two `Lazy`
+    costs six calls, and every later sort of the same events would pay it again. Which lists are
+    made, and charged, is the same: a sort compares each event with one beside it.
+    """
+    if len(events) < 2:
+        return
+    spans = [(event.end, event.start) for event in events]
+    if all(map(lt, spans, islice(spans, 1, None))):
+        return
+    ties = Counter(spans)
+    keys: list[Any] = []
+    for event, span in zip(events, spans, strict=True):
+        ids: Any = ()
+        if ties[span] > 1:
+            ids = event.constituents = made_of(event.constituents)
+        keys.append((*span, ids))
+    if len(set(keys)) < len(keys):
+        events.sort(key=_order)  # events of one detected event, say, tie up to their windows
+        return
+    # The keys are the beginnings of the orders, so they decide where no two are equal.
+    events[:] = [events[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
+
+
+def made_of(value: object) -> Any:
+    """The tuple where one is made late; else the value."""
+    return value.made() if isinstance(value, Lazy) else value
+
+
+def united(parts: Sequence[Constituents]) -> Constituents:
+    """The constituents of all together."""
+    return parts[0] if len(parts) == 1 else Constituents([part.events() for part in parts])
+
+
+def plain_order(order: Any) -> Any:
+    """An order key as plain data: lists in place of tuples."""
+    order = made_of(order)
+    return [plain_order(part) for part in order] if isinstance(order, tuple) else order
+
+
+def order_of(data: Any) -> Any:
+    """The order key that `plain_order` gave as plain data."""
+    return tuple(order_of(part) for part in data) if isinstance(data, list) else data

@@ -1,0 +1,283 @@
+"""The event of a window: what a group becomes: an event, or a partial result that `post` combines.
+
+Owns assignment, `post`, and the events' identity. Must not know how windows move or what they
+hold. Invariant: an event depends on the task's text, the window and the group's events alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from broker.engine.event.event import Detected, Event
+from broker.engine.event.expressions import Scope, attribute_code
+from broker.engine.event.group_keys import form_of, shown_form
+from broker.engine.event.identity import window_id
+from broker.engine.runtime.budget import Budget
+from broker.engine.window.bound import says_events
+from broker.engine.window.code import (
+    HEADER_TIMES,
+    compile_assign,
+    compile_fold,
+    compile_make,
+    compile_new,
+    group_of,
+)
+from broker.engine.window.constituents import Constituents, Lineage, united
+from broker.engine.window.plan import Aggregation, OperandNames, kind_of
+from language.lexicon import COMMON_ATTRIBUTES
+from language.taskgraph import Task
+from language.tree import (
+    Assignment,
+    Attribute,
+    Call,
+    Case,
+    Definition,
+    Expression,
+    Name,
+    Post,
+)
+
+TIMES = ("timestamp", "start", "end", "duration")
+CLOSING = 16  # candidates that each group of a closing window costs
+PUT_BYTES = 256  # of the event that is made of it
+
+# A window's number, the event that closes it, or the id and end of the one that opens it: an id may
+# come again with another end.
+WindowKey = int | tuple[str, int] | Event
+Frame: TypeAlias = tuple[WindowKey, int, int]  # a window, its first instant, that after its last
+
+
+class Told(Protocol):
+    """Return what is known of a group's events: their span, greatest ε and weakest certainty."""
+
+    start: int
+    end: int
+    uncertainty: int
+
+    @property
+    def maybe(self) -> bool:
+        """Return True if an event is of less than full certainty."""
+
+    def constituents(self) -> Constituents:
+        """The ids of the events, which later changes must not touch."""
+
+
+class Summary(Told, Protocol):
+    """Besides, what is kept of the events; `counts` are those of each leaf."""
+
+    counts: list[int]
+    kept: list[Any]
+
+
+@dataclass(slots=True)
+class Row:
+    """The partial result of a group, as `post` meets it: `v` holds what `pre` assigned."""
+
+    v: tuple[Any, ...]
+    ids: Constituents
+    start: int
+    end: int
+    uncertainty: int
+    maybe: bool
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Rows go by their spans, then by their constituents."""
+        below = ((self.end, self.start, Lineage(self.ids)),)
+        return (self.end, self.start, self.ids, (), below, ())
+
+    def constituents(self) -> Constituents:
+        """Implement Told."""
+        return self.ids
+
+
+class RowNames:
+    """The names in `post`: what `pre` assigned; other times are those of the row's span."""
+
+    def __init__(self, assigned: dict[str, tuple[int, str]]) -> None:
+        self._assigned = assigned
+
+    def leaf_of_operand(self, name: str) -> int | None:  # noqa: ARG002  # rows have one leaf
+        """Implement plan.Names: rows are no operand."""
+        return None
+
+    def leaf_of_argument(self, value: Expression) -> int:  # noqa: ARG002
+        """Implement plan.Names: all rows are of one leaf."""
+        return 0
+
+    def kind(self, node: Name | Attribute) -> str:
+        """Implement plan.Names."""
+        assigned = self._assigned.get(node.name)
+        return COMMON_ATTRIBUTES[node.name] if assigned is None else assigned[1]
+
+    def argument_scope(self) -> Scope:
+        """Implement plan.Names."""
+        return self
+
+    def scattered(self, leaf: int) -> bool:  # noqa: ARG002
+        """Implement plan.Names."""
+        return False
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """Implement expressions.Scope. A part of the group's key is what the row assigned."""
+        if isinstance(node, Call):
+            return None
+        if node.name in self._assigned:
+            return f"e.v[{self._assigned[node.name][0]}]", True
+        if node.name in TIMES:
+            return attribute_code("e", node.name)
+        return "None", True
+
+
+class PostStage:
+    """`post`: groups the rows of one window anew and assigns from aggregates over them."""
+
+    def __init__(self, post: Post, pre: tuple[Assignment, ...], names: OperandNames) -> None:
+        kinds = [kind_of(item.value, names.kind) for item in pre]
+        assigned = {item.name: (place, kinds[place]) for place, item in enumerate(pre)}
+        rows = RowNames(assigned)
+        self._aggregation = Aggregation(post.assign, rows)
+        self._fold = compile_fold(self._aggregation, rows, 0)
+        self._new = compile_new(self._aggregation, "in_pane")
+        self._assign = compile_assign(post.assign, self._aggregation, post.group_by)
+        keys = [assigned.get(name) for name in post.group_by]
+        self._keys = [None if key is None else (key[0], form_of({key[1]})) for key in keys]
+
+    def combined(self, frame: Frame, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
+        """The rows of each key that they assigned, as one; a row whose key is null is in none."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            key = tuple([None if part is None else part[1](row.v[part[0]]) for part in self._keys])
+            if None not in key:
+                groups.setdefault(key, []).append(row)
+        return [(group, self._one(frame, group, together)) for group, together in groups.items()]
+
+    def _one(self, frame: Frame, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
+        kept = self._new()
+        if self._fold is not None:
+            self._fold(kept, rows)
+        start = min([row.start for row in rows])
+        end = max([row.end for row in rows])
+        return Row(
+            self._assign(kept, [], group, start, end, *frame[1:]),
+            united([row.ids for row in rows]),
+            start,
+            end,
+            max([row.uncertainty for row in rows]),
+            any(row.maybe for row in rows),
+        )
+
+
+class WindowOutcome:
+    """Makes the events of one case of a windowed definition.
+
+    `dropped_inverted` counts those that an assignment gave a start after their end,
+    `dropped_outside` those that it put outside their window.
+    """
+
+    def __init__(
+        self, task: Task, case: Case, output: type[Event], names: OperandNames, pre: Aggregation
+    ) -> None:
+        assert isinstance(task.node, Definition), "windows are of definitions"
+        self.dropped_inverted = 0
+        self.budget = Budget()
+        self.dropped_outside = 0
+        self._task = task.key
+        self._name = task.name
+        self._case = case.number
+        self._names = names
+        self._single = len(names.keys) == 1
+        self._shown = shown_form(case, task.types)
+        self._certain_only = case.detect.maybe_drop
+        self._assign = compile_assign(case.assign, pre, names.keys)
+        post = task.node.post
+        self._post = None if post is None else PostStage(post, case.assign, names)
+        kinds = task.output.attributes if task.output is not None else {}
+        assigned = case.assign if post is None else post.assign
+        window = task.node.window
+        session_ms = None if window is None else window.session_ms
+        given = {} if session_ms is None else {"interval": session_ms}
+        partial = {} if post is None else {item.name: item.value for item in case.assign}
+        times = [item for item in assigned if item.name in HEADER_TIMES]
+        of_events = {item.name for item in times if says_events(item.value, partial)}
+        self._spans = session_ms is not None
+        self._is_timed = bool(times)
+        self._make = compile_make(assigned, output, dict(kinds), given, frozenset(of_events))
+
+    def events(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+        """The events of the (key, summary) that stand in a window, in no promised order."""
+        made: list[Detected] = []
+        self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
+        if self._post is None:
+            for key, summary in standing:
+                self.add(frame, key, summary, made)
+            return made
+        rows = []
+        for key, summary in standing:
+            values = self._assigned(frame, self._group(key), summary)
+            start, end, uncertainty = summary.start, summary.end, summary.uncertainty
+            rows.append(Row(values, summary.constituents(), start, end, uncertainty, summary.maybe))
+        for group, row in self._post.combined(frame, rows):
+            self._put(frame, group, row.v, row, made)
+        return made
+
+    def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
+        """Put to those made what becomes of the one group that stands in a window."""
+        if self._post is not None:
+            made += self.events(frame, [(key, summary)])
+            return
+        self.budget.spend(CLOSING, PUT_BYTES)
+        group = self._group(key)
+        self._put(frame, group, self._assigned(frame, group, summary), summary, made)
+
+    def _group(self, key: Any) -> tuple[Any, ...]:
+        group = (key,) if self._single else group_of(key, self._names)
+        return group if self._shown is None else self._shown(group)
+
+    def _assigned(self, frame: Frame, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
+        _, opens, closes = frame
+        start, end = summary.start, summary.end
+        return self._assign(summary.kept, summary.counts, group, start, end, opens, closes)
+
+    def _put(
+        self,
+        frame: Frame,
+        group: tuple[Any, ...],
+        values: tuple[Any, ...],
+        told: Told,
+        events: list[Detected],
+    ) -> None:
+        maybe = told.maybe
+        if maybe and self._certain_only:
+            return
+        constituents = told.constituents()
+        constituents.budget = self.budget
+        window, opens, closes = frame
+        named: Any = window
+        closing = None
+        if isinstance(window, Event):
+            named, closing = (window.id, window.end), window
+        tie = (self._name, self._case, named)
+        if named.__class__ is tuple:
+            tie = (self._name, self._case, named[0])
+            named = list(named)
+        lineage = Lineage(constituents, closing)
+        # The event of a session spans its events, any other is the last instant of its window.
+        span = (told.start, told.end) if self._spans else (closes - 1, closes - 1)
+        made: Detected = self._make(
+            values,
+            *span,
+            told.uncertainty if self._spans else 0,
+            told.uncertainty,
+            ("maybe" if maybe else "yes", constituents, lineage),
+            tie,
+            window_id(self._task, self._case, named, group),
+        )
+        if made.start > made.end:
+            self.dropped_inverted += 1
+        elif self._is_timed and (made.start < opens or made.end >= closes):
+            self.dropped_outside += 1
+        else:
+            events.append(made)

@@ -1,0 +1,218 @@
+"""Partial results: what is known of one group's events in a pane or a run, and those of others.
+
+Owns the taking of events into a partial, the merging of several, and what other brokers have made
+of panes that are not complete. Must not know which windows a pane belongs to, watermarks, nor who
+sends partials. Invariant: a partial is the same however its events were ordered, taken in runs or
+merged; what another has sent can be taken back until its pane is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import add, attrgetter
+from typing import Any
+
+from broker.engine import native
+from broker.engine.window.aggregates import plain_value, value_of
+from broker.engine.window.code import Fold, Shape
+from broker.engine.window.constituents import NEVER, Constituents, Heads
+
+PENDING_MAX = 2_048  # events set aside before they are taken: runs cost less than single events
+
+_start = attrgetter("start")
+_end = attrgetter("end")
+_uncertainty = attrgetter("uncertainty")
+
+
+class Partial:
+    """A group's counts, span, first ids, and what its aggregates keep (see emit.Summary)."""
+
+    __slots__ = ("counts", "end", "heads", "kept", "maybe", "start", "uncertainty")
+
+    def __init__(self, shape: Shape) -> None:
+        self.counts = [0] * len(shape.leaves)
+        self.kept = shape.new_in_pane()
+        self.heads = Heads()
+        self.start = NEVER
+        self.end = -NEVER
+        self.uncertainty = 0
+        self.maybe = False
+
+    def take(self, leaf: int, events: Sequence[Any], fold: Fold | None, *, detected: bool) -> None:
+        """Take a run of events of a leaf; only `detected` events can be of less than certainty."""
+        self.counts[leaf] += len(events)
+        if len(events) == 1:  # as in most windows of a few seconds
+            event = events[0]
+            low, start, high, uncertainty = event.end, event.start, event.end, event.uncertainty
+        else:
+            ends = list(map(_end, events))
+            low, high = min(ends), max(ends)
+            start, uncertainty = low, 0
+            # Most streams are of points that are sure of their time; two passes in C say so.
+            if native.passes is None or native.passes.lasting(events) != []:
+                start = min(map(_start, events))
+            if native.passes is None or native.passes.doubtful(events) is not False:
+                uncertainty = max(map(_uncertainty, events))
+        self.start = min(self.start, start)
+        self.end = max(self.end, high)
+        self.uncertainty = max(self.uncertainty, uncertainty)
+        self.heads.take(events, low)
+        if detected and not self.maybe:
+            self.maybe = any(event.certainty != "yes" for event in events)
+        if fold is not None:
+            fold(self.kept, events)
+
+    def crowd(self, ids: int) -> bool:
+        """Keep no more events for the sake of order than `ids`; return True if it kept more."""
+        if ids >= self.heads.most:
+            return False
+        self.heads.most = ids
+        return True
+
+    def merged(self, others: Sequence[Partial]) -> Partial:
+        """Return a new partial of this one and others together."""
+        made: Partial = Partial.__new__(Partial)
+        counts, start, end = self.counts, self.start, self.end
+        uncertainty, maybe = self.uncertainty, self.maybe
+        for other in others:
+            counts = list(map(add, counts, other.counts))
+            # Comparisons in place of min and max: this runs for each group and pane.
+            start = min(start, other.start)
+            end = max(end, other.end)
+            uncertainty = max(uncertainty, other.uncertainty)
+            maybe = maybe or other.maybe
+        made.counts, made.start, made.end = counts, start, end
+        made.uncertainty, made.maybe = uncertainty, maybe
+        if len(others) == 1:
+            kept_of_other = others[0].kept
+            made.kept = [mine.merged((its,)) for mine, its in zip(self.kept, kept_of_other)]  # noqa: B905
+            made.heads = self.heads.merged((others[0].heads,))
+        else:
+            made.kept = [
+                kept.merged([other.kept[number] for other in others])
+                for number, kept in enumerate(self.kept)
+            ]
+            made.heads = self.heads.merged([other.heads for other in others])
+        return made
+
+    def constituents(self) -> Constituents:
+        """Return the ids of the events; no more may come."""
+        return self.heads.constituents()
+
+    def plain(self) -> list[Any]:
+        """Return plain data."""
+        span = [self.start, self.end, self.uncertainty, self.maybe, self.heads.plain()]
+        return [list(self.counts), span, [kept.plain() for kept in self.kept]]
+
+    @classmethod
+    def of_plain(cls, shape: Shape, data: list[Any]) -> Partial:
+        """Return the partial that `plain` gave as plain data."""
+        made = cls(shape)
+        made.counts, span, kept = list(data[0]), data[1], data[2]
+        made.start, made.end, made.uncertainty, made.maybe = span[:4]
+        made.heads.restore(span[4])
+        for accumulator, plain in zip(made.kept, kept, strict=True):
+            accumulator.restore(plain)
+        return made
+
+
+Groups = dict[Any, Partial]
+PlainGroups = list[list[Any]]  # [key, partial] each, as plain data
+PaneRows = list[list[Any]]  # [pane, PlainGroups] each
+
+
+class Apart:
+    """The partials that others have made, by pane and maker, until their pane is complete.
+
+    They stand apart so that those of a maker that begins again can be taken back as if they had
+    never come: a sum has an inverse, but an extreme or a list of first ids has none.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._panes: dict[int, dict[str, Groups]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._panes)
+
+    def __len__(self) -> int:
+        return sum(len(groups) for _, _, groups in self._each())
+
+    def take(self, maker: str, pane: int, key: Any, partial: Partial) -> bool:
+        """Add to what a maker has sent of a group; return True if it had sent none."""
+        groups = self._panes.setdefault(pane, {}).setdefault(maker, {})
+        sent = groups.get(key)
+        groups[key] = partial if sent is None else sent.merged([partial])
+        return sent is None
+
+    def drop(self, maker: str, first: int | None) -> int:
+        """Take back a maker's panes from the first on; return how many groups they had."""
+        count = 0
+        for pane, makers in list(self._panes.items()):
+            if first is None or pane >= first:
+                count += len(makers.pop(maker, {}))
+            if not makers:
+                del self._panes[pane]
+        return count
+
+    def rename(self, maker: str, name: str) -> None:
+        """Give what a maker has sent another name, which has sent nothing."""
+        for makers in self._panes.values():
+            if maker in makers:
+                makers[name] = makers.pop(maker)
+
+    def panes(self) -> list[int]:
+        """Return the panes of which partials were sent."""
+        return sorted(self._panes)
+
+    def settle(self, pane: int, into: Groups) -> int:
+        """Merge a pane into its groups; return how many fewer there are so."""
+        fewer = 0
+        for groups in self._panes.pop(pane, {}).values():
+            for key, partial in groups.items():
+                other = into.get(key)
+                fewer += other is not None
+                into[key] = partial if other is None else other.merged([partial])
+        return fewer
+
+    def state(self) -> list[Any]:
+        """Return plain data."""
+        return [[pane, maker, plain_groups(groups)] for pane, maker, groups in self._each()]
+
+    def restore(self, state: Iterable[list[Any]]) -> None:
+        """Take up what `state` gave."""
+        self._panes = {}
+        for pane, maker, groups in state:
+            self._panes.setdefault(pane, {})[maker] = groups_of(self._shape, groups)
+
+    def _each(self) -> Iterator[tuple[int, str, Groups]]:
+        for pane, makers in self._panes.items():
+            for maker, groups in makers.items():
+                yield pane, maker, groups
+
+
+# --- plain data -------------------------------------------------------------------------------
+
+
+def plain_groups(groups: Groups) -> PlainGroups:
+    """Return groups as plain data."""
+    return [[plain_key(key), partial.plain()] for key, partial in groups.items()]
+
+
+def groups_of(shape: Shape, data: PlainGroups) -> Groups:
+    """Return the groups that `plain_groups` gave as plain data."""
+    return {key_of(key): Partial.of_plain(shape, partial) for key, partial in data}
+
+
+def plain_key(key: Any) -> Any:
+    """Return a key of a group, of `distinct` or of a window as plain data."""
+    if isinstance(key, tuple):
+        return [plain_key(part) for part in key]
+    return plain_value(key)
+
+
+def key_of(data: Any) -> Any:
+    """Return the key that `plain_key` gave as plain data."""
+    if isinstance(data, list):
+        return tuple(key_of(part) for part in data)
+    return value_of(data)

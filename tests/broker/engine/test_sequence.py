@@ -1,0 +1,148 @@
+"""A chain that runs as one operator finds what its operators find one by one, and when.
+
+The yardstick is the same agent with `chain_of_atoms` switched off. Each takes up what the other has
+in a snapshot: the last release knew the operators alone, and where times are uncertain they return.
+"""
+
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+from broker.engine.pattern import staged_plan
+from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.sequence import chain_of_atoms
+from headwater import Engine
+from tests.broker.core.test_patience import DECLARED, HEAD, batches, case_of, stream
+
+CHAINS = (
+    "detect[first] A then B then C",
+    "detect[first] A then B as b then C as c within 60 ms where c.x > b.x",
+    "detect[first] A then[..12 ms] B then[3 ms..30 ms] C within 50 ms",
+    "detect[first] A then B* as b then C within 60 ms where b.x > 4",
+    "detect[first] A as a then B+ as b then C within 60 ms where Count(b) > 1",
+    "detect[latest] A then B",
+    "detect[latest] A then B then C",
+    "detect[latest] A then B then C within 40 ms",
+    "detect[latest] A as a then B as b then C within 60 ms where b.x > a.x",
+    "detect[latest] A then B+ then C then D within 90 ms",
+    "detect[chronicle] A then B",
+    "detect[chronicle] A then B then C within 60 ms",
+    "detect[chronicle] (A then B within 20 ms) then[..40 ms] C",
+    "detect[chronicle] A as a then B+ then C as c within 60 ms where c.x > a.x",
+    "detect[recent] A then B+ then C within 60 ms",
+    "detect[recent] A as a then B as b then C* then[..30 ms] D within 90 ms where b.x > a.x",
+    "detect A as a then B+ as b then[..20 ms] C within 60 ms where a.x > 2",
+    "detect A then[..30 ms] B* then[..30 ms] C within 60 ms",
+)
+LEFT_TO_OPERATORS = (
+    "detect[first] A then (B and C)",
+    "detect[first] A then[next] B",
+    "detect[first] (A then B within 20 ms) then C",
+    "detect[latest] A then[..20 ms] B",
+    "detect[chronicle] A as x then A as y",
+    "detect[first] A then B+ within 60 ms",
+    "detect[chronicle] A then nth 2 B",
+    "detect[first] A then B within 40 ms from A",
+    "detect A then[first] B then[chronicle] C",
+    "detect A and B",
+    "detect[recent] A then B* then C",
+)
+
+
+def text_of(pattern):
+    return f"{DECLARED}{HEAD}{pattern} group by source"
+
+
+def run(pattern, events, seed, lateness_ms, *, moves=0.0, apart=False):
+    """Return the results of each batch; moved engines change between both ways."""
+    random, results = Random(-seed), []
+
+    def engine():
+        with patch.object(staged_plan, "chain_of_atoms", none if apart else chain_of_atoms):
+            return Engine(text_of(pattern), lateness_ms, longest_ms=20)
+
+    def none(_):
+        return None
+
+    running = engine()
+    for batch in batches(Random(seed), events):
+        results.append(running.push(batch))
+        if random.random() < moves:
+            state, apart = running.state(), not apart
+            running = engine()
+            running.restore(state)
+    return [*results, running.finish()]
+
+
+@pytest.mark.parametrize("pattern", CHAINS)
+def test_a_chain_of_atoms_runs_as_one(pattern):
+    assert chain_of_atoms(lay_out(case_of(pattern))) is not None
+
+
+@pytest.mark.parametrize("pattern", LEFT_TO_OPERATORS)
+def test_what_asks_for_more_is_left_to_operators(pattern):
+    assert chain_of_atoms(lay_out(case_of(pattern))) is None
+
+
+@pytest.mark.parametrize(("lateness_ms", "lasting"), [(25, False), (0, True), (15, True)])
+@pytest.mark.parametrize("pattern", CHAINS)
+def test_one_operator_finds_what_many_find(pattern, lateness_ms, lasting):
+    count = 0
+    for seed in (1, 2):
+        events = stream(Random(f"{pattern}{seed}"), 140, lateness_ms, lasting=lasting)
+        wanted = run(pattern, events, seed, lateness_ms, apart=True)
+        assert run(pattern, events, seed, lateness_ms) == wanted
+        assert run(pattern, events, seed, lateness_ms, moves=0.1) == wanted
+        assert run(pattern, events, seed, lateness_ms, moves=0.1, apart=True) == wanted
+        count += sum(map(len, wanted))
+    assert count
+
+
+BLOCKED = [("A", 0, 9), ("B", 1, 0), ("A", 2, 1), ("B", 3, 0), ("C", 4, 5), ("D", 10, 0)]
+WAITS = "detect[first] A as a then B as b then C as c within 60 ms where c.x > a.x"
+
+
+def readings(*rows):
+    return [
+        {"type": kind, "id": f"{kind}{at}", "source": "u", "timestamp": at, "x": x}
+        for kind, at, x in rows
+    ]
+
+
+def test_a_run_that_time_ends_lets_the_next_one_complete():
+    """C is too little for the first A, and completes the second once the first's time is over."""
+    engine = Engine(text_of(WAITS))
+    assert engine.push(readings(*BLOCKED)) == []
+    elsewhere = {"type": "D", "id": "late", "source": "v", "timestamp": 62, "x": 0}
+    (one,) = engine.push([elsewhere])
+    assert one["events"] == {"a": ["A2"], "b": ["B3"], "c": ["C4"]}
+
+
+def test_what_waits_behind_a_run_is_waited_for_further_on():
+    """The match ends before D, and is passed on long after it has come."""
+    defined = f"define P(x)\n{WAITS}\nassign x = c.x\n"
+    engine = Engine(f"{DECLARED}{defined}{HEAD}detect[first] P then D within 100 ms")
+    found = engine.push(readings(*BLOCKED))
+    found += engine.push(readings(("B", 20, 0)))
+    found += engine.push(readings(("D", 90, 0), ("D", 300, 0)))
+    assert [one["events"]["D"] for one in found + engine.finish()] == [["D10"]]
+
+
+def test_pairs_past_their_limit_drop_the_oldest_and_count_them():
+    engine = Engine(text_of("detect[chronicle] A then B then C"))
+    (seat,) = engine._pipeline.matcher._seats.values()
+    seat.agent._occurrences_max = 5
+
+    def push(kind, at):
+        event = {"type": kind, "id": f"{kind}{at}", "source": "u", "timestamp": at, "x": 1}
+        return [one["events"] for one in engine.push([event])]
+
+    for at in range(12):
+        assert push("A", at) == []
+        assert seat.agent.held() <= 6  # one waits until its instant is over
+    push("B", 20)
+    push("C", 30)
+    (one,) = engine.finish()
+    assert one["events"]["A"] == ["A7"]
+    assert seat.agent.dropped()["occurrences_overflow"] == 7
