@@ -1,4 +1,4 @@
-"""What the server tier reads and how soon: two output logs into Parquet and into detection.
+"""The server tier's rate and delay: two output logs into Parquet and into detection.
 
 Owns the load and the clock. Must not know how rows are read. Invariant: logs are those of brokers
 (a database each, behind the broker's own HTTP face, in processes of their own), and rows count once
@@ -26,12 +26,32 @@ WARM_S, WARM_S_QUICK = 25.0, 5.0
 LIVE_ROWS_S = 50  # of each log
 LOCATIONS = 20
 STEP_MS = 10
+MANY, MANY_ROWS = 100, 500  # small logs, and the rows of each
 
 NEXT = """
 event Frost(n: int)
 subscription Pairs seq 1 from bench to bench
-detect Frost as a then[..100 ms, next] Frost as b where b.n > a.n
+detect Frost as a then[..300 ms, next] Frost as b where b.n > a.n
 group by location
+"""
+JOBS = """
+[sources.logs]
+brokers = {{ {brokers} }}
+
+[jobs.history]
+kind = "history"
+source = "logs"
+sink = "archive"
+
+[jobs.pairs]
+kind = "detect"
+source = "logs"
+specification = "pairs.hw"
+sink = "archive"
+
+[sinks.archive]
+kind = "parquet"
+path = "archive"
 """
 
 
@@ -58,37 +78,50 @@ def result(number: int, end_ms: int) -> bytes:
 
 
 async def serve(folder: Path, rows: int) -> None:
-    """A log of so many rows; then each number on standard input adds as many, live."""
+    """A log of so many rows; then each number on standard input adds as many, live.
+
+    `renew` instead has a new face take the place of the old one: whatever that kept is gone.
+    """
     from broker.http import HttpOptions, listen, make_app
-    from broker.store import RESULTS, Outbox, Store, row_of
+    from broker.store import RESULTS, Outbox, Settled, Store
     from tests.broker.http.fakes import OPEN, FakeBroker
+    from tests.broker.rows import row_of
 
     store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
     outbox = await Outbox.open(store)
     loop = asyncio.get_running_loop()
 
+    async def settled(_names: frozenset[str], _fresh: bool) -> Settled:
+        return Settled(1, 10**15, "")
+
+    outbox.promised = settled
+
     async def add(count: int) -> None:
-        at, now_ms = outbox.end, time.time_ns() // 1_000_000
+        first, now_ms = outbox.end, time.time_ns() // 1_000_000
         made = [
             row_of(n, "Frost", "bench", "bench", result(n, 1_000_000_000_000 + n * STEP_MS))
-            for n in range(at, at + count)
+            for n in range(first, first + count)
         ]
         done: asyncio.Future[Any] = loop.create_future()
         outbox.append(made, now_ms, done.set_result)
         if (error := await done) is not None:
             raise error
 
+    async def face(port: int) -> Any:
+        app = make_app(FakeBroker(), OPEN, log=outbox)
+        return await listen(app, "127.0.0.1", port, HttpOptions())
+
     for begin in range(0, rows, 10_000):
         await add(min(10_000, rows - begin))
-    listener = await listen(
-        make_app(FakeBroker(), OPEN, log=outbox),
-        "127.0.0.1",
-        0,
-        HttpOptions(),
-    )
+    listener = await face(0)
     print(listener.port, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        await add(int(line))
+        if line.strip() == "renew":
+            await listener.close()
+            listener = await face(listener.port)
+            print("renewed", flush=True)
+        else:
+            await add(int(line))
     await listener.close()
     await store.close()
 
@@ -109,15 +142,26 @@ class Served:
     @property
     def url(self) -> str:
         """Where it answers, once all rows are there."""
-        assert self.process.stdout is not None
-        self.port = self.port or self.process.stdout.readline().strip()
+        self.port = self.port or self._line()
         return f"http://127.0.0.1:{self.port}"
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
 
     def add(self, rows: int) -> None:
         """Some more."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{rows}\n")
         self.process.stdin.flush()
+
+    def renew(self) -> None:
+        """Forget what was kept of its pages."""
+        assert self.url
+        assert self.process.stdin is not None
+        self.process.stdin.write("renew\n")
+        self.process.stdin.flush()
+        assert self._line() == "renewed"
 
     def end(self) -> None:
         """No more."""
@@ -148,33 +192,64 @@ def timed(writer: Any, folder: Path) -> tuple[float, int]:
     return took_ms / 1000, rows
 
 
-def to_parquet(spark: Any, logs: list[Served], folder: Path) -> float:
-    """Rows a second."""
-    rows = stream(spark, logs, align="false", maxRowsPerBatch="100000")
+def job_of(name: str, logs: list[Served], folder: Path) -> tuple[Any, Any]:
+    """A file of jobs over these logs, and one of its jobs."""
+    from server.config import read
+
+    folder.mkdir()
+    (folder / "pairs.hw").write_text(NEXT)
+    brokers = ", ".join(f'b{n} = "{one.url}"' for n, one in enumerate(logs))
+    file = folder / "jobs.toml"
+    file.write_text(JOBS.format(brokers=brokers))
+    jobs = read(file)
+    return jobs, jobs.jobs[name]
+
+
+def to_files(spark: Any, name: str, logs: list[Served], folder: Path) -> tuple[float, int]:
+    """Rows a second of a job into Parquet, and how many rows came out."""
+    from server.jobs.kinds import frame_of
+
+    jobs, job = job_of(name, logs, folder)
+    rows = frame_of(spark, jobs, job, f"bench.{folder.name}")
     took_s, count = timed(
-        rows.writeStream.format("parquet").option("path", str(folder / "history")), folder
+        rows.writeStream.format("parquet").option("path", str(folder / "archive")), folder
     )
-    return count / took_s
+    return count / took_s, spark.read.parquet(str(folder / "archive")).count()
 
 
-def to_detection(spark: Any, logs: list[Served], folder: Path) -> float:
-    """Rows a second."""
-    from pyspark.sql import functions as F  # noqa: N812
+def copied(spark: Any, folder: Path, target: Path) -> float:
+    """Rows a second of Spark's own: what was read of the logs, from Parquet to Parquet."""
+    began = time.monotonic()
+    spark.read.parquet(str(folder / "archive")).write.parquet(str(target))
+    took_s = time.monotonic() - began
+    return float(spark.read.parquet(str(target)).count() / took_s)
 
-    from server.detection.packing import PACKED, Packing
-    from server.detection.processor import OUTPUT, Detector
-    from server.detection.program import Program
 
-    rows = stream(spark, logs, maxRowsPerBatch="20000")
-    found = (
-        rows.withWatermark("end", "0 seconds")
-        .select(F.lit("all").alias("_key"), "payload", "broker", "end")
-        .mapInArrow(Packing(Program(NEXT)), PACKED)
-        .groupBy("_key")
-        .transformWithState(Detector(Program(NEXT)), OUTPUT, "Append", "EventTime")
-    )
-    took_s, count = timed(found.writeStream.format("noop"), folder)
-    return count / took_s
+def planned(folder: Path) -> tuple[float, int]:
+    """Milliseconds of a plan over many small logs by event time, and its tasks.
+
+    All are faces of one broker: what it costs is the asking, not the answers' content.
+    """
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    from server.source.options import SourceOptions
+    from server.source.source import StreamReader
+
+    one = Served(folder, MANY_ROWS)
+    try:
+        brokers = ",".join(f"b{n}={one.url}" for n in range(MANY))
+        options = SourceOptions.of({"brokers": brokers, "lateAfter": "10", "tasks": "4"})
+        reader = StreamReader(options, ["offset"])
+        pinned = reader.latestOffset({}, ReadMaxRows(MANY * MANY_ROWS))
+        began = time.monotonic()
+        end = reader.latestOffset(pinned, ReadMaxRows(MANY * MANY_ROWS // 2))
+        took_s = time.monotonic() - began
+        tasks = reader.partitions(pinned, end)
+        reader.stop()
+    finally:
+        one.end()
+    assert end != pinned, "nothing was planned"
+    return took_s * 1000, len(tasks)
 
 
 def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) -> list[float]:
@@ -203,45 +278,88 @@ def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) ->
     return [late_ms for at, late_ms in taken if at > began + warm_s]
 
 
+def rates(spark: Any, sizes: dict[str, int], folder: Path, repeats: int) -> dict[str, list[float]]:
+    """Rows a second of each road, once Spark is warm; each round has all of them."""
+    large = [Served(folder / f"large{n}", sizes["parquet"]) for n in range(2)]
+    small = [Served(folder / f"small{n}", sizes["detection"]) for n in range(2)]
+    found: dict[str, list[float]] = {"copied": [], "cold": [], "kept": [], "detection": []}
+    try:
+        to_files(spark, "history", small, folder / "warm")
+        to_files(spark, "pairs", small, folder / "warm-pairs")
+        copied(spark, folder / "warm", folder / "warm-copy")
+        for n in range(repeats):
+            for one in large:
+                one.renew()
+            for name in ("cold", "kept"):
+                rate, count = to_files(spark, "history", large, folder / f"{name}{n}")
+                assert count == 2 * sizes["parquet"], f"{count} rows came"
+                found[name].append(rate)
+            found["copied"].append(copied(spark, folder / f"kept{n}", folder / f"copy{n}"))
+            rate, count = to_files(spark, "pairs", small, folder / f"pairs{n}")
+            assert count > sizes["detection"] / 2, f"{count} pairs were detected"
+            found["detection"].append(rate)
+    finally:
+        for one in (*large, *small):
+            one.end()
+    return found
+
+
 def report(options: Options) -> Report:
     """Everything, on one Spark."""
     from server.session import SparkSettings, start
 
-    rows = ROWS_QUICK if options.quick else ROWS
-    fewer = DETECTED_QUICK if options.quick else DETECTED
+    sizes = {
+        "parquet": ROWS_QUICK if options.quick else ROWS,
+        "detection": DETECTED_QUICK if options.quick else DETECTED,
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        large = [Served(folder / f"large{n}", rows) for n in range(2)]
-        small = [Served(folder / f"small{n}", fewer) for n in range(2)]
         began = time.monotonic()
         spark = start(SparkSettings())
         begun_s = time.monotonic() - began
+        live = [Served(folder / f"live{n}", 0) for n in range(2)]
         try:
-            found: dict[str, list[float]] = {"parquet": [], "detection": []}
-            for n in range(options.times(3) + 1):  # the first one warms up
-                found["parquet"].append(to_parquet(spark, large, folder / f"parquet{n}"))
-                found["detection"].append(to_detection(spark, small, folder / f"detection{n}"))
-            late_ms = latencies(spark, small, folder / "live", options)
+            found = rates(spark, sizes, folder, options.times(3))
+            late_ms = latencies(spark, live, folder / "live", options)
+            plans = [planned(folder / f"many{n}") for n in range(options.times(3))]
         finally:
             spark.stop()
-            for one in (*large, *small):
+            for one in live:
                 one.end()
     cuts = quantiles(late_ms, n=100)
+    copied_s = median(found["copied"])
     return Report(
         "server",
         [
             Table(
-                "Rows a second from two output logs, local[2]",
-                ["into", "rows", "first", "median after", "range after"],
+                "Rows a second, local[2]: from two output logs, and Spark's own copy of the same",
+                ["road", "rows", "median", "range", "of Spark's own"],
                 [
                     [
-                        into,
-                        f"{2 * count:,}",
-                        f"{found[into][0]:,.0f}",
-                        f"{median(found[into][1:]):,.0f}",
-                        f"{min(found[into][1:]):,.0f} to {max(found[into][1:]):,.0f}",
+                        road,
+                        f"{2 * sizes[of]:,}",
+                        f"{median(found[key]):,.0f}",
+                        f"{min(found[key]):,.0f} to {max(found[key]):,.0f}",
+                        f"{median(found[key]) / copied_s:.2f}",
                     ]
-                    for into, count in (("parquet", rows), ("detection", fewer))
+                    for key, road, of in (
+                        ("copied", "Spark, Parquet to Parquet", "parquet"),
+                        ("cold", "logs to Parquet, nothing kept", "parquet"),
+                        ("kept", "logs to Parquet, pages kept", "parquet"),
+                        ("detection", "logs to detection", "detection"),
+                    )
+                ],
+            ),
+            Table(
+                f"A plan by event time over {MANY} brokers",
+                ["plans", "median, ms", "range, ms", "tasks"],
+                [
+                    [
+                        str(len(plans)),
+                        f"{median(took for took, _ in plans):.0f}",
+                        f"{min(plans)[0]:.0f} to {max(plans)[0]:.0f}",
+                        str(plans[0][1]),
+                    ]
                 ],
             ),
             Table(

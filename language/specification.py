@@ -30,7 +30,8 @@ class EventType:
 class Specification:
     """A text that means something; the dicts are in the order of the text.
 
-    Definitions are by name, subscriptions by (subscriber, name).
+    Definitions are by name, subscriptions by (subscriber, name). `assigned` are, by subscription,
+    the types of what it assigns, as `language.check.kinds` has them.
     """
 
     file: tree.File
@@ -40,6 +41,7 @@ class Specification:
     tables: dict[str, tree.TableDeclaration]
     definitions: dict[str, tree.Definition]
     subscriptions: dict[tuple[str, str], tree.Subscription]
+    assigned: dict[tuple[str, str], dict[str, str]]
     graph: TaskGraph
 
     @property

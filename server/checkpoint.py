@@ -9,12 +9,12 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from server.config import Jobs, Part
 from server.errors import JobsError
@@ -38,6 +38,20 @@ class Checkpoint:
     id: str
 
 
+class JobMeaning(NamedTuple):
+    """The text that a job runs besides: in its canonical form, and as it was written.
+
+    Checkpoints of before were of the text as it was written, comments and all. They go on where
+    that has not changed.
+    """
+
+    canonical: str = ""
+    written: str = ""
+
+
+NOTHING: Final = JobMeaning()
+
+
 @contextmanager
 def claimed(jobs: Jobs) -> Iterator[None]:
     """The folder of checkpoints is this process's alone. Raises JobsError where it is another's."""
@@ -57,34 +71,87 @@ def claimed(jobs: Jobs) -> Iterator[None]:
         os.close(held)
 
 
-def checkpoint(jobs: Jobs, job: Part, sink: str, text: str = "") -> Checkpoint:
+def checkpoint(
+    jobs: Jobs, job: Part, lead: str, meaning: JobMeaning = NOTHING, sinks: Sequence[str] = ()
+) -> Checkpoint:
     """The checkpoint of a stream, made where there is none. Raises JobsError.
 
-    `text` is what the job runs besides, such as a specification in its canonical form.
+    `sinks` are those that it fills from now on, and `lead` the first of those that it began with.
     """
-    folder = _folder(jobs, job, sink)
-    mark = fingerprint(jobs, job, text)
+    folder = _folder(jobs, job, lead)
+    mark = fingerprint(jobs, job, meaning.canonical)
     file = folder / FILE
+    names = list(sinks) or [lead]
     try:
         if file.is_file():
-            return _held(file, job, mark)
+            held, former = _held(jobs, file, job, meaning)
+            # A sink that was taken out misses what comes now: it is no part of this any more.
+            if former != mark or sorted(_sinks_of(file, lead)) != sorted(names):
+                _write(file, job, held.id, mark, names)
+            return held
         folder.mkdir(parents=True, exist_ok=True)
-        found = Checkpoint(folder, uuid.uuid4().hex)
-        made = {"format": FORMAT, "id": found.id, "job": job.name, "mark": mark}
-        fresh = file.with_suffix(f".{os.getpid()}")
-        fresh.write_text(json.dumps(made), encoding="utf-8")
-        fresh.replace(file)
+        fresh = Checkpoint(folder, uuid.uuid4().hex)
+        _write(file, job, fresh.id, mark, names)
     except OSError as error:
         raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
-    return found
+    return fresh
 
 
-def fits(jobs: Jobs, job: Part, sink: str, text: str = "") -> None:
+def _write(file: Path, job: Part, identity: str, mark: str, sinks: Sequence[str]) -> None:
+    content = {"format": FORMAT, "id": identity, "job": job.name, "mark": mark, "sinks": sinks}
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.write_text(json.dumps(content), encoding="utf-8")
+    fresh.replace(file)
+
+
+def streams_begun(jobs: Jobs, job: Part) -> list[tuple[str, tuple[str, ...]]]:
+    """(lead, sinks) of each stream that a job has, in the order of its sinks. Raises JobsError.
+
+    Sinks that were begun together stay together, and so does one that was begun alone: each knows
+    how far it is. All others begin as one stream.
+    """
+    streams: list[tuple[str, tuple[str, ...]]] = []
+    state, end = jobs.path(jobs.server["state"]), f"-{job['version']}"
+    for file in sorted(state.glob(f"{job.name}-*{end}/{FILE}")):
+        lead = file.parent.name.removesuffix(end).removeprefix(f"{job.name}-")
+        if _owner(file) == job.name:
+            begun = _sinks_of(file, lead)
+            streams.append((lead, tuple(name for name in job["sink"] if name in begun)))
+    begun_all = {name for _, names in streams for name in names}
+    fresh = tuple(name for name in job["sink"] if name not in begun_all)
+    if fresh:
+        taken = {lead for lead, _ in streams}
+        free = [name for name in fresh if name not in taken]
+        if not free:
+            raise JobsError(
+                f"jobs.{job.name}: sink {fresh[0]} was taken out of it before, and has missed what"
+                " came since: give the sink another name, or the job another `version`"
+            )
+        streams.append((free[0], fresh))
+    streams = [stream for stream in streams if stream[1]]
+    return sorted(streams, key=lambda stream: job["sink"].index(stream[1][0]))
+
+
+def _owner(file: Path) -> str:
+    """The job of a checkpoint; none of one that is damaged, which is told where it is begun."""
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["job"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def _sinks_of(file: Path, lead: str) -> list[str]:
+    """The sinks of a checkpoint; of one of an older version its lead alone."""
+    names: list[str] = json.loads(file.read_text(encoding="utf-8")).get("sinks", [lead])
+    return names
+
+
+def fits(jobs: Jobs, job: Part, sink: str, meaning: JobMeaning = NOTHING) -> None:
     """Raise JobsError where there is a checkpoint and it is of something else; none is made."""
     file = _folder(jobs, job, sink) / FILE
     try:
         if file.is_file():
-            _held(file, job, fingerprint(jobs, job, text))
+            _held(jobs, file, job, meaning)
     except OSError as error:
         raise JobsError(f"{file}: cannot be read: {(error.strerror or '').lower()}") from None
 
@@ -117,7 +184,8 @@ def claim(folder: Path, place: Checkpoint) -> None:
         raise JobsError(f"{file}: damaged; name another folder") from None
 
 
-def _held(file: Path, job: Part, mark: str) -> Checkpoint:
+def _held(jobs: Jobs, file: Path, job: Part, meaning: JobMeaning) -> tuple[Checkpoint, str]:
+    """The checkpoint there, and the mark in it. Raises JobsError where it is of something else."""
     try:
         said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         known, number = said["mark"], int(said["format"])
@@ -126,12 +194,12 @@ def _held(file: Path, job: Part, mark: str) -> Checkpoint:
         raise JobsError(f"{file}: damaged; remove {file.parent} to begin anew") from None
     if number > FORMAT:
         raise JobsError(f"{file}: written by a newer Headwater")
-    if known != mark:
+    if known not in {fingerprint(jobs, job, text) for text in meaning}:
         raise JobsError(
             f"jobs.{job.name} means something else than when {file.parent} was begun: give it"
             f" another `version` to begin anew beside it, or put back what was changed"
         )
-    return found
+    return found, known
 
 
 def fingerprint(jobs: Jobs, job: Part, text: str) -> str:

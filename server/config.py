@@ -178,7 +178,7 @@ SOURCES: Final = {
         "password_file": Key(text, None, "the file that holds the password, on every executor"),
         "ca_file": Key(text, None, "certificates of whom to trust, on every executor"),
         "starting": Key(one_of("earliest", "latest"), "earliest", "where a new broker is begun"),
-        "batch_rows": Key(whole, 50_000, "rows of a batch at most, 0 for no limit"),
+        "batch_rows": Key(whole, None, "rows of a batch at most, 0 for no limit"),
         "away": Key(one_of("wait", "fail"), "wait", "when a broker is away"),
         "away_timeout": Key(duration_ms, None, "then jobs in step wait no longer; else for ever"),
         "settled_timeout": Key(

@@ -8,6 +8,8 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from math import isfinite
 from typing import Any, Final, NamedTuple, Protocol
 
 from server.config import TIMED, Jobs, Part
@@ -23,7 +25,7 @@ class Progress(Protocol):
     """A stream, as much as is told of it; `streams.Stream` is one."""
 
     job: Part
-    sink: Part
+    sinks: tuple[Part, ...]
     failures: int
     error: str
     down: bool
@@ -163,7 +165,8 @@ class Monitor:
             "stream": stream.name,
             "job": stream.job.name,
             "kind": stream.job.kind,
-            "sink": stream.sink.name,
+            "sink": stream.sinks[0].name,
+            "sinks": [sink.name for sink in stream.sinks],
             "state": _state(stream),
             "failures": stream.failures,
             "batch": latest.get("batchId"),
@@ -171,6 +174,8 @@ class Monitor:
             "batch_ms": latest.get("durationMs", {}).get("triggerExecution"),
             "watermark": latest.get("eventTime", {}).get("watermark"),
             "late": sums.late,
+            "input_rows_s": _finite(latest.get("inputRowsPerSecond")),
+            **_held_in_state(latest),
             "brokers": [_lag(name, places.get(name), told) for name, told in brokers.items()],
         }
         if stream.error:
@@ -245,6 +250,26 @@ def _late(progress: Mapping[str, Any]) -> int:
     return sum(one.get("numRowsDroppedByWatermark", 0) for one in operators)
 
 
+def _held_in_state(progress: Mapping[str, Any]) -> dict[str, Any]:
+    """The state that a stream keeps from batch to batch, and the age of its watermark, if any."""
+    operators = progress.get("stateOperators", ())
+    watermark = progress.get("eventTime", {}).get("watermark")
+    age_s = None
+    # Spark gives the beginning of all time where there is no watermark yet.
+    if watermark is not None and not watermark.startswith("1970-01-01T00:00:00"):
+        age_s = round(time.time() - datetime.fromisoformat(watermark).timestamp(), 3)
+    return {
+        "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
+        "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
+        "watermark_age_s": age_s,
+    }
+
+
+def _finite(value: Any) -> float | None:
+    """A rate; Spark has words for one of no time at all, and none before the first batch."""
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+
+
 def _state(stream: Progress) -> str:
     if stream.down:
         return "failed"
@@ -300,6 +325,13 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "headwater_server_stream_failures_total": ("counter", "how often a stream failed in a row"),
     "headwater_server_stream_batch_seconds": ("gauge", "how long the last batch took"),
     "headwater_server_stream_late_total": ("counter", "rows, or parts of groups, that came late"),
+    "headwater_server_stream_input_rows_per_second": ("gauge", "rows a second that came of late"),
+    "headwater_server_stream_state_rows": ("gauge", "rows that a stream keeps in its state"),
+    "headwater_server_stream_state_bytes": ("gauge", "memory that a stream's state takes"),
+    "headwater_server_stream_watermark_age_seconds": (
+        "gauge",
+        "how far a stream's watermark is behind the time of day",
+    ),
     "headwater_server_stream_lag": ("gauge", "offsets of a broker that a stream has not read"),
     "headwater_server_stream_reached_seconds": ("gauge", "event time reached in a broker's log"),
 }
@@ -328,6 +360,10 @@ def metrics(status: Mapping[str, Any]) -> str:
         took_ms = one["batch_ms"]
         add("stream_batch_seconds", None if took_ms is None else took_ms / 1000, stream=name)
         add("stream_late_total", one["late"], stream=name)
+        add("stream_input_rows_per_second", one["input_rows_s"], stream=name)
+        add("stream_state_rows", one["state_rows"], stream=name)
+        add("stream_state_bytes", one["state_bytes"], stream=name)
+        add("stream_watermark_age_seconds", one["watermark_age_s"], stream=name)
         for broker in one["brokers"]:
             labels = {"stream": name, "broker": broker["broker"]}
             add("stream_lag", broker.get("lag"), **labels)

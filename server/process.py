@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from server.checkpoint import claimed
+from server.checkpoint import claimed, streams_begun
 from server.config import Jobs, read
 from server.errors import JobsError, ServerError
 from server.face import Face
@@ -158,7 +158,10 @@ def _of_parts(jobs: Jobs, *, ready: bool) -> list[str]:
 
 
 def streams_of(jobs: Jobs) -> list[Stream]:
-    """One stream for each job and sink. Raises JobsError."""
+    """One stream for each job, or for those of its sinks that were begun together.
+
+    Raises JobsError.
+    """
     streams = []
     owners: dict[str, str] = {}
     for job in jobs.jobs.values():
@@ -169,7 +172,8 @@ def streams_of(jobs: Jobs) -> list[Stream]:
                     f"sinks.{name}: {owners[name]} and {job.name} cannot write one folder: give"
                     f" each a sink of its own"
                 )
-            streams.append(Stream(jobs, job, sink))
+        for lead, names in streams_begun(jobs, job):
+            streams.append(Stream(jobs, job, tuple(jobs.sinks[name] for name in names), lead))
     return streams
 
 

@@ -1,6 +1,7 @@
-"""A job on its way to one sink: a stream of Spark's, kept running.
+"""A job on its way to its sinks: a stream of Spark's, kept running.
 
-Owns its start, its end and what is done when it fails. Must not know other streams. Invariant: a
+Owns its start, its end and what is done when it fails. Must not know other streams or how a batch
+reaches a sink. Invariant: a
 stream that failed for a reason that may pass is begun again, later each time; one that would lose
 something or was told wrongly stays down, and says why.
 """
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
-from server.checkpoint import Checkpoint, checkpoint, claim, fits
+from server.checkpoint import NOTHING, Checkpoint, JobMeaning, checkpoint, fits
 from server.config import Jobs, Part
+from server.detection.program import canonical_of
 from server.errors import ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
 from server.jobs.reading import same_by_id
-from server.sinks.alerts import Alerts, payload_of
-from server.sinks.database import Database
+from server.sinks.batches import Batches, folder_of
+from server.sinks.files import PARTITION, by_day
 from server.source.log import tell
 
 if TYPE_CHECKING:
@@ -34,11 +36,12 @@ FINAL: Final = ("LostError", "EpochError", "OptionError", "JobsError", "Language
 
 @dataclass
 class Stream:
-    """One job and one of its sinks."""
+    """One job and its sinks, or those that were begun together. It is named after the first."""
 
     jobs: Jobs
     job: Part
-    sink: Part
+    sinks: tuple[Part, ...]
+    lead: str
     clock: Callable[[], float] = time.monotonic
     running: "StreamingQuery | None" = None
     failures: int = 0
@@ -46,12 +49,12 @@ class Stream:
     down: bool = False  # for good
     _began_s: float = 0.0
     _again_s: float = 0.0
-    _database: Database | None = field(default=None, repr=False)
+    _batches: Batches | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
-        """The job's name and the sink's."""
-        return f"{self.job.name}-{self.sink.name}"
+        """The job's name and that of the sink that it began with."""
+        return f"{self.job.name}-{self.lead}"
 
     @property
     def consumer(self) -> str:
@@ -60,7 +63,7 @@ class Stream:
 
     def start(self, spark: "SparkSession", *, once: bool) -> None:
         """Begin; with `once`, up to where the logs end now. Raises ServerError."""
-        place = checkpoint(self.jobs, self.job, self.sink.name, self._text())
+        place = checkpoint(self.jobs, self.job, self.lead, self._meaning(), self._sink_names)
         self._began_s = self.clock()
         try:
             self.running = self._begun(spark, place, once=once)
@@ -69,16 +72,22 @@ class Stream:
 
     def check(self) -> None:
         """Raise JobsError where it was begun before and meant something else; make nothing."""
-        fits(self.jobs, self.job, self.sink.name, self._text())
+        fits(self.jobs, self.job, self.lead, self._meaning())
 
-    def _text(self) -> str:
-        """What the job runs besides what its file says."""
+    @property
+    def _sink_names(self) -> tuple[str, ...]:
+        return tuple(sink.name for sink in self.sinks)
+
+    def _meaning(self) -> JobMeaning:
+        """Return what the job runs besides what its file says."""
         if self.job.kind == "detect":
             source = self.jobs.sources[self.job["source"]]
-            return program_of(self.jobs, self.job, raw=source.kind == "events").text
+            program = program_of(self.jobs, self.job, raw=source.kind == "events")
+            return JobMeaning(canonical_of(program), program.text)
         if self.job.kind == "dedup" and not same_by_id(self.job):
-            return firsts_of(self.job).text
-        return ""
+            text = firsts_of(self.job).text
+            return JobMeaning(text, text)
+        return NOTHING
 
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
         writer = self._writer(frame_of(spark, self.jobs, self.job, self.consumer), place)
@@ -127,8 +136,12 @@ class Stream:
         """End it, with its batch or without."""
         if self.running is not None and self.running.isActive:
             self.running.stop()
-        if self._database is not None:
-            self._database.close()
+        self._close()
+
+    def _close(self) -> None:
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
 
     def _failed(self, error: str, *, once: bool) -> None:
         self.running = None
@@ -147,50 +160,14 @@ class Stream:
     # --- sinks --------------------------------------------------------------------------------
 
     def _writer(self, frame: "DataFrame", place: Checkpoint) -> Any:
-        kind = self.sink.kind
-        if kind == "parquet":
-            from pyspark.sql import functions as F  # noqa: N812
-
-            folder = self.jobs.path(self.sink["path"])
-            claim(folder, place)
-            return (
-                frame.withColumn("day", F.to_date("end"))
-                .writeStream.format("parquet")
-                .partitionBy("day")
-                .option("path", str(folder))
-            )
-        return frame.writeStream.foreachBatch(getattr(self, f"_to_{kind}")(place))
-
-    def _to_database(self, place: Checkpoint) -> Any:
-        table = self.sink["table"] or self.job.name
-        if self._database is not None:
-            self._database.close()
-        database = self._database = Database(self.sink["url"], table, self.name, place.id)
-
-        def write(frame: "DataFrame", batch: int) -> None:
-            database.write(frame.toArrow(), batch)
-
-        return write
-
-    def _to_mqtt(self, _place: Checkpoint) -> Any:
-        sink = self.sink
-        alerts = Alerts(sink["url"], sink["topic"], sink["user"], sink["password_env"])
-
-        def send(frame: "DataFrame", _batch: int) -> None:
-            alerts.send(frame.toArrow().to_pylist())
-
-        return send
-
-    def _to_console(self, _place: Checkpoint) -> Any:
-        import sys
-
-        def show(frame: "DataFrame", _batch: int) -> None:
-            rows = frame.toArrow().to_pylist()
-            for row in rows:
-                sys.stdout.write(f"{payload_of(row)}\n")
-            sys.stdout.flush()
-
-        return show
+        self._close()
+        if [sink.kind for sink in self.sinks] == ["parquet"]:
+            # Spark's own way, which needs no Python for a batch.
+            folder = folder_of(self.jobs, self.sinks[0], place)
+            writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
+            return writer.option("path", str(folder))
+        batches = self._batches = Batches(self.jobs, self.job, self.sinks, place)
+        return frame.writeStream.foreachBatch(batches)
 
 
 def short(error: str) -> str:

@@ -16,7 +16,7 @@ from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, rights_kept, told_as_json
 from broker.http.handlers import Handlers
 from broker.http.log_facade import ResultLog
-from broker.http.log_handlers import LogHandlers
+from broker.http.log_handlers import LogHandlers, ValueTypes
 from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES
 from broker.mqtt.limits import Limits
@@ -58,11 +58,12 @@ def make_app(
     *,
     log: ResultLog | None = None,
     quotas: QuotaLedger | None = None,
+    types: ValueTypes | None = None,
 ) -> web.Application:
     """Return the application for a broker. Where `rights` are open nobody is asked for a name.
 
     `failures` remembers failed logins; `log` is where the broker keeps results, if it does;
-    `quotas` counts what MQTT clients have, too.
+    `quotas` counts what MQTT clients have, too; `types` tells those of a subscription's values.
     """
     count = DoorCount(quotas or QuotaLedger())
     options = options or HttpOptions()
@@ -84,7 +85,7 @@ def make_app(
         events_bytes_max=options.events_bytes_max,
         events_max=options.events_max,
     )
-    log_handlers = LogHandlers(log)
+    log_handlers = LogHandlers(log, lambda: str(facade.status()["broker"]), types)
     app.on_shutdown.append(log_handlers.shutdown)
     for route in ROUTES:
         owner = log_handlers if route in LOG_ROUTES else handlers

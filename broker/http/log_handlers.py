@@ -9,7 +9,7 @@ import asyncio
 import functools
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -18,7 +18,17 @@ from aiohttp import web
 
 from broker.http.guard import Handler
 from broker.http.log_facade import ResultLog
-from broker.http.log_formats import FORMATS, FormatMissingError
+from broker.http.log_formats import ARROW, ARROW_TYPE, FORMATS, TEXTUAL
+from broker.http.pages import (
+    COLUMNS,
+    PAGE_OFFSETS,
+    PAGES_BYTES_MAX,
+    USUAL,
+    KeptPages,
+    MissingLibraryError,
+    PageSelection,
+)
+from broker.http.pages.columns import Kind, value_columns
 from broker.store import (
     Consumer,
     ConsumersFullError,
@@ -30,7 +40,7 @@ from broker.store import (
     TooLargeError,
 )
 
-ROWS_MAX: Final = 10_000  # offsets of one range; the answer is built in memory
+ROWS_MAX: Final = PAGE_OFFSETS  # offsets of one range; the answer is built in memory
 RANGE_BYTES_MAX: Final = 8 * 2**20  # of its payloads, for the same reason
 WAIT_S_MAX: Final = 60.0  # proxies and clients take a longer silence for a dead connection
 SETTLED_S: Final = 5.0  # for a promise to be written down; past that it is told what was before
@@ -38,6 +48,8 @@ WAITING_MAX: Final = 200  # who asks to wait beyond that is answered at once, an
 CONSUMER_LENGTH_MAX: Final = 128
 OWN: Final = "join:"  # so begin the names under which the broker itself reads its log
 ELSEWHERE_ROWS: Final = 200  # writing more rows than that would hold the event loop up
+SUBSCRIPTIONS_MAX: Final = 100  # named by one request for a page
+COLUMNS_MAX: Final = 200  # of one page
 NO_LOG: Final = "this broker keeps no results: it has no data directory (broker.data_dir)"
 
 _WHOLE = re.compile(r"\d{1,100}", re.ASCII)
@@ -89,11 +101,29 @@ def _refusal(status: int, error: StoreError, log: Standing) -> web.Response:
     return _RefusedError(status, str(error), **more).response
 
 
+ValueTypes = Callable[[str], Awaitable[Mapping[str, str] | None]]
+"""The types of what a subscription assigns, by name; None: it is not installed, or has none."""
+
+
+async def _no_types(_subscription: str) -> None:
+    """Types where nobody can tell them: values are JSON."""
+
+
 class LogHandlers:
     """One coroutine for each row of the table of the log's routes, under the row's name."""
 
-    def __init__(self, log: ResultLog | None) -> None:
+    def __init__(
+        self,
+        log: ResultLog | None,
+        broker: Callable[[], str] = str,
+        types: ValueTypes | None = None,
+        pages_bytes_max: int = PAGES_BYTES_MAX,
+    ) -> None:
         self._kept = log
+        self._broker = broker
+        self._pages_bytes_max = pages_bytes_max
+        self._pages: KeptPages | None = None
+        self._types = types or _no_types
         self._waiting: dict[asyncio.Timeout, None] = {}
 
     def by_name(self, name: str) -> Handler:
@@ -192,16 +222,52 @@ class LogHandlers:
         name = request.query.get("format", "json")
         if name not in FORMATS:
             raise _RefusedError(400, f"`format` is {name[:40]}; there are {', '.join(FORMATS)}")
-        content_type, render = FORMATS[name]
+        if name == ARROW:
+            return await self._page(request, log, begin, end)
+        content_type, render = TEXTUAL[name]
         rows = await log.read(begin, end, RANGE_BYTES_MAX)
-        try:
-            if len(rows) > ELSEWHERE_ROWS:
-                body = await asyncio.to_thread(render, log.epoch, begin, end, rows)
-            else:
-                body = render(log.epoch, begin, end, rows)
-        except FormatMissingError as error:
-            raise _RefusedError(406, str(error)) from None
+        if len(rows) > ELSEWHERE_ROWS:
+            body = await asyncio.to_thread(render, log.epoch, begin, end, rows)
+        else:
+            body = render(log.epoch, begin, end, rows)
         return web.Response(body=body, content_type=content_type)
+
+    async def _page(
+        self, request: web.Request, log: ResultLog, begin: int, end: int
+    ) -> web.Response:
+        """Answer the range in columns."""
+        if self._pages is None:
+            self._pages = KeptPages(log, self._broker(), self._pages_bytes_max)
+        selection = await self._selection(request)
+        try:
+            body = await self._pages.page(begin, end, selection, RANGE_BYTES_MAX)
+        except MissingLibraryError as error:
+            raise _RefusedError(406, str(error)) from None
+        return web.Response(body=body, content_type=ARROW_TYPE)
+
+    async def _selection(self, request: web.Request) -> PageSelection:
+        """Read from the request which columns of which subscriptions a page shows."""
+        packing = request.query.get("compression", "none")
+        if packing not in ("none", "lz4"):
+            raise _RefusedError(400, f"`compression` is {packing[:40]}; there are none, lz4")
+        names = tuple(dict.fromkeys(request.query.getall("subscription", [])))
+        if len(names) > SUBSCRIPTIONS_MAX:
+            message = f"`subscription` is named {len(names)} times, at most {SUBSCRIPTIONS_MAX}"
+            raise _RefusedError(400, message)
+        asked = tuple(dict.fromkeys(filter(None, request.query.get("columns", "").split(","))))
+        typed: Mapping[str, tuple[str, str, Kind]] = {}
+        if len(names) == 1 and (not asked or not COLUMNS.keys() >= set(asked)):
+            typed = value_columns(await self._types(names[0]) or {})
+        columns = asked or (*(name for name in USUAL if name != "values" or not typed), *typed)
+        if len(columns) > COLUMNS_MAX:
+            raise _RefusedError(400, f"a page has at most {COLUMNS_MAX} columns: name `columns`")
+        for column in columns:
+            if column not in COLUMNS and column not in typed:
+                names_all = ", ".join((*COLUMNS, *typed))
+                message = f"`columns`: there is no {column[:40]}; there are {names_all}"
+                raise _RefusedError(400, message)
+        values = tuple(typed[name] for name in columns if name in typed)
+        return PageSelection(columns, tuple(sorted(names)), values, packing == "lz4")
 
     @_told
     async def log_ack(self, request: web.Request) -> web.Response:

@@ -6,7 +6,7 @@ whole numbers from 0, times are milliseconds, and every answer names the log's e
 
 from typing import Final
 
-from broker.http.log_formats import FORMATS
+from broker.http.log_formats import ARROW_TYPE, FORMATS
 from broker.http.route import COUNT, TEXT, Answer, Parameter, Route, Schema, shape_of
 
 TIME: Final[Schema] = {"type": "integer"}
@@ -120,7 +120,7 @@ LOG_ROUTES: Final[tuple[Route, ...]] = (
             200: Answer(
                 "the range",
                 "LogRange",
-                others=tuple(media for name, (media, _) in FORMATS.items() if name != "json"),
+                others=("application/msgpack", ARROW_TYPE),
             ),
             400: _MALFORMED,
             406: Answer("this broker lacks what the format needs"),
@@ -134,6 +134,17 @@ LOG_ROUTES: Final[tuple[Route, ...]] = (
             _offset("from", "the first offset"),
             _offset("to", "the offset behind the last"),
             Parameter("format", "json, the default", schema={"type": "string", "enum": [*FORMATS]}),
+            Parameter("columns", "of arrow: these alone, in this order; separated by commas"),
+            Parameter(
+                "subscription",
+                "of arrow: results of this one alone, each value that it assigns as a typed"
+                " column; may be named several times, then values are JSON",
+            ),
+            Parameter(
+                "compression",
+                "of arrow; none, the default",
+                schema={"type": "string", "enum": ["none", "lz4"]},
+            ),
             _EPOCH,
         ),
     ),

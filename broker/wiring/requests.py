@@ -32,6 +32,7 @@ from broker.core.messages import (
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.engine.limits import Limits
+from broker.http.pages.value_types import Standing, ValueTypes
 from broker.network.replication.absence_watch import waiting_for
 from broker.remote.functions import NetworkFunctions
 from broker.remote.subscriptions import NetworkSubscriptions
@@ -42,6 +43,7 @@ from broker.rights.judge import Principal, RightsJudge
 from broker.rights.quotas import QuotaLedger
 from broker.rights.requests import Need
 from broker.rights.submission import not_granted, speaker_for, troubles
+from broker.store import Catalogue, Store
 from broker.wiring.arrivals import EndRequested, ListRequested, Request
 from broker.wiring.runner import Core, Runner
 from language import Checked, check_text
@@ -209,6 +211,19 @@ class Requests:
             logger.exception("checking a text failed")
             return _refused(request, refusals.DEFECT)
         return replace(request, checked=checked)
+
+    def value_types(self, store: Store) -> ValueTypes:
+        """Tell the types of what subscriptions assign, by their texts in `store`."""
+        core = self._runner.core
+
+        def standing(name: str) -> Standing:
+            installed = core.catalogue.subscriptions.values()
+            return tuple((each.subscriber, each.seq) for each in installed if each.name == name)
+
+        def check(text: str) -> Checked:
+            return check_text(text, functions=core.functions, tables=self._reader)
+
+        return ValueTypes(standing, Catalogue(store).all, check)
 
     def visible(self, asker: Principal) -> list[dict[str, Any]]:
         """List the subscriptions of which `asker` may know."""

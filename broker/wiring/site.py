@@ -253,9 +253,17 @@ class Site:
             events_max=config.limits.batch_events_max,
             connections_max=limits.connections_max,
         )
-        log = None if self._keeping is None else self._keeping.log
+        keeping = self._keeping
         logins, quotas = Logins(config.mqtt_limits), self._server.quotas
-        app = http.make_app(facade, self._rights, options, logins, log=log, quotas=quotas)
+        app = http.make_app(
+            facade,
+            self._rights,
+            options,
+            logins,
+            log=None if keeping is None else keeping.log,
+            quotas=quotas,
+            types=None if keeping is None else self._requests.value_types(keeping.store).of,
+        )
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
         except http.ListenError as error:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from math import inf
 
-from experiments.search.distances import WEIGHT_BITS
+from experiments.search.distances import WEIGHT_BITS, wide
 from experiments.search.topology import Topology
 from planner.layout import Layout, Role, partial_name
 from planner.network import Arc, Network
@@ -23,7 +23,7 @@ TINY = 1e-6
 EXACT_NODES_MAX = 140
 """Up to so many brokers, trees to `EXACT_ENDS` are least ones; beyond, to fewer."""
 EXACT_ENDS, EXACT_ENDS_MANY = 4, 2
-KINDS_MAX, KINDS_MAX_MANY = 1000, 4
+KINDS_MAX, KINDS_MAX_MANY = 1000, 2
 """Topologies by rate; of many brokers they are large, so streams of about one rate share one."""
 MANY_NODES = 300
 
@@ -68,6 +68,8 @@ class Instance:
         self.hosts = [piece.hosts for piece in layout.pieces]
         self.allowed = [frozenset(piece.hosts) for piece in layout.pieces]
         self.whole = Topology(net.neighbours, 1)
+        self.by_number = wide(range(self.nodes))
+        """Each broker's number as lanes."""
         self.many = self.nodes > MANY_NODES
         """Whether moves look at some brokers alone, those where a piece may be cheap."""
         self.flows = self._flows()
@@ -75,6 +77,9 @@ class Instance:
         for number, flow in enumerate(self.flows):
             for piece in flow.pieces:
                 self.of_piece[piece].append(number)
+        self.fed = self._fed()
+        """By piece, the streams by which it feeds a task or shard, each with that piece."""
+        self.feeding = [piece for piece, fed in enumerate(self.fed) if fed]
         self.near = [self._near(piece) for piece in range(self.pieces)]
         ranks = {task.id: rank for rank, task in enumerate(layout.problem.in_order())}
         self.rank = [ranks[piece.task] for piece in layout.pieces]
@@ -105,8 +110,10 @@ class Instance:
                 Flow(rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
                      topologies[number])
             )  # fmt: skip
-        most = max((flow.weight for flow in flows), default=1.0)
-        scale = ((1 << WEIGHT_BITS) - 1) / most
+        greatest = max((flow.weight for flow in flows), default=1.0)
+        scale = ((1 << WEIGHT_BITS) - 1) / greatest
+        self.part = 1 / scale
+        """The weight that one part of a share stands for."""
         return [replace(flow, share=max(1, int(flow.weight * scale))) for flow in flows]
 
     def _topologies(self, rates: list[float]) -> list[Topology]:
@@ -123,9 +130,15 @@ class Instance:
             kind = bisect_left(steps, rate / (1 + ROOM))
             if kind not in made:
                 least = steps[kind - 1] * (1 + 2 * ROOM) if kind else 0.0
-                made[kind] = Topology(self._links_for(least), exact)
+                made[kind] = self._topology_for(least, exact)
             found.append(made[kind])
         return found
+
+    def _topology_for(self, rate: float, exact: int) -> Topology:
+        onward = self._links_for(rate)
+        if onward == self.whole.onward and exact == self.whole.exact_ends:
+            return self.whole
+        return Topology(onward, exact)
 
     def _links_for(self, rate: float) -> list[list[int]]:
         return [
@@ -136,6 +149,13 @@ class Instance:
             ]
             for a, others in enumerate(self.onward)
         ]
+
+    def _fed(self) -> list[list[tuple[int, int]]]:
+        fed: list[list[tuple[int, int]]] = [[] for _ in range(self.pieces)]
+        for number, flow in enumerate(self.flows):
+            if flow.sender is not None:
+                fed[flow.sender] = [(number, p) for p in flow.consumers if p != flow.sender]
+        return fed
 
     def _near(self, piece: int) -> tuple[int, ...]:
         """Return the pieces whose costs hang on where `piece` is, itself first."""
@@ -151,3 +171,8 @@ class Instance:
             return streams[number].name
         task = self.layout.aggregates[number - len(streams)].task
         return partial_name(task, self.network.names[source])
+
+    def lightest_first(self) -> list[int]:
+        """Return the pieces by what they get and send, the least first."""
+        weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
+        return sorted(range(self.pieces), key=weights.__getitem__)

@@ -45,6 +45,10 @@ class SearchParams:
     """Factor of the price of a single limit that stays broken (Morris's breakout, 1993)."""
     price_patience: int = 8
     """Iterations in vain, while no plan keeps all limits, until prices rise."""
+    patience: int = 20
+    """Steps of tabu search in vain, and one more for each piece, until some pieces are renewed."""
+    tolerance: float = 0.004
+    """Share by which a placement may be worse than the one that tabu search came from."""
     weight_learned: float = 0.1
     """Share of an operator's weight that its last outcome replaces."""
 
@@ -63,17 +67,23 @@ class SearchParams:
                 f" which is {self.removed_max}"
             )
 
+    def cycle_length(self, pieces: int) -> int:
+        """Return the iterations of the first cycle for so many pieces."""
+        return self.cycle + self.cycle_each * pieces
 
-@dataclass
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is, as callbacks and stop criteria are told.
+    """How far a search is, as stop criteria and callbacks are told.
 
-    `cost` is the flow of the placement that the search is at, `best` of the best plan.
+    `improved_at` are the steps at which it last found a better plan, `feasible` says whether that
+    keeps all limits, `cost` is the flow of the placement at hand, `best` that of the best plan,
+    and `excess` by what that breaks limits. `moves` are those that were kept, by kind.
     """
 
-    steps: int = 0
-    improved_at: int = 0
-    feasible: bool = False
+    steps: int
+    improved_at: int
+    feasible: bool
     cost: float = 0.0
     best: float = 0.0
     excess: float = 0.0

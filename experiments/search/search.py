@@ -8,6 +8,8 @@ Adaptive large neighbourhood search (Ropke and Pisinger, 2006): operators are ch
 follow their success, changes for the worse are kept with a chance that falls within a cycle
 (simulated annealing), and limits may be broken at a penalty that adapts so that some placements
 keep them (as in PyVRP). While none does, limits that stay broken become dearer (Morris, 1993).
+
+Every other cycle is tabu search from the best plan; where it is stuck, some pieces are placed anew.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +17,17 @@ from dataclasses import dataclass, field
 from math import exp, inf
 from random import Random
 
-from experiments.search.evaluator import Evaluator, Way
+from experiments.search.context import Changes, Context
+from experiments.search.descent import Descent
+from experiments.search.evaluator import Evaluator
 from experiments.search.instance import Instance
-from experiments.search.operators import OPERATORS, Changes, Context, Operator
+from experiments.search.joint import MoveJointly
+from experiments.search.operators import Operator, Recreate, Relocate, Scatter, Swap, Together
 from experiments.search.params import Progress, SearchParams
+from experiments.search.relief import Relieve, Reroute
 from experiments.search.start import greedy
+from experiments.search.tabu import TabuSearch
+from experiments.search.trees import Tree
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
@@ -27,26 +35,34 @@ from planner.plan import Plan
 GAIN = 1e-9
 """A smaller part of the flow is no gain."""
 RECOUNT_EVERY = 20_000
-"""Iterations after which sums are counted anew: each change may leave a trifle of rounding."""
+"""Steps after which sums are counted again: each change may leave a trifle of rounding."""
 LARGE_PIECES = 400
 """From so many pieces on a search descends rather than anneals."""
 CANONICAL_NODES_MAX = 300
-OPENING_PENALTY = 0.05
-"""Of the usual penalty: pieces settle where they are cheapest, and limits push them out later."""
-SETTLED_GAIN = 0.01
-"""Of the flow: once all pieces have settled and gained less, operators are drawn."""
+FAITHLESS_MIN, FAITHLESS_MAX = 10, 30
+"""Kicks that make no better plan, until tabu search goes on from elsewhere."""
+HALF, RETURNS = 0.5, 0.4
+"""The chance that all pieces are placed anew then and not half, and that none are."""
+PRICE_MAX = 1e4
+"""Of a single limit: beyond, all prices are 1 again."""
 
+Standpoint = tuple[float, list[int], list[dict[int, Tree]]]
+"""The flow of a placement that keeps all limits, its hosts and its trees."""
 Stop = Callable[[Progress], bool]
+
+OPERATORS: tuple[type[Operator], ...] = (
+    Recreate, Relocate, Swap, Together, MoveJointly, Scatter, Reroute, Relieve,
+)  # fmt: skip
 
 
 @dataclass
-class Best:
+class BestPlan:
     """The best plan so far: fewer broken limits first, then less flow."""
 
     flow: float = inf
     excess: float = inf
     hosts: tuple[int, ...] = ()
-    trees: list[dict[int, Way]] = field(default_factory=list)
+    trees: list[dict[int, Tree]] = field(default_factory=list)
 
     def beaten(self, excess: float, flow: float) -> bool:
         """Return whether that is better."""
@@ -67,32 +83,40 @@ class Search:
         params: SearchParams | None = None,
         operators: Sequence[type[Operator]] = OPERATORS,
         *,
+        start: Sequence[int] | None = None,
         check: bool = False,
     ) -> None:
         self.instance = instance
         self.params = params or SearchParams()
         self.random = Random(seed)
-        self.evaluator = Evaluator(instance, greedy(instance), check=check)
+        hosts = greedy(instance) if start is None else start
+        self.evaluator = Evaluator(instance, hosts, check=check)
         self.context = Context(self.evaluator, self.random, self.params)
-        self.operators = [one for one in (kind() for kind in operators) if one.fits(self.context)]
-        self.place_of = {one.name: place for place, one in enumerate(self.operators)}
+        self.operators = [
+            each for each in (kind() for kind in operators) if each.fits(self.context)
+        ]
         self.weights = [1.0] * len(self.operators)
-        self.moves = dict.fromkeys((one.name for one in self.operators), 0)
-        self.best = Best()
+        self.moves: dict[str, int] = {}
+        """How many changes of each kind were kept."""
+        self.best = BestPlan()
         self.steps = self.improved_at = self.cycles = 0
         self.keeps = 0  # placements that kept all limits since the penalty was last adapted
-        self.vain = 0
-        self.opening = instance.many
-        """Whether pieces settle in turn, before operators are drawn."""
-        self.settled_from = self.evaluator.flow
+        self.vain = 0  # steps without a gain while prices of limits may rise
+        self.began, self.length = 0, self.params.cycle_length(instance.pieces)
         self.usual = 1e-6 + self.evaluator.flow / max(1, instance.pieces)
         """What a piece causes on average."""
-        self.context.penalty = self.usual * (OPENING_PENALTY if self.opening else 1.0)
+        self.context.penalty = self.usual
+        self.tabu = TabuSearch(self.context)
+        self.base: Standpoint = (inf, [], [])
+        """Where tabu search goes on from, and the best since it did: `local`."""
+        self.local = self.base
+        self.faithless = self.kicked_at = 0  # kicks that made no better plan; when the last was
+        self.descent = Descent(self.context, self.usual)
         self._consider()
 
-    def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> Best:
+    def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> BestPlan:
         """Search until `stop` says so, between steps; `callback` is told of each."""
-        while self.operators and not stop(self.progress()):
+        while self.instance.pieces and not stop(self.progress()):
             self.step()
             if callback is not None:
                 callback(self.progress())
@@ -112,24 +136,95 @@ class Search:
         """Change the placement by one operator; keep that or undo it."""
         if self.steps % RECOUNT_EVERY == RECOUNT_EVERY - 1:
             self.evaluator.adopt(*self.evaluator.snapshot())
-        self._cool()
         self.steps += 1
+        if not self.descent.over:
+            self._descend()
+        elif self.operators:
+            self._cool()
+            if self.cycles % 2 and not self.instance.many:
+                self._intensify()
+            else:
+                self._anneal()
+
+    def _descend(self) -> None:
+        """Make one step of the beginning; keep it unless it is for the worse."""
+        # The penalty is what a new pass may change, so it is read once the pass has begun.
+        self.descent.begin_pass()
+        penalty = self.context.penalty
+        before = self.evaluator.cost(penalty)
+        kind, changes = self.descent.propose()
+        if self.evaluator.cost(penalty) <= before:
+            self.descent.keep()
+            self._keep(kind, changes)
+        else:
+            self._undo(changes)
+
+    def _intensify(self) -> None:
+        """Make a step of tabu search; after some in vain, take up a few pieces and go on."""
+        tabu, evaluator = self.tabu, self.evaluator
+        kind = tabu.step()
+        if kind:
+            self.moves[kind] = self.moves.get(kind, 0) + 1
+        self._consider()
+        if not evaluator.loads.broken and evaluator.flow < self.local[0] * (1 - GAIN):
+            self.local = (evaluator.flow, *evaluator.snapshot())
+            self.vain = 0
+            return
+        self.vain += 1
+        if self.vain <= self.params.patience + self.instance.pieces:
+            return
+        # From what the last kick came to, as long as that is good: else from where it began.
+        room = 1 + self.params.tolerance * self.random.random()
+        if self.local[0] <= self.base[0] * room:
+            self.base = self.local
+        self._kick()
+
+    def _kick(self) -> None:
+        """Go back to the base, and place a few of its pieces anew; at times many of the best's."""
+        context, pieces = self.context, self.instance.pieces
+        self.faithless = 0 if self.improved_at > self.kicked_at else self.faithless + 1
+        self.kicked_at = self.steps
+        if self.faithless > min(max(FAITHLESS_MIN, pieces // 3), FAITHLESS_MAX):
+            # What is near was searched: begin elsewhere, or from the best once more.
+            self.faithless = 0
+            flow = self.best.flow if self.best.excess == 0 else inf
+            self.base = (flow, list(self.best.hosts), self.best.trees)
+            self.evaluator.adopt(*self.base[1:])
+            size = pieces if self.random.random() < HALF else pieces // 2
+            if self.random.random() >= RETURNS:
+                context.renew(context.some_near(max(2, size)))
+                self.base = (inf, *self.evaluator.snapshot())
+        else:
+            self.evaluator.adopt(*self.base[1:])
+            Recreate().propose(context)
+        self.moves["recreate"] = self.moves.get("recreate", 0) + 1
+        self._consider()
+        self.tabu.restart()
+        self.local = (inf, *self.base[1:])
+        self.vain = 0
+
+    def _anneal(self) -> None:
+        """Change the placement by an operator that is drawn; keep that by Metropolis."""
         place = self._choose()
         operator, evaluator, penalty = self.operators[place], self.evaluator, self.context.penalty
         before = evaluator.cost(penalty)
         changes = operator.propose(self.context)
-        after = evaluator.cost(penalty)
-        good = after < before - GAIN * abs(before)
-        if good or self._accepts(after - before):
-            if changes:
-                self.moves[operator.name] += 1
-            if self._consider():
-                self.weights[place] += 4 * self.params.weight_learned
+        worse = evaluator.cost(penalty) - before
+        good = worse < -GAIN * abs(before)
+        learned = self.params.weight_learned
+        if good or worse <= 0 or self.random.random() < exp(-min(700.0, worse / self.heat)):
+            if self._keep(operator.name, changes):
+                self.weights[place] += 4 * learned
         else:
             self._undo(changes)
-        learned = self.params.weight_learned
         self.weights[place] = max(0.2, (1 - learned) * self.weights[place] + 2 * learned * good)
         self._adapt(good=good)
+
+    def _keep(self, kind: str, changes: Changes) -> bool:
+        """Count changes that are kept; return whether they made the best plan."""
+        if changes:
+            self.moves[kind] = self.moves.get(kind, 0) + 1
+        return self._consider()
 
     def _undo(self, changes: Changes) -> None:
         for change in reversed(changes):
@@ -137,32 +232,23 @@ class Search:
 
     def _choose(self) -> int:
         """Draw an operator by its weight; what relieves limits only while some are broken."""
-        if self.opening:
-            if self.steps % max(1, self.instance.pieces) == 0:
-                gained = self.settled_from - self.evaluator.flow
-                self.opening = gained > SETTLED_GAIN * self.evaluator.flow
-                self.settled_from = self.evaluator.flow
-            return self.place_of["settle"]
+        broken = self.evaluator.loads.broken
         usable = [
-            0.0 if one.name == "relieve" and not self.evaluator.broken else weight
-            for one, weight in zip(self.operators, self.weights, strict=True)
+            0.0 if each.name == "relieve" and not broken else weight
+            for each, weight in zip(self.operators, self.weights, strict=True)
         ]
         if not any(usable):
             return 0
         return self.random.choices(range(len(usable)), usable)[0]
 
-    def _accepts(self, worse: float) -> bool:
-        """Return whether a change for the worse is kept, by Metropolis."""
-        return worse <= 0 or self.random.random() < exp(-min(700.0, worse / self.heat))
-
     def _consider(self) -> bool:
         """Keep the present placement if it is the best; return whether it is."""
         evaluator = self.evaluator
-        excess = evaluator.excess() if evaluator.broken or evaluator.lost else 0.0
+        excess = evaluator.excess()
         if not self.best.beaten(excess, evaluator.flow):
             return False
         hosts, trees = evaluator.snapshot()
-        self.best = Best(evaluator.flow, excess, tuple(hosts), trees)
+        self.best = BestPlan(evaluator.flow, excess, tuple(hosts), trees)
         self.improved_at = self.steps
         return True
 
@@ -170,45 +256,45 @@ class Search:
 
     def _cool(self) -> None:
         """Set the temperature by the place in the cycle; begin another where one is over."""
-        params, pieces = self.params, self.instance.pieces
-        if not self.steps:
-            self.began, self.length = 0, params.cycle + params.cycle_each * pieces
+        params = self.params
         part = (self.steps - self.began) / self.length
         if part >= 1:
             self.began, part = self.steps, 0.0
             self.length = int(self.length * params.cycle_growth)
             self.cycles += 1
             self._begin_cycle()
-        share = params.heat_large if pieces > LARGE_PIECES else params.heat
+        share = params.heat_large if self.instance.pieces > LARGE_PIECES else params.heat
         self.heat = share * self.usual * params.cooled**part
 
     def _begin_cycle(self) -> None:
         """Go back to the best every other time; prices of single limits are 1 again."""
+        self.evaluator.loads.even_prices()
         if self.cycles % 2:
             self.evaluator.adopt(self.best.hosts, self.best.trees)
-        self.evaluator.prices = [1.0] * len(self.evaluator.prices)
+            if not self.instance.many:
+                flow = self.best.flow if self.best.excess == 0 else inf
+                self.base = self.local = (flow, list(self.best.hosts), self.best.trees)
+                self.vain = 0
+                self.tabu.restart()
 
     def _adapt(self, *, good: bool) -> None:
         """Adapt the penalty of broken limits, and their prices while no plan keeps all."""
-        params, evaluator = self.params, self.evaluator
-        self.keeps += not evaluator.broken
+        params, loads = self.params, self.evaluator.loads
+        self.keeps += not loads.broken
         if self.steps % params.penalty_every == 0:
             few = self.keeps < params.feasible_least * params.penalty_every
             factor = params.penalty_rise if few else params.penalty_fall
             penalty = self.context.penalty * factor
             self.context.penalty = min(max(penalty, 1e-3 * self.usual), 1e7 * self.usual)
             self.keeps = 0
-        if self.best.excess > 0 and evaluator.broken and self.cycles % 2:
+        if self.best.excess > 0 and loads.broken and self.cycles % 2:
             self.vain = 0 if good else self.vain + 1
             if self.vain >= params.price_patience:
                 self.vain = 0
-                for limit in evaluator.broken:
-                    evaluator.prices[limit] *= params.price_rise
-                if max(evaluator.prices) > 1e4:
-                    evaluator.prices = [1.0] * len(evaluator.prices)
+                loads.raise_prices(params.price_rise, PRICE_MAX)
 
 
-def as_plan(instance: Instance, best: Best) -> Plan:
+def as_plan(instance: Instance, best: BestPlan) -> Plan:
     """Return the best as a plan; a route is told only where it differs from the canonical one.
 
     On many brokers all are told: to work out the canonical ones takes longer than to read them.
@@ -216,8 +302,8 @@ def as_plan(instance: Instance, best: Best) -> Plan:
     net, names = instance.network, instance.network.names
     trees: dict[str, list[Arc]] = {}
     for number, kept in enumerate(best.trees):
-        for source, way in kept.items():
-            trees[instance.name_of(number, source)] = [instance.arcs[link] for link in way[0]]
+        for source, tree in kept.items():
+            trees[instance.name_of(number, source)] = [instance.arcs[link] for link in tree.links]
     routes = {}
     for stream in carried(instance.layout, best.hosts):
         arcs = sorted(trees[stream.name])

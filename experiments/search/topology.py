@@ -41,6 +41,7 @@ class Topology:
         self.ahead = Distances(self.onward)
         self.back = self.ahead if self.symmetric else Distances(self.inward)
         self._rows: dict[object, Row] = {}
+        self._lanes: dict[object, int] = {}
         self._trees: dict[tuple[int, Ends], tuple[Arc, ...]] = {}
         # Rows are let go all at once when there are too many: an order of use would cost each look.
         self._rows_max = max(500, KEPT_CELLS_MAX // max(1, self.nodes))
@@ -146,6 +147,27 @@ class Topology:
             return [rows[broker][node] for broker in where]
         chosen = itemgetter(*nodes)
         return [min(chosen(rows[broker])) for broker in where]
+
+    def lanes_from_everywhere(self, ends: Ends) -> int:
+        """Return `from_everywhere` as lanes; of trees that are not least ones."""
+        if len(ends) < 2:
+            return self.back.lanes(ends[0]) if ends else 0
+        return self._joining(self.back, ends[0], ends[1:], ends)
+
+    def lanes_to_everywhere(self, source: int, ends: Ends) -> int:
+        """Return `to_everywhere` as lanes; of trees that are not least ones."""
+        if not ends:
+            return self.ahead.lanes(source)
+        return self._joining(self.ahead, source, ends, (source, ends))
+
+    def _joining(self, distances: Distances, source: int, ends: Ends, key: object) -> int:
+        """Return the links of a tree and of the way between it and each broker, as lanes."""
+        if (lanes := self._lanes.get(key)) is None:
+            if len(self._lanes) >= self._rows_max:
+                self._lanes.clear()
+            nodes = (source, *(b for _, b in self.tree(source, ends)))
+            lanes = self._lanes[key] = distances.nearest(nodes, self.links(source, ends))
+        return lanes
 
     def _branching(self, ends: Ends) -> Row:
         """Return the links of trees that part at once, by the broker where they part."""

@@ -66,6 +66,7 @@ COMMANDS = {
     "restore": "put a backup in the place of a stopped broker's data directory",
     "server run": "run jobs on Spark over the results of brokers",
     "server status": "say how far the jobs of a running server are",
+    "server tables": "list the tables and views that jobs fill, and what is in them",
     "config show": "print a broker's configuration and where it comes from",
     "reload": "have a running broker take up users, rights, certificates and secrets",
     "user add": "add a user, with a password and roles, to a broker's rights file",
@@ -83,6 +84,7 @@ ROOMS = {
     ),
     **dict.fromkeys(("backup", "restore"), "copies."),
     "functions": "functions.",
+    "server": "server.",
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
 }  # by the first word
 

@@ -33,18 +33,24 @@ def check(
     order = definition_order(declared, collector)
     for name in order:
         check_definition(declared.definitions[name], declared, collector)
+    assigned = {}
     for item in reading.file.items:
         if isinstance(item, Subscription):
-            check_subscription(item, declared, collector)
+            assigned[item.subscriber, item.name] = check_subscription(item, declared, collector)
         elif isinstance(item, Definition) and declared.definitions.get(item.name) is not item:
             check_definition(item, declared, collector)
     if len(collector):
         return None
-    return specification(reading, declared, order)
+    return specification(reading, declared, order, assigned)
 
 
-def specification(reading: Reading, declared: Declared, order: list[str]) -> Specification:
-    """The specification of a text in which no error was found."""
+def specification(
+    reading: Reading,
+    declared: Declared,
+    order: list[str],
+    assigned: dict[tuple[str, str], dict[str, str]],
+) -> Specification:
+    """The specification of a text in which no error was found; see there for `assigned`."""
     event_types = {name: one for name, one in declared.event_types.items() if one is not None}
     names = Names(
         event_types,
@@ -62,5 +68,6 @@ def specification(reading: Reading, declared: Declared, order: list[str]) -> Spe
         tables=declared.tables,
         definitions=declared.definitions,
         subscriptions=declared.subscriptions,
+        assigned=assigned,
         graph=task_graph(reading.file, order, names),
     )

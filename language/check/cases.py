@@ -59,16 +59,20 @@ def check_definition(item: tree.Definition, declared: Declared, collector: Colle
         declared.event_types[item.name] = _event_type(item, found)
 
 
-def check_subscription(item: tree.Subscription, declared: Declared, collector: Collector) -> None:
-    """Check a subscription."""
+def check_subscription(
+    item: tree.Subscription, declared: Declared, collector: Collector
+) -> dict[str, str]:
+    """Check a subscription; the types of what it assigns."""
     scope = _case(item.case, declared, collector, windowed=False)
+    types = _assignments(item.case.assign, scope)
     for one in item.case.assign:
-        if type_of(one.value, scope) == "event":
+        if types[one.name] == "event":
             words = {"name": one.name, "kind": kind_word("event")}
             collector.note("HW321", one.value.span, "name one of its attributes", **words)
     key = item.actor.group_key
     if key is not None and key not in item.case.group_by:
         collector.misspelt("HW214", item.actor.place("group"), key, item.case.group_by)
+    return types
 
 
 # --- one case ---------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headwater.tables import tables_beside
 from language import Specification, Task, check_text
+from language.printing.items import item_text
 from language.tree import Case, Definition
 from language.tree_expressions import Attribute
 from server.errors import JobsError
@@ -58,6 +59,11 @@ def checked(path: Path, **more: object) -> Program:
 def specification_of(program: Program) -> Specification:
     """Checked anew, from nothing but the program."""
     return check_text(program.text, tables=program.tables.__getitem__).demand()
+
+
+def canonical_of(program: Program) -> str:
+    """Return the text as it is written canonically: no comment and no blank is in it."""
+    return "\n".join(item_text(item) for item in specification_of(program).file.items)
 
 
 def needs_one_place(specification: Specification) -> str | None:

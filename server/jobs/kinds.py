@@ -16,6 +16,7 @@ from server.detection.packing import PACKED, Packing
 from server.detection.processor import OUTPUT, Detector
 from server.detection.program import Program, checked, needs_one_place, specification_of
 from server.errors import JobsError
+from server.fitting import OF_A_SIDE
 from server.jobs.reading import column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def _history(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
 
 def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
     """One row per window and group, once the watermark has passed the window."""
-    frame = delayed(rows(spark, jobs, job, consumer), job["delay"])
+    values = (value for function, value in job["values"].values())
+    used = ("end", *job["by"], *values)
+    frame = delayed(rows(spark, jobs, job, consumer, used), job["delay"])
     slide = None if job["slide"] is None else f"{job['slide']} milliseconds"
     window = F.window("end", f"{job['window']} milliseconds", slide)
     by = [column(frame, name).alias(name) for name in job["by"]]
@@ -86,13 +89,15 @@ def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataF
     sides = {}
     for name in ("left", "right"):
         said = job[name]
-        frame = rows(spark, jobs, job, f"{consumer}.{name}", said["subscription"])
+        used = (*OF_A_SIDE, *job["on"])
+        frame = rows(spark, jobs, job, f"{consumer}.{name}", used, said["subscription"])
         frame = delayed(frame, job["delay"])
         if "broker" in said:
             frame = frame.where(F.col("broker") == said["broker"])
         keys = [column(frame, one).alias(f"{name}_{one}") for one in job["on"]]
-        taken = ("id", "broker", "start", "end", "payload")
-        rest = [F.col(f"`{one}`").alias(f"{name}_{one}") for one in taken if one not in job["on"]]
+        rest = [
+            F.col(f"`{one}`").alias(f"{name}_{one}") for one in OF_A_SIDE if one not in job["on"]
+        ]
         sides[name] = frame.select(*keys, *rest)
     within = F.expr(f"interval {job['within']} milliseconds")
     met = (F.col("right_end") > F.col("left_end")) & (
@@ -164,7 +169,8 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
     """What a specification detects in the results."""
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
-    frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer)
+    used = ("payload", "broker", "location", "end")
+    frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer, used)
     program = program_of(jobs, job, raw=raw)
     frame = delayed(frame, job["delay"]).select("payload", "broker", "location", "end")
     if job["parted"]:

@@ -4,24 +4,38 @@ Owns the translation of a source of the file into Spark's. Must not know what a 
 Invariant: jobs that go by event time read brokers in step, all others each broker as far as it is.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from server.config import TIMED, Jobs, Part
 from server.errors import JobsError
-from server.source.rows import MARK
+from server.source.rows import COLUMNS, MARK, SPARK_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+# A batch costs Spark a third of a second besides its rows. Jobs by event time keep rows until their
+# windows close, and are the sooner behind what brokers promise the smaller batches are.
+IN_STEP_ROWS: Final = 50_000
+ALONE_ROWS: Final = 200_000
 _DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDuplicates… alone
 
 
-def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str) -> "DataFrame":
+def rows(
+    spark: "SparkSession",
+    jobs: Jobs,
+    job: Part,
+    consumer: str,
+    columns: Iterable[str] | None = None,
+    *more: str,
+) -> "DataFrame":
     """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
 
-    Raises JobsError.
+    Of columns these alone are read (and what the watermark needs), in the source's order: what is
+    not asked of a broker, it need not take out of results. A name that is no column stands for a
+    value. Raises JobsError.
     """
     source = jobs.sources[job["source"]]
     if source.kind == "events":
@@ -29,11 +43,25 @@ def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str
     late_ms = job["delay"] if job.kind in TIMED else None
     if job.kind == "dedup" and same_by_id(job):
         late_ms = max(job["delay"], job["within"])
-    options = options_of(source, consumer, in_step=job.kind in TIMED, late_ms=late_ms)
+    in_step = job.kind in TIMED
+    options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)
-    return spark.readStream.format("headwater").options(**options).load()
+    # Twice as many tasks as cores: enough to share the work well, where tasks are not alike.
+    options.setdefault("tasks", str(2 * max(1, spark.sparkContext.defaultParallelism)))
+    reader = spark.readStream.format("headwater").options(**options)
+    if columns is not None:
+        marked = in_step and late_ms is not None
+        reader = reader.schema(schema_of(columns, marked=marked))
+    return reader.load()
+
+
+def schema_of(columns: Iterable[str], *, marked: bool) -> str:
+    """These columns of the source as Spark writes them; with the mark, what goes along with it."""
+    wanted = {name if name in COLUMNS else "values" for name in columns}
+    names = [name for name in COLUMNS if name in wanted or (marked and name in ("id", "end"))]
+    return ", ".join(SPARK_COLUMNS[name] for name in (*names, *([MARK] if marked else [])))
 
 
 def same_by_id(job: Part) -> bool:
@@ -45,10 +73,13 @@ def options_of(
     source: Part, consumer: str, *, in_step: bool, late_ms: int | None = None
 ) -> dict[str, str]:
     """The options of the data source; results may come so much later than others."""
+    batch_rows = source["batch_rows"]
+    if batch_rows is None:
+        batch_rows = IN_STEP_ROWS if in_step else ALONE_ROWS
     said = {
         "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
         "startingOffsets": source["starting"],
-        "maxRowsPerBatch": str(source["batch_rows"]),
+        "maxRowsPerBatch": str(batch_rows),
         "onBrokerAway": source["away"],
         "quietWait": _seconds(source["quiet_wait"]),
         "failOnDataLoss": "true" if source["lost"] == "fail" else "false",

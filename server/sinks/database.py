@@ -8,19 +8,24 @@ numbers begin anew and mean other rows: that is refused, and not taken for what 
 """
 
 import os
+import re
 import string
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import JobsError, ServerError
+from server.sinks.views import NAME_LENGTH_MAX, Views
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
     from sqlalchemy import Engine, MetaData, Table
+    from sqlalchemy.engine.interfaces import ReflectedColumn
 
 LEDGER: Final = "headwater_ledger"
 CHUNK_ROWS: Final = 1000  # of one statement
+JSON_COLUMNS: Final = frozenset(("group", "values", "events", "payload"))
+INDEXED: Final = ("id", "end")
 
 
 class Database:
@@ -32,16 +37,18 @@ class Database:
         self._stream = stream
         self._checkpoint = checkpoint
         self._engine: Engine | None = None
+        self._target: Table | None = None
+        self._views = Views(table)
 
     def write(self, rows: "pa.Table", batch: int) -> bool:
         """Put a batch there; whether it was not there already. Raises ServerError."""
         import sqlalchemy as sa
 
-        engine = self._engine = self._engine or _opened(self._url)
-        meta = sa.MetaData()
-        table = _table(meta, self._name, rows.schema)
-        ledger = _ledger(meta)
-        meta.create_all(engine)
+        engine = self._engine = self._engine or opened(self._url)
+        if self._target is None:
+            self._target = _table_in(engine, self._name, rows.schema)
+        table, ledger = self._target, _ledger(sa.MetaData())
+        ledger.create(engine, checkfirst=True)
         with engine.begin() as connection:
             mine = ledger.c.stream == self._stream
             known = connection.execute(sa.select(ledger).where(mine)).mappings().one_or_none()
@@ -63,6 +70,8 @@ class Database:
                 connection.execute(sa.insert(ledger).values(stream=self._stream, **said))
             else:
                 connection.execute(sa.update(ledger).where(mine).values(**said))
+        # Not in the same transaction, which with some databases a view would end in its middle.
+        self._views.follow(engine, table, rows)
         return True
 
     def close(self) -> None:
@@ -84,10 +93,11 @@ def expanded(url: str, environ: Mapping[str, str] | None = None) -> str:
 
 def understood(url: str) -> None:
     """Raise JobsError where no database could be asked by this URL; none is asked here."""
-    _opened(url).dispose()
+    opened(url).dispose()
 
 
-def _opened(url: str) -> "Engine":
+def opened(url: str) -> "Engine":
+    """The database of a URL. Raises JobsError where it is not understood."""
     import sqlalchemy as sa
 
     try:
@@ -106,24 +116,81 @@ def _opened(url: str) -> "Engine":
     return engine
 
 
-def _table(meta: "MetaData", name: str, schema: "pa.Schema") -> "Table":
+def _table_in(engine: "Engine", name: str, schema: "pa.Schema") -> "Table":
+    """The table for such rows, made with its indexes where it is not there.
+
+    One that is there keeps the types that it has.
+    """
+    import sqlalchemy as sa
+
+    there = {column["name"]: column["type"] for column in _columns_in(engine, name)}
+    columns = []
+    for field in schema:
+        kind = there.get(field.name)
+        if field.name in JSON_COLUMNS and (kind is None or "json" in type(kind).__name__.lower()):
+            columns.append(sa.Column(field.name, _json_type()))
+        else:
+            columns.append(sa.Column(field.name, _kind(field.type)))
+    table = sa.Table(name, sa.MetaData(), *columns)
+    table.create(engine, checkfirst=True)
+    indexed = {index["name"] for index in sa.inspect(engine).get_indexes(name)}
+    for column in INDEXED:
+        index = f"{name}_{column}_index"[:NAME_LENGTH_MAX]
+        if column in table.columns and index not in indexed:
+            # MySQL indexes no more than the beginning of a text.
+            sa.Index(index, table.columns[column], mysql_length={"id": 64}).create(engine)
+    return table
+
+
+def _columns_in(engine: "Engine", name: str) -> "list[ReflectedColumn]":
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(engine)
+    return inspector.get_columns(name) if inspector.has_table(name) else []
+
+
+def _kind(of_arrow: "pa.DataType") -> Any:
+    """The type of a column."""
     import pyarrow as pa
     import sqlalchemy as sa
 
-    def kind(said: "pa.DataType") -> Any:
-        if pa.types.is_timestamp(said):
-            return sa.DateTime()
-        if pa.types.is_date(said):
-            return sa.Date()
-        if pa.types.is_boolean(said):
-            return sa.Boolean()
-        if pa.types.is_integer(said):
-            return sa.BigInteger()
-        if pa.types.is_floating(said):
-            return sa.Double()
-        return sa.Text()
+    if pa.types.is_timestamp(of_arrow):
+        return sa.DateTime()
+    if pa.types.is_date(of_arrow):
+        return sa.Date()
+    if pa.types.is_boolean(of_arrow):
+        return sa.Boolean()
+    if pa.types.is_integer(of_arrow):
+        return sa.BigInteger()
+    if pa.types.is_floating(of_arrow):
+        return sa.Double()
+    return sa.Text()
 
-    return sa.Table(name, meta, *(sa.Column(one.name, kind(one.type)) for one in schema))
+
+def _json_type() -> Any:
+    """JSON that is given as a text: jsonb with PostgreSQL, a text elsewhere."""
+    import sqlalchemy as sa
+    from sqlalchemy.dialects.postgresql import JSONB
+
+    class JsonText(sa.types.TypeDecorator[str]):
+        """A text on the way in, whatever it is there."""
+
+        impl = sa.Text
+        cache_ok = True
+
+        def load_dialect_impl(self, dialect: Any) -> Any:
+            """The type in the database."""
+            return dialect.type_descriptor(JSONB() if _has_jsonb(dialect) else sa.Text())
+
+        def bind_processor(self, dialect: Any) -> Any:
+            """Give the text as it is: the type would write it as JSON once more."""
+            return (lambda value: value) if _has_jsonb(dialect) else None
+
+    return JsonText()
+
+
+def _has_jsonb(dialect: Any) -> bool:
+    return str(dialect.name) == "postgresql"
 
 
 def _ledger(meta: "MetaData") -> "Table":
@@ -154,6 +221,16 @@ def _plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
 def _without_nul(row: dict[str, Any]) -> dict[str, Any]:
     """With U+FFFD for each NUL, which is no text there: a sensor must not end a stream with it."""
     return {
-        name: value.replace("\0", "\ufffd") if isinstance(value, str) else value
+        name: _with_marks(value, name in JSON_COLUMNS) if isinstance(value, str) else value
         for name, value in row.items()
     }
+
+
+def _with_marks(text: str, of_json: bool) -> str:
+    """Return a text that a database takes; within JSON a NUL stands escaped."""
+    text = text.replace("\0", "\ufffd")
+    return _ESCAPED_NUL.sub(r"\1\\ufffd", text) if of_json and "u0000" in text else text
+
+
+# Behind an even row of backslashes: of an odd one the last is itself what is escaped.
+_ESCAPED_NUL: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")

@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from server.source.fanout import Fanout
+
 _EVER: Final = -(10**17)
 
 
@@ -41,7 +43,8 @@ class Span:
     """Of one broker: what can be read, and to where it is read now.
 
     `log_end` is where its log ended, `reached_ms` the latest end of all rows before `end`.
-    `promises`: it is a broker that can be asked what stands behind an offset.
+    `promises`: it is a broker that can be asked what stands behind an offset. `held` is what it
+    answered: the offset, and the earliest end behind it.
     """
 
     epoch: str
@@ -50,6 +53,7 @@ class Span:
     log_end: int
     reached_ms: int | None
     promises: bool = True
+    held: tuple[int, int | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,18 @@ class Bounds:
     slack_ms: int = 0
 
 
-def align(spans: Mapping[str, Span], bounds: Bounds, times: Callable[[str], EventTimes]) -> None:
+def align(
+    spans: Mapping[str, Span],
+    bounds: Bounds,
+    times: Callable[[str], EventTimes],
+    fanout: Fanout,
+) -> None:
     """Set where each span ends, and what is reached by then."""
-    asked = {name: times(name).ts_at(one.epoch, one.end - 1) for name, one in spans.items()}
-    reached = {name: ts for name, ts in asked.items() if ts is not None}
+
+    def latest(name: str) -> int | None:
+        return times(name).ts_at(spans[name].epoch, spans[name].end - 1)
+
+    reached = {name: ts for name, ts in fanout.ask(latest, spans).items() if ts is not None}
     if not reached:
         return  # nothing is left in these ranges
     bound = least = min(reached.values()) + bounds.slack_ms
@@ -80,41 +92,58 @@ def align(spans: Mapping[str, Span], bounds: Bounds, times: Callable[[str], Even
         least = min(least, bounds.settled_ms)
     if bounds.mark_ms is not None:
         bound = max(bound, bounds.mark_ms + bounds.delay_ms)  # Spark has such rows already
-    for name, one in spans.items():
+    beyond = []
+    for name, span in spans.items():
         if reached.get(name, bound) <= bound:
-            one.reached_ms = reached.get(name, one.reached_ms)
-            continue
-        whole, log = one.end, times(name)
-        first = log.first_offset_after(one.epoch, bound)
-        one.end = min(whole, max(one.begin, first))
-        held_ms = _earliest(one, bounds, log)
-        if held_ms is not None and held_ms <= least:
-            one.end = whole
-        if one.end > one.begin:
-            one.reached_ms = log.ts_at(one.epoch, one.end - 1)
+            span.reached_ms = reached.get(name, span.reached_ms)
+        else:
+            beyond.append(name)
+    fanout.ask(lambda name: _cut(spans[name], times(name), bounds, (bound, least)), beyond)
+
+
+def _cut(span: Span, log: EventTimes, bounds: Bounds, reach_ms: tuple[int, int]) -> None:
+    """End a span at the bound; or not, where something behind it ends before the least."""
+    bound, least = reach_ms
+    whole = span.end
+    first = log.first_offset_after(span.epoch, bound)
+    span.end = min(whole, max(span.begin, first))
+    held_ms = _earliest(span, bounds, log)
+    if held_ms is not None and held_ms <= least:
+        span.end = whole
+    if span.end > span.begin:
+        span.reached_ms = log.ts_at(span.epoch, span.end - 1)
 
 
 def mark(
-    spans: Mapping[str, Span], bounds: Bounds, times: Callable[[str], EventTimes]
+    spans: Mapping[str, Span],
+    bounds: Bounds,
+    times: Callable[[str], EventTimes],
+    fanout: Fanout,
 ) -> int | None:
     """Up to when all is read with these spans, or came late: the watermark behind them."""
-    reached = [one.reached_ms for one in spans.values() if one.end > one.begin]
+    reached = [span.reached_ms for span in spans.values() if span.end > span.begin]
     newest = max([ts for ts in (*reached, bounds.passed_ms) if ts is not None], default=None)
     if newest is None:
         return bounds.mark_ms
-    found = [newest - bounds.delay_ms]
+    limits = [newest - bounds.delay_ms]
     if bounds.settled_ms is not None:
-        found.append(bounds.settled_ms)
-    for name, one in spans.items():
-        held_ms = _earliest(one, bounds, times(name))
-        if held_ms is not None:
-            found.append(held_ms - 1)
-    return max(_EVER if bounds.mark_ms is None else bounds.mark_ms, min(found))
+        limits.append(bounds.settled_ms)
+    behind = [name for name, span in spans.items() if _waits(span)]
+    held = fanout.ask(lambda name: _earliest(spans[name], bounds, times(name)), behind)
+    limits += [held_ms - 1 for held_ms in held.values() if held_ms is not None]
+    return max(_EVER if bounds.mark_ms is None else bounds.mark_ms, min(limits))
 
 
-def _earliest(one: Span, bounds: Bounds, log: EventTimes) -> int | None:
+def _waits(span: Span) -> bool:
+    """True where a span leaves something of a log that can be asked for."""
+    return span.promises and span.end < span.log_end
+
+
+def _earliest(span: Span, bounds: Bounds, log: EventTimes) -> int | None:
     """The earliest end that waits behind a span and is not late already."""
-    if not one.promises or one.end >= one.log_end:
+    if not _waits(span):
         return None
-    after_ms = _EVER if bounds.mark_ms is None else bounds.mark_ms
-    return log.earliest_end(one.epoch, one.end, after_ms)
+    if span.held is None or span.held[0] != span.end:
+        after_ms = _EVER if bounds.mark_ms is None else bounds.mark_ms
+        span.held = span.end, log.earliest_end(span.epoch, span.end, after_ms)
+    return span.held[1]

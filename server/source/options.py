@@ -24,6 +24,7 @@ _KINDS: Final = {
     "startingoffsets": "earliest or latest",
     "maxrowsperbatch": "a whole number, 0 for no limit",
     "splitrows": "a whole number from 1",
+    "tasks": "a whole number from 1",
     "pagerows": "a whole number from 1",
     "format": ", ".join(FORMATS),
     "align": "true or false",
@@ -81,6 +82,7 @@ class SourceOptions:
     starting: str = "earliest"
     batch_rows_max: int = 50_000
     split_rows: int = 100_000
+    tasks_max: int = 8  # of a batch, but for what one task would read more than `split_rows` of
     page_rows: int = 10_000
     form: str = "auto"
     align: bool = True
@@ -118,6 +120,7 @@ class SourceOptions:
             starting=_one_of(said, "startingoffsets", "earliest", "latest"),
             batch_rows_max=_whole(said, "maxrowsperbatch", cls.batch_rows_max, 0),
             split_rows=_whole(said, "splitrows", cls.split_rows, 1),
+            tasks_max=_whole(said, "tasks", cls.tasks_max, 1),
             page_rows=_whole(said, "pagerows", cls.page_rows, 1),
             form=_one_of(said, "format", *FORMATS),
             align=_one_of(said, "align", "true", "false") == "true",

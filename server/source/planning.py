@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from server.source.aligning import Bounds, EventTimes, Span, align, mark
+from server.source.fanout import Fanout
 from server.source.log import AwayError, EpochError, LogError, Standing, tell
 from server.source.options import SourceOptions
 from server.source.places import Place
 from server.source.watch import Known
 
+PAGE_ROWS: Final = 10_000  # offsets of the pages that brokers keep
 GO_ON: Final = '; with lost = "skip" (failOnDataLoss=false) it goes on without them'
 
 
@@ -37,6 +39,7 @@ class Planner:
     times: Callable[[str], EventTimes]
     clock: Callable[[], float] = time.monotonic
     told: set[str] = field(default_factory=set)
+    fanout: Fanout = field(default_factory=Fanout)
 
     def plan(
         self,
@@ -88,8 +91,8 @@ class Planner:
     def _aligned(self, spans: dict[str, Span], holds: "Holds") -> int | None:
         """Cut the spans in event time; the mark behind them, where brokers are to promise."""
         bounds = holds.bounds(self.options.slack_s)
-        align(spans, bounds, self.times)
-        return mark(spans, bounds, self.times) if self.options.by_promises else None
+        align(spans, bounds, self.times, self.fanout)
+        return mark(spans, bounds, self.times, self.fanout) if self.options.by_promises else None
 
     def _promised(self, name: str, seen: Known, log: Standing, holds: "Holds") -> None:
         """What a broker says of what it still owes holds all."""
@@ -229,5 +232,7 @@ def _share(ranges: dict[str, Span], rows_max: int | None) -> None:
     waiting = sorted(ranges.values(), key=lambda one: one.end - one.begin)
     for n, one in enumerate(waiting):
         part = max(1, left // (len(waiting) - n))
-        one.end = min(one.end, one.begin + part)
+        whole_pages = (one.begin + part) // PAGE_ROWS * PAGE_ROWS
+        if one.begin + part < one.end:  # it is cut anyway: at the edge of a page, where one is near
+            one.end = whole_pages if whole_pages > one.begin else one.begin + part
         left -= one.end - one.begin

@@ -6,22 +6,25 @@ which are not there; with `failOnDataLoss` off, what retention took is left out 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql.datasource import InputPartition
 
+from server.source.columnar import ColumnPage, Columns
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import GO_ON, LostError, gap
-from server.source.rows import Origin, Page, batch_of, chosen, has_msgpack, mark_alone, page_of
+from server.source.rows import Origin, Page, chosen, has_msgpack, mark_alone, page_of
 
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 5.0
+TASK_ROWS: Final = 10_000  # more of them are worth a task of their own
+TASK_RANGES: Final = 8
 
 
-class Range(InputPartition):
+class Range:
     """A half-open range of the log of one broker.
 
     What ends before `late_ms` comes too late. `mark_ms` goes along with each row, and by itself
@@ -33,7 +36,6 @@ class Range(InputPartition):
     arrive: bool = False
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
-        super().__init__((broker, epoch, begin, end))
         self.broker = broker
         self.address = address
         self.epoch = epoch
@@ -41,13 +43,67 @@ class Range(InputPartition):
         self.end = end
 
 
-def ranges_of(options: SourceOptions, broker: str, epoch: str, begin: int, end: int) -> list[Range]:
-    """A range, cut into what one task reads."""
-    address = dict(options.brokers)[broker]
-    return [
-        Range(broker, address, epoch, at, min(end, at + options.split_rows))
-        for at in range(begin, end, options.split_rows)
-    ]
+class ReadTask(InputPartition):
+    """Ranges that one task of Spark's reads, one after the other."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        super().__init__(tuple((part.broker, part.begin, part.end) for part in ranges))
+        self.ranges = list(ranges)
+
+
+def tasks_of(options: SourceOptions, ranges: Sequence[Range]) -> list[ReadTask]:
+    """The ranges, in their order, in as many tasks as are worth it.
+
+    A task costs Spark about as much as two thousand rows, and the request for a range a broker's
+    answer to wait for: with many small brokers most of a batch would be waiting and beginning.
+    """
+    rows = sum(part.end - part.begin for part in ranges)
+    wanted = max(rows // TASK_ROWS, -(-len(ranges) // TASK_RANGES), 1)
+    share = max(1, -(-rows // min(wanted, options.tasks_max)))
+    tasks: list[list[Range]] = []
+    room = 0
+    for part in ranges:
+        size = part.end - part.begin
+        if room <= 0:
+            tasks.append([])
+            room = share
+        tasks[-1].append(part)
+        room -= size
+    return [ReadTask(parts) for parts in tasks]
+
+
+class Stretch(NamedTuple):
+    """All that is to be read of the log of one broker: a half-open range of one epoch."""
+
+    broker: str
+    epoch: str
+    begin: int
+    end: int
+
+
+def ranges_of(options: SourceOptions, stretches: Iterable[Stretch]) -> list[Range]:
+    """The stretches, cut into what one task reads at most, at the edges of pages."""
+    whole = [stretch for stretch in stretches if stretch.begin < stretch.end]
+    share = sum(stretch.end - stretch.begin for stretch in whole) // options.tasks_max
+    pages = max(1, -(-share // options.page_rows)) * options.page_rows
+    rows, addresses = min(options.split_rows, pages), dict(options.brokers)
+    ranges: list[Range] = []
+    for broker, epoch, first, end in whole:
+        begin = first
+        while begin < end:
+            to = page_end(begin, end, rows)
+            ranges.append(Range(broker, addresses[broker], epoch, begin, to))
+            begin = to
+    return ranges
+
+
+def page_end(begin: int, end: int, rows: int) -> int:
+    """Return the end of what begins there: that of the range, or of the page of so many offsets.
+
+    Pages are at fixed places of a log, not counted from where a reader is, so that all readers ask
+    for the same ones: a broker then need not make them again.
+    """
+    return min(end, (begin // rows + 1) * rows)
 
 
 class Late:
@@ -58,12 +114,11 @@ class Late:
         self._offsets: list[int] = []  # the first and the last
         self._count = 0
 
-    def note(self, page: Page) -> None:
+    def note(self, page: "Page | ColumnPage") -> None:
         """Look at a page."""
         late_ms = self._part.late_ms
-        if late_ms is not None and page.ends_ms and min(page.ends_ms) < late_ms:
-            ends = zip(page.offsets, page.ends_ms, strict=True)
-            offsets = [offset for offset, end_ms in ends if end_ms < late_ms]
+        offsets = [] if late_ms is None else page.before(late_ms)
+        if offsets:
             self._count += len(offsets)
             self._offsets = [*self._offsets[:1], *offsets[:1]][:1] + offsets[-1:]
 
@@ -98,13 +153,14 @@ class Reading:
         origin = Origin(part.broker, part.epoch, part.mark_ms)
         log = Log(part.broker, part.address, options.login)
         late = Late(part)
+        asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
         some = False
         try:
             at = part.begin
             while at < part.end:
-                to = min(part.end, at + options.page_rows)
+                to = page_end(at, part.end, options.page_rows)
                 try:
-                    to, page = self._page(log, part, at, to)
+                    to, page = self._page(log, part, (at, to), asked)
                 except GoneError as gone:
                     at = self._passed(part, at, min(gone.earliest, part.end))
                     continue
@@ -114,9 +170,9 @@ class Reading:
                     self._passed(part, at, part.end)
                     break
                 late.note(page)
-                if page.offsets:
+                if page.row_count:
                     some = True
-                    yield batch_of(page, origin, self._columns)
+                    yield page.shown(origin, self._columns)
                 at = to
             if part.arrive and not some:
                 yield mark_alone(origin, self._columns)
@@ -124,16 +180,25 @@ class Reading:
             log.close()
             late.tell()
 
-    def _page(self, log: Log, part: Range, at: int, to: int) -> tuple[int, Page]:
-        """The page from `at`; it may end before `to` where that is too much for one answer."""
+    def _page(
+        self, log: Log, part: Range, span: tuple[int, int], asked: Columns
+    ) -> tuple[int, Page | ColumnPage]:
+        """The page of a span; it may end before that where it is too much for one answer."""
+        begin, to = span
         pause_s, deadline = AGAIN_S, time.monotonic() + self._options.retry_s
         while True:
             form = self._forms[0]
             try:
-                data = log.page(part.epoch, at, to, form)
+                if form == "arrow":
+                    data = log.columns(part.epoch, begin, to, asked.names, asked.pushed)
+                    columnar = asked.page_of(data)
+                    if columnar is not None:
+                        return to, columnar
+                else:
+                    data = log.page(part.epoch, begin, to, form)
                 return to, chosen(page_of(form, data), self._options.subscriptions)
             except TooLargeError as large:
-                if not at < large.fits < to:
+                if not begin < large.fits < to:
                     raise
                 to = large.fits
             except FormError:

@@ -1,12 +1,14 @@
-"""From a page of a log to rows of Spark.
+"""From a page of whole results to rows of Spark.
 
-Owns the columns of the source and the three forms in which a page comes. Must not know HTTP.
-Invariant: the same page gives the same rows in every form, `payload` byte for byte.
+Owns the columns of the source and the forms in which whole results come. Must not know HTTP, nor
+pages in columns, which are `columnar`. Invariant: the same page gives the same rows in every form;
+`payload`, and the parts of it that are JSON, byte for byte.
 
 `end` is the event time of a result. Times out of the range that Spark can show are null.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -34,14 +36,20 @@ COLUMNS: Final[dict[str, pa.DataType]] = {
 # Beside these in streams by event time: where the watermark stands behind the batch of a row.
 MARK: Final = "settled"
 _SPARK: Final = {pa.string(): "string", pa.int64(): "bigint", TIME: "timestamp"}
-SCHEMA: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in COLUMNS.items())
-MARKED_SCHEMA: Final = f"{SCHEMA}, `{MARK}` {_SPARK[TIME]}"
+SPARK_COLUMNS: Final = {
+    name: f"`{name}` {_SPARK[kind]}" for name, kind in (COLUMNS | {MARK: TIME}).items()
+}
+SCHEMA: Final = ", ".join(SPARK_COLUMNS[name] for name in COLUMNS)
+MARKED_SCHEMA: Final = f"{SCHEMA}, {SPARK_COLUMNS[MARK]}"
 
 # Of years 1 to 9999, which Python's and Spark's dates can show.
 _TIME_MIN_MS: Final = -62_135_596_800_000
 _TIME_MAX_MS: Final = 253_402_300_799_999
 
-Form = tuple[str, bytes]
+# Parts of a result that are columns as they stand there.
+CUT: Final = frozenset(("group", "values", "events"))
+_RAW: Final = "\0"  # before the name of such a part's text; no result has a key like that
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Page(NamedTuple):
@@ -51,6 +59,20 @@ class Page(NamedTuple):
     subscriptions: Sequence[str]
     payloads: Sequence[str]
     ends_ms: Sequence[int]
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return len(self.offsets)
+
+    def before(self, late_ms: int) -> list[int]:
+        """The offsets of what ends before a time."""
+        ends = zip(self.offsets, self.ends_ms, strict=True)
+        return [offset for offset, end_ms in ends if end_ms < late_ms]
+
+    def shown(self, origin: "Origin", columns: Sequence[str]) -> pa.RecordBatch:
+        """The rows, of these columns in this order."""
+        return batch_of(self, origin, columns)
 
 
 def page_of(form: str, data: bytes) -> Page:
@@ -130,9 +152,9 @@ class Origin(NamedTuple):
 
 def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows of a page, of these columns in this order."""
-    said: list[dict[str, Any]] = []
-    if any(name in _TOLD for name in columns):
-        said = [json.loads(payload) for payload in page.payloads]
+    results: list[dict[str, Any]] = []
+    if any(name in _TOLD or name in CUT for name in columns):
+        results = [_taken_apart(payload) for payload in page.payloads]
     arrays = []
     for name in columns:
         values: Sequence[Any]
@@ -148,9 +170,11 @@ def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBat
             values = page.subscriptions
         elif name == "payload":
             values = page.payloads
+        elif name in CUT:
+            values = [result.get(_RAW + name, "{}") for result in results]
         else:
             told = _TOLD[name]
-            values = [told(one) for one in said]
+            values = [told(result) for result in results]
         arrays.append(pa.array(values, COLUMNS.get(name, TIME)))
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
@@ -201,11 +225,26 @@ def _micros(value: object) -> int | None:
     return value * 1000
 
 
-def _json(name: str) -> Callable[[dict[str, Any]], str]:
-    def told(result: dict[str, Any]) -> str:
-        return json.dumps(result.get(name, {}), ensure_ascii=False, separators=(",", ":"))
+def _taken_apart(payload: str) -> dict[str, Any]:
+    """A result, and of the parts in `CUT` the text as well, as it stands there."""
+    decode, skip = json.JSONDecoder().raw_decode, _BLANK.match
+    parts: dict[str, Any] = {}
 
-    return told
+    def behind(place: int) -> int:
+        blank = skip(payload, place)
+        return place if blank is None else blank.end()
+
+    place = behind(behind(0) + 1)  # the opening brace
+    while payload[place] != "}":
+        name, place = decode(payload, place)
+        begin = behind(behind(place) + 1)  # the colon
+        parts[name], place = decode(payload, begin)
+        if name in CUT:
+            parts[_RAW + name] = payload[begin:place]
+        place = behind(place)
+        if payload[place] == ",":
+            place = behind(place + 1)
+    return parts
 
 
 def _location(result: dict[str, Any]) -> str | None:
@@ -226,7 +265,4 @@ _TOLD: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "detected_at": _time("detected_at"),
     "certainty": _text("certainty"),
     "location": _location,
-    "group": _json("group"),
-    "values": _json("values"),
-    "events": _json("events"),
 }

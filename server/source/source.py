@@ -4,8 +4,9 @@ Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is ma
 Spark wants one, so that it holds nothing but options until it is asked for something.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -13,6 +14,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -23,11 +25,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import Place, offset_of, places_of
 from server.source.planning import Planner, mark_of
-from server.source.reading import Range, Reading, ranges_of
+from server.source.reading import Range, Reading, ReadTask, Stretch, ranges_of, tasks_of
 from server.source.rows import COLUMNS, MARK, MARKED_SCHEMA, SCHEMA
 from server.source.watch import Known, Watch
 
@@ -66,14 +69,33 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self.options = options
         self.columns = columns
+        self.bound = ReadBounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Read no more than these leave; Spark looks at each row all the same."""
+        self.bound.take(filters)
+        both = self.bound.subscriptions
+        if both is not None and self.options.subscriptions:
+            both &= self.options.subscriptions
+        if both:
+            self.options = replace(self.options, subscriptions=both)
+        self.bound.subscriptions = both
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges from the beginning to the end of each log. Raises LogError."""
-        found: list[InputPartition] = []
-        for name, address in self.options.brokers:
+        stretches: list[Stretch] = []
+        bound = self.bound
+        for name, address in () if bound.empty else self.options.brokers:
+            if bound.brokers is not None and name not in bound.brokers:
+                continue
             log = Log(name, address, self.options.login)
             try:
                 standing = log.offsets()
+                begin = max(standing.earliest, bound.first)
+                if bound.after_ms is not None:
+                    after = log.first_offset_after(standing.epoch, bound.after_ms)
+                    begin = max(begin, after)
             except AwayError:
                 if self.options.on_away == "fail":
                     raise
@@ -82,8 +104,10 @@ class BatchReader(DataSourceReader):
                 ) from None
             finally:
                 log.close()
-            found += ranges_of(self.options, name, standing.epoch, standing.earliest, standing.end)
-        return found or [InputPartition(None)]
+            end = standing.end if bound.behind is None else min(standing.end, bound.behind)
+            stretches.append(Stretch(name, standing.epoch, begin, end))
+        ranges = ranges_of(self.options, stretches)
+        return tasks_of(self.options, ranges) or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
@@ -165,11 +189,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a batch; brokers that are seen first in it have none yet."""
         before, after = places_of(start), places_of(end)
-        found: list[Range] = []
+        stretches: list[Stretch] = []
         for name, _ in self.options.brokers:
             here, there = before.get(name), after.get(name)
             if here is not None and there is not None and here.epoch == there.epoch:
-                found += ranges_of(self.options, name, here.epoch, here.next, there.next)
+                stretches.append(Stretch(name, here.epoch, here.next, there.next))
         missing = [
             name
             for name, place in after.items()
@@ -180,6 +204,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
                 f" once more before it can be taken out"
             )
+        found = ranges_of(self.options, stretches)
         if self.options.late_s is not None:
             delay_ms = round(self.options.late_s * 1000)
             late_ms, mark_ms = mark_of(before, delay_ms), mark_of(after, delay_ms)
@@ -191,7 +216,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 one.mark_ms = mark_ms if self.options.by_promises else None
                 # What is read may be of other subscriptions, all of it.
                 one.arrive = moves and one is found[-1]
-        return found
+        return tasks_of(self.options, found)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
@@ -211,6 +236,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Spark reads no more."""
         if self._watch is not None:
             self._watch.stop()
+        if self._planner is not None:
+            self._planner.fanout.close()
         for log in self._logs.values():
             log.close()
 
@@ -263,13 +290,17 @@ def register(spark: "SparkSession") -> None:
 
     cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
     spark.dataSource.register(HeadwaterSource)
+    # Else Spark refuses a source that would look at conditions, instead of keeping them to itself.
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def _read(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    if isinstance(partition, Range):
-        yield from Reading(options, columns).batches(partition)
+    if isinstance(partition, ReadTask):
+        reading = Reading(options, columns)
+        for part in partition.ranges:
+            yield from reading.batches(part)
 
 
 def _columns(schema: StructType, options: SourceOptions) -> list[str]:

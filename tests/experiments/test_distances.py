@@ -38,6 +38,23 @@ def test_a_sum_of_lanes_is_the_weighted_sum_of_the_hop_counts():
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("joined", [True, False])
+def test_the_nearest_of_several_sources_is_that_of_each_row(seed, joined):
+    """Also where what no path reaches does not fit in a narrow lane."""
+    random = Random(seed)
+    graph = nx.connected_watts_strogatz_graph(60, 4, 0.3, seed=seed)
+    onward = [sorted(graph[node]) for node in range(60)]
+    if not joined:
+        onward = [[other for other in others if other % 7] for others in onward]
+    distances = Distances(onward)
+    sources = random.sample(range(60), 6)
+    rows = distances.rows()
+    least = [min(rows[source][node] for source in sources) + 3 for node in range(60)]
+    expected = [min(hops, FAR_LANE) for hops in least]
+    assert unpacked(distances.nearest(sources, 3), 60) == expected
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_a_tree_joins_all_ends_by_links_that_are_there_and_every_leaf_is_an_end(seed):
     random = Random(seed)
     graph = nx.connected_watts_strogatz_graph(60, 4, 0.3, seed=seed)

@@ -35,6 +35,7 @@ class FakeLog:
         self.epoch = epoch
         self.forms = forms
         self.range_rows_max = range_rows_max
+        self.former = False  # a broker of an older version, whose Arrow pages have seven columns
         self.rows = []
         self.earliest = 0
         self.end = 0
@@ -81,7 +82,7 @@ class FakeLog:
 
             def _answer(self, method):
                 parts = urlsplit(self.path)
-                asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+                asked = {name: "\0".join(all_) for name, all_ in parse_qs(parts.query).items()}
                 if log._server is None:
                     self.close_connection = True
                     return
@@ -172,10 +173,12 @@ class FakeLog:
         if end - begin > self.range_rows_max:
             return self._refusal(413, "too much", fits=begin + self.range_rows_max)
         rows = [row for row in self.rows if begin <= row[0] < end]
-        return 200, self._render(form, begin, end, rows)
+        return 200, self._render(form, begin, end, rows, asked)
 
-    def _render(self, form, begin, end, rows):
-        from broker.http.log_formats import FORMATS
+    def _render(self, form, begin, end, rows, asked):
+        from broker.http.log_formats import TEXTUAL
+        from broker.http.pages import USUAL, PageSelection, make_page
+        from broker.http.pages.encoder import PageOrigin
         from tests.broker.rows import row_of
 
         told = [json.loads(payload) for _, payload, _ in rows]
@@ -183,7 +186,15 @@ class FakeLog:
             row_of(at, one["subscription"], one["subscriber"], one["actor"], payload.encode())
             for (at, payload, _), one in zip(rows, told, strict=True)
         ]
-        return FORMATS[form][1](self.epoch, begin, end, made)
+        if form != "arrow":
+            return TEXTUAL[form][1](self.epoch, begin, end, made)
+        columns = tuple(asked["columns"].split(",")) if "columns" in asked else USUAL
+        if self.former:
+            columns = USUAL[:7]
+        subscriptions = tuple(asked["subscription"].split("\0")) if "subscription" in asked else ()
+        packed = asked.get("compression") == "lz4"
+        selection = PageSelection(columns, subscriptions, packed=packed)
+        return make_page(PageOrigin(self.epoch, begin, end), made, selection)
 
     def _ack(self, asked):
         self.acks[asked["consumer"]] = int(asked["offset"])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from server.checkpoint import checkpoint, claim, claimed
+from server.checkpoint import NOTHING, JobMeaning, checkpoint, claim, claimed, fingerprint
 from server.config import duration_ms, read
 from server.errors import JobsError
 from server.process import check, run, streams_of
@@ -54,9 +54,9 @@ def test_a_good_file_is_complete(file, tmp_path):
     assert jobs.path("x") == tmp_path / "x"
     assert [stream.name for stream in streams_of(jobs)] == [
         "history-archive",
-        "history-db",
         "hours-db",
     ]
+    assert [sink.name for sink in streams_of(jobs)[0].sinks] == ["archive", "db"]
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,56 @@ def test_a_faulty_specification_is_told_with_all_else_before_anything_starts(fil
     assert not (tmp_path / "state").exists()
 
 
+def begun(jobs, lead, *sinks):
+    """A stream of the history that was begun with these sinks."""
+    checkpoint(jobs, jobs.jobs["history"], lead, NOTHING, sinks)
+
+
+def streams(jobs):
+    return [
+        (stream.lead, [sink.name for sink in stream.sinks])
+        for stream in streams_of(jobs)
+        if stream.job.name == "history"
+    ]
+
+
+def test_a_stream_for_each_sink_of_an_older_version_goes_on_as_it_was(file):
+    jobs = read(file())
+    for name in ("archive", "db"):
+        begun(jobs, name)
+        old = jobs.path("state") / f"history-{name}-1" / "headwater.json"
+        content = json.loads(old.read_text())
+        del content["sinks"]
+        old.write_text(json.dumps(content))
+    assert streams(jobs) == [("archive", ["archive"]), ("db", ["db"])]
+
+
+def test_a_sink_that_comes_later_has_a_stream_of_its_own(file):
+    """From the beginning of the logs; the others go on where they are, as one."""
+    jobs = read(file())
+    begun(jobs, "archive", "archive", "db")
+    assert streams(jobs) == [("archive", ["archive", "db"])]
+    text = GOOD.replace('["archive", "db"]', '["screen", "archive", "db"]')
+    more = read(file(f'{text}\n[sinks.screen]\nkind = "console"\n'))
+    assert streams(more) == [("screen", ["screen"]), ("archive", ["archive", "db"])]
+
+
+def test_a_sink_that_was_taken_out_is_not_filled_again_with_a_gap(file):
+    jobs = read(file())
+    begun(jobs, "archive", "archive", "db")
+    fewer = read(file(GOOD.replace('["archive", "db"]', '"archive"')))
+    assert streams(fewer) == [("archive", ["archive"])]
+    begun(fewer, "archive", "archive")
+    assert streams(jobs) == [("archive", ["archive"]), ("db", ["db"])]
+    begun(jobs, "archive", "db")
+    with pytest.raises(JobsError, match="sink archive was taken out of it before"):
+        streams_of(jobs)
+
+
 def test_jobs_that_mean_something_else_are_told_before_anything_starts(file, tmp_path, monkeypatch):
     jobs = read(file())
     for stream in streams_of(jobs):
-        checkpoint(jobs, stream.job, stream.sink.name, "")
+        checkpoint(jobs, stream.job, stream.lead)
     monkeypatch.setattr("server.process.start", lambda _: pytest.fail("Spark was started"))
     other = GOOD.replace('"1 h"', '"2 h"').replace(
         '[jobs.hours]\nkind = "windows"\nsource = "region"\nwindow = "2 h"',
@@ -239,8 +285,8 @@ def test_no_lengths_of_time(said):
 
 def test_a_checkpoint_is_found_again(file):
     jobs = read(file())
-    first = checkpoint(jobs, jobs.jobs["hours"], "db", "text")
-    assert checkpoint(jobs, jobs.jobs["hours"], "db", "text") == first
+    first = checkpoint(jobs, jobs.jobs["hours"], "db", JobMeaning("text"))
+    assert checkpoint(jobs, jobs.jobs["hours"], "db", JobMeaning("text")) == first
     assert checkpoint(jobs, jobs.jobs["history"], "db").id != first.id
 
 
@@ -272,11 +318,11 @@ def test_another_meaning_is_refused_until_it_has_another_version(file, before, a
     first = checkpoint(jobs, jobs.jobs["hours"], "db")
     later = read(file(GOOD.replace(before, after)))
     with pytest.raises(JobsError, match=r"jobs\.hours means something else"):
-        checkpoint(later, later.jobs["hours"], "db", text)
+        checkpoint(later, later.jobs["hours"], "db", JobMeaning(text, text))
     anew = read(file(GOOD.replace(before, after).replace('"1 h"', '"1 h"\nversion = 2', 1)))
     if 'window = "2 h"' in after:
         anew = read(file(GOOD.replace(before, after + "\nversion = 2")))
-    assert checkpoint(anew, anew.jobs["hours"], "db", text).id != first.id
+    assert checkpoint(anew, anew.jobs["hours"], "db", JobMeaning(text, text)).id != first.id
 
 
 def test_a_damaged_checkpoint_is_a_sentence(file):
@@ -312,3 +358,41 @@ def test_two_servers_do_not_share_a_folder_of_checkpoints(file):
         raise OSError("mine")
     with claimed(jobs):
         pass
+
+
+DETECT = """
+[jobs.both]
+kind = "detect"
+source = "region"
+specification = "both.hw"
+sink = "db"
+"""
+BOTH = "event A(n: int)\nsubscription B seq 1 from t to u\ndetect A as a where a.n > 1\n"
+
+
+def test_a_comment_in_a_specification_is_no_other_meaning(file, tmp_path):
+    """Nor is one in the text of a checkpoint of before, which was of the text as it was written."""
+
+    def mark():
+        saved = tmp_path / "state" / "both-db-1" / "headwater.json"
+        return json.loads(saved.read_text())["mark"]
+
+    def begun(text):
+        (tmp_path / "both.hw").write_text(text)
+        (stream,) = (one for one in streams_of(read(file(GOOD + DETECT))) if one.job.name == "both")
+        meaning = stream._meaning()
+        checkpoint(stream.jobs, stream.job, stream.lead, meaning)
+        return stream
+
+    stream = begun(BOTH)
+    first = mark()
+    begun("# rather many\n" + BOTH.replace("a.n > 1", "a.n  >  1"))
+    assert mark() == first
+    with pytest.raises(JobsError, match="means something else"):
+        begun(BOTH.replace("> 1", "> 2"))
+    written = "# by hand\n" + BOTH
+    old = fingerprint(stream.jobs, stream.job, written)
+    saved = tmp_path / "state" / "both-db-1" / "headwater.json"
+    saved.write_text(json.dumps(json.loads(saved.read_text()) | {"mark": old}))
+    begun(written)
+    assert mark() == first

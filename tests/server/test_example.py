@@ -52,4 +52,4 @@ def test_one_stay_for_many_readings_and_what_goes_unpaid():
 def test_the_file_of_jobs_is_complete():
     check(FOLDER / "jobs.toml")
     names = [stream.name for stream in streams_of(read(FOLDER / "jobs.toml"))]
-    assert len(names) == len(set(names)) == 6
+    assert len(names) == len(set(names)) == 4

@@ -277,7 +277,9 @@ class Falling(Stream):
 
 def test_a_stream_that_failed_is_begun_again_later_each_time(told, capsys):
     now = [0.0]
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: now[0])
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: now[0]
+    )
     stream.start(None, once=False)
     for pause_s in (*AGAIN_S, AGAIN_S[-1]):
         stream.fall("java.io.IOException: the disk")
@@ -296,7 +298,7 @@ def test_a_stream_that_failed_is_begun_again_later_each_time(told, capsys):
 
 
 def test_what_would_lose_something_stays_down(told, capsys):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead)
     stream.fall("…\nserver.source.planning.LostError: broker a: offsets 3 to 8 (6 offsets) …")
     assert not stream.look(None, once=False)
     assert stream.down
@@ -305,7 +307,9 @@ def test_what_would_lose_something_stays_down(told, capsys):
 
 
 def test_a_bounded_run_does_not_try_for_ever(told, capsys):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: 0.0)
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: 0.0
+    )
     for _ in range(ONCE_MAX - 1):
         stream.fall("broker b cannot be reached")
         assert stream.look(None, once=True)
@@ -315,7 +319,9 @@ def test_a_bounded_run_does_not_try_for_ever(told, capsys):
 
 
 def test_a_bounded_run_that_has_waited_for_a_broker_does_not_do_so_again(told, capsys):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: 0.0)
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: 0.0
+    )
     stream.fall("…\nserver.source.log.AwayError: broker b cannot be reached: refused")
     assert stream.look(None, once=False)
     stream.fall("…\nserver.source.log.AwayError: broker b cannot be reached: refused")
@@ -325,7 +331,7 @@ def test_a_bounded_run_that_has_waited_for_a_broker_does_not_do_so_again(told, c
 
 
 def test_a_stream_that_has_read_all_is_done(told):
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead)
     stream.fall(None)
     assert not stream.look(None, once=True)
     assert not stream.down
@@ -333,7 +339,9 @@ def test_a_stream_that_has_read_all_is_done(told):
 
 def test_a_stream_that_ends_without_a_word_before_it_was_told_to_is_begun_again(told, capsys):
     now = [0.0]
-    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: now[0])
+    stream = Falling(
+        told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: now[0]
+    )
     stream.fall(None)
     assert stream.look(None, once=False)
     now[0] += AGAIN_S[0]
@@ -423,3 +431,27 @@ def test_a_java_that_ended_is_a_sentence(tmp_path, monkeypatch, capsys, error, s
     (tmp_path / "jobs.toml").write_text(text.replace("[server]", '[server]\nhttp = "127.0.0.1:0"'))
     with pytest.raises(ServerError, match=said):
         process.run(tmp_path / "jobs.toml")
+
+
+def test_state_watermark_and_rate_are_told(told, monkeypatch):
+    monkeypatch.setattr("server.monitor.time.time", lambda: 1_772_366_490.0)  # 90 s after noon
+    state = [{"numRowsTotal": 3, "memoryUsedBytes": 500}, {"numRowsTotal": 4, "memoryUsedBytes": 1}]
+    told.recent.append(
+        progress(2, 5, "ea:8", "eb:4", stateOperators=state, inputRowsPerSecond=12.5)
+    )
+    (stream,) = told.monitor.status()["streams"]
+    assert (stream["state_rows"], stream["state_bytes"]) == (7, 501)
+    assert (stream["watermark_age_s"], stream["input_rows_s"]) == (90.0, 12.5)
+    text = metrics(told.monitor.status())
+    for sample in (
+        'state_rows{stream="history-archive"} 7',
+        'state_bytes{stream="history-archive"} 501',
+        'watermark_age_seconds{stream="history-archive"} 90',
+        'input_rows_per_second{stream="history-archive"} 12.5',
+    ):
+        assert f"headwater_server_stream_{sample}" in text
+    nothing = {"watermark": "1970-01-01T00:00:00.000Z"}
+    told.recent.append(progress(3, 0, "ea:8", "eb:4", eventTime=nothing, inputRowsPerSecond="NaN"))
+    (stream,) = told.monitor.status()["streams"]
+    assert (stream["watermark_age_s"], stream["input_rows_s"]) == (None, None)
+    assert "watermark_age_seconds{" not in metrics(told.monitor.status())

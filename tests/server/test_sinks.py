@@ -12,9 +12,14 @@ import sqlalchemy as sa
 
 import server.sinks.alerts as alerts_module
 from broker.credentials import hash_password
+from headwater.cli import main
+from server.checkpoint import Checkpoint
+from server.config import read
 from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
+from server.sinks.batches import Batches
 from server.sinks.database import LEDGER, Database, expanded
+from server.sinks.views import view_name
 from tests.broker.running import CONFIG, RunningBroker, client, take
 from tests.broker.store.databases import KINDS, postgresql
 
@@ -123,6 +128,53 @@ def test_a_batch_that_fails_leaves_nothing(url, monkeypatch):
     monkeypatch.undo()
     assert written(url, (1, batch("b"))) == [True]
     assert [row["id"] for row in rows_of(url)] == ["a", "b"]
+
+
+JOBS = """
+[sources.region]
+brokers = {{ a = "http://127.0.0.1:1" }}
+[jobs.history]
+kind = "history"
+source = "region"
+sink = ["alerts", "first", "second"]
+[sinks.first]
+kind = "database"
+url = "sqlite:///{folder}/first.db"
+[sinks.second]
+kind = "database"
+url = "sqlite:///{folder}/second.db"
+[sinks.alerts]
+kind = "mqtt"
+"""
+
+
+def test_a_batch_that_one_sink_refuses_comes_to_the_others_once(tmp_path, monkeypatch):
+    """And alerts go out when all that keeps the batch has it, whatever the order in the file."""
+    (tmp_path / "jobs.toml").write_text(JOBS.format(folder=tmp_path))
+    jobs = read(tmp_path / "jobs.toml")
+    sinks = tuple(jobs.sinks[name] for name in jobs.jobs["history"]["sink"])
+    sent, refused = [], [True]
+    monkeypatch.setattr(Alerts, "send", lambda _self, rows: sent.extend(rows))
+    write = Database.write
+
+    def failing(self, rows, number):
+        if "second" in self._url and refused:
+            refused.clear()
+            raise OSError("the disk is full")
+        return write(self, rows, number)
+
+    monkeypatch.setattr(Database, "write", failing)
+    place = Checkpoint(tmp_path, "c1")
+    with closing(Batches(jobs, jobs.jobs["history"], sinks, place)) as batches:
+        frame = SimpleNamespace(toArrow=lambda: batch("a", "b"))
+        with pytest.raises(OSError, match="full"):
+            batches(frame, 0)
+        assert sent == []
+        batches(frame, 0)
+    for name in ("first", "second"):
+        kept = rows_of(f"sqlite:///{tmp_path}/{name}.db", "history")
+        assert [row["id"] for row in kept] == ["a", "b"]
+    assert [row["id"] for row in sent] == ["a", "b"]
 
 
 def test_an_empty_batch_is_noted_too(url):
@@ -269,3 +321,144 @@ def test_a_row_without_a_payload_is_told_as_json_with_times_as_headwater_writes_
     told = json.loads(payload_of(row))
     assert told == {**row, "end": 1_772_323_200_000}
     assert payload_of({"payload": "{}", "id": "x"}) == "{}"
+
+
+# --- tables that people can ask ----------------------------------------------------------------
+
+RESULTS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("offset", pa.int64()),
+        ("subscription", pa.string()),
+        ("start", pa.timestamp("us", tz="UTC")),
+        ("end", pa.timestamp("us", tz="UTC")),
+        ("values", pa.string()),
+        ("payload", pa.string()),
+    ]
+)
+
+
+def results(*told):
+    """Rows of (subscription, values)."""
+    rows = [
+        {
+            "id": f"r{n}",
+            "offset": n,
+            "subscription": subscription,
+            "start": NOON,
+            "end": NOON,
+            "values": json.dumps(values, ensure_ascii=False),
+            "payload": json.dumps({"values": values}),
+        }
+        for n, (subscription, values) in enumerate(told)
+    ]
+    return pa.Table.from_pylist(rows, RESULTS)
+
+
+def test_each_subscription_has_a_view_with_its_values_typed(url):
+    written(
+        url,
+        (0, results(("Frost", {"temp": -1.5, "open": True, "tag": "it's", "id": 7}))),
+        (1, results(("Frost", {"temp": -2, "list": [1, 2]}), ("dock/7: %s", {"n": 2**53 + 1}))),
+    )
+    rows = rows_of(url, "frost_frost")
+    assert [row["log_offset"] for row in rows] == [0, 0]
+    assert {"started_at", "ended_at", "value_id"} <= set(rows[0])
+    assert not {"start", "end", "offset", "values"} & set(rows[0])
+    assert [float(row["temp"]) for row in rows] == [-1.5, -2]
+    assert [row["open"] for row in rows] == [True, None]
+    assert [row["tag"] for row in rows] == ["it's", None]
+    assert int(rows[0]["value_id"]) == 7
+    assert rows[0]["list"] is None
+    listed = rows[1]["list"]
+    assert (json.loads(listed) if isinstance(listed, str) else listed) == [1, 2]
+    (other,) = rows_of(url, view_name("frost", "dock/7: %s"))
+    assert int(other["n"]) == 2**53 + 1
+
+
+def test_a_value_that_changes_its_type_is_json_from_then_on(url):
+    """After a restart as well; what was a number before is one still, in JSON."""
+    written(url, (0, results(("Frost", {"v": 1}))))
+    written(url, (1, results(("Frost", {"v": "one", "more": 2.5}))))
+    found = [row["v"] for row in rows_of(url, "frost_frost")]
+    assert [json.loads(v) if url.startswith("sqlite") else v for v in found] == [1, "one"]
+    assert [row["more"] for row in rows_of(url, "frost_frost")] == [None, 2.5]
+
+
+def test_a_table_that_an_older_version_made_goes_on_and_has_views(url):
+    engine = sa.create_engine(url)
+    meta = sa.MetaData()
+    kinds = {"id": sa.Text, "offset": sa.BigInteger, "start": sa.DateTime, "end": sa.DateTime}
+    names = ("id", "offset", "subscription", "start", "end", "values", "payload")
+    sa.Table("frost", meta, *(sa.Column(one, kinds.get(one, sa.Text)()) for one in names))
+    meta.create_all(engine)
+    engine.dispose()
+    written(url, (0, results(("Frost", {"temp": -1.5}))))
+    assert [float(row["temp"]) for row in rows_of(url, "frost_frost")] == [-1.5]
+    (row,) = rows_of(url)
+    assert json.loads(row["values"]) == {"temp": -1.5}
+
+
+def test_ids_and_ends_are_indexed_and_postgresql_has_json(url):
+    written(url, (0, results(("Frost", {"tag": "a\0\\u0000\\"}))))
+    written(url, (1, results(("Frost", {"tag": "b"}))))
+    engine = sa.create_engine(url)
+    inspector = sa.inspect(engine)
+    indexes = inspector.get_indexes("frost")
+    assert sorted(index["column_names"] for index in indexes) == [["end"], ["id"]]
+    types = {one["name"]: type(one["type"]).__name__ for one in inspector.get_columns("frost")}
+    engine.dispose()
+    is_sqlite = url.startswith("sqlite")
+    assert types["values"] == types["payload"] == ("TEXT" if is_sqlite else "JSONB")
+    tags = [row["tag"] for row in rows_of(url, "frost_frost")]
+    # SQLite ends a text of JSON at a NUL, and has it whole in the table.
+    assert tags == ["a" if is_sqlite else "a\ufffd\\u0000\\", "b"]
+    if is_sqlite:
+        assert json.loads(rows_of(url)[0]["values"]) == {"tag": "a\0\\u0000\\"}
+
+
+def test_views_that_cannot_be_made_end_no_stream(url, capsys):
+    """As where a table of somebody's has the name already."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("create table frost_frost (mine integer)"))
+    engine.dispose()
+    assert written(url, (0, results(("Frost", {"v": 1})))) == [True]
+    assert rows_of(url, "frost_frost") == []
+    assert "the views of table frost stay as they are" in capsys.readouterr().err
+
+
+def test_a_table_without_subscriptions_has_one_view_with_names_that_are_no_keywords(url):
+    written(url, (0, batch("a")), (1, batch("b")))
+    written(url, (2, batch("c")))
+    rows = rows_of(url, "frost_view")
+    assert [row["id"] for row in rows] == ["a", "b", "c"]
+    assert "ended_at" in rows[0]
+
+
+def test_the_command_lists_tables_and_views_with_what_is_in_them(tmp_path, capsys):
+    file = tmp_path / "jobs.toml"
+    head, _, _ = JOBS.format(folder=tmp_path).partition("[sinks.second]")
+    text = head.replace('["alerts", "first", "second"]', '["first", "files"]')
+    file.write_text(f'{text}[sinks.files]\nkind = "parquet"\npath = "files"\n')
+    assert main(["server", "tables", str(file), "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["tables"]
+    assert [(one["name"], one["rows"]) for one in entries] == [
+        ("history", None),
+        (str(tmp_path / "files"), None),
+    ]
+    with closing(Database(f"sqlite:///{tmp_path}/first.db", "history", "s", "c")) as database:
+        database.write(results(("Frost", {"v": 1}), ("Frost", {"v": 2}), ("Smoke", {})), 0)
+    assert main(["server", "tables", str(file), "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["tables"]
+    assert [(one["name"], one["kind"], one["rows"]) for one in entries[:3]] == [
+        ("history", "table", 3),
+        ("history_frost", "view", 2),
+        ("history_smoke", "view", 1),
+    ]
+    assert entries[1]["columns"][-1] == "v"
+    assert entries[1]["last"].startswith("2026-03-01 12:00:00")
+    assert main(["server", "tables", str(file)]) == 0
+    assert "history_frost" in capsys.readouterr().out
+    file.write_text(text)
+    assert main(["server", "tables", str(file)]) == 2

@@ -1,20 +1,36 @@
 """The source's reader classes, called as Spark calls them, over real HTTP and without a JVM."""
 
 import json
+import operator
+import threading
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark import cloudpickle
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 import server.source
 from server.source import HeadwaterSource
+from server.source.aligning import Bounds, Span, align
+from server.source.columnar import PUSHED_MAX
+from server.source.fanout import Fanout
 from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
-from server.source.reading import Range, Reading
-from server.source.rows import COLUMNS, MARKED_SCHEMA, SCHEMA
+from server.source.reading import Range, Reading, Stretch, ranges_of, tasks_of
+from server.source.rows import COLUMNS, MARKED_SCHEMA, SCHEMA, SPARK_COLUMNS
 from tests.server.logs import FakeLog, result
 
 ALL = ReadAllAvailable()
@@ -186,7 +202,7 @@ def test_a_range_is_cut_into_what_one_task_reads(two):
         stream.batch()
         end = stream.reader.latestOffset(stream.offset, ALL)
         parts = stream.reader.partitions(stream.offset, end)
-        spans = [(part.broker, part.begin, part.end) for part in parts]
+        spans = [(part.broker, part.begin, part.end) for task in parts for part in task.ranges]
     assert spans[:2] == [("a", 0, 2), ("a", 2, 4)]
     assert {name for name, _, _ in spans} == {"a", "b"}
 
@@ -486,3 +502,191 @@ def test_the_source_goes_by_value_and_needs_nothing_of_ours_where_it_is_read():
         [sys.executable, "-I", "-c", script], input=sent, capture_output=True, check=False
     )
     assert done.stdout.decode() == "{} ['offset'] []\n", done.stderr.decode()
+
+
+# --- pages in columns ------------------------------------------------------------------------
+
+
+def test_a_broker_is_asked_for_the_columns_and_subscriptions_that_are_used(two):
+    with Stream(two, "`end` timestamp, `broker` string", subscriptions="Frost,Smoke") as stream:
+        assert len(stream.rest()) == 10
+    asked = [query for path, query in two["a"].asked if path == "/v1/log"]
+    assert asked
+    for query in asked:
+        assert (query["format"], query["columns"]) == ("arrow", "ended_at")
+        assert query["subscription"] == "Frost\0Smoke"
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, "`epoch` string", "`values` string, `end` timestamp"])
+def test_a_broker_of_an_older_version_gives_the_same_rows(two, schema):
+    two["a"].add(result(5, 6000, "Smoke", tiny=1e-7))
+    with Stream(two, schema, subscriptions="Smoke") as stream:
+        expected = stream.rest()
+    for log in two.values():
+        log.former = True
+    with Stream(two, schema, subscriptions="Smoke") as stream:
+        assert stream.rest() == expected
+    assert len(expected) == 1
+
+
+def test_of_very_many_subscriptions_the_choice_is_made_here(two):
+    two["a"].add(result(0, 6000, "Smoke"), result(1, 6001, "Haze"))
+    names = ["Smoke", "Haze", *(f"s{n}" for n in range(PUSHED_MAX))]
+    with Stream(two, subscriptions=",".join(names)) as stream:
+        assert numbers(stream.rest()) == [("a", 5), ("a", 6)]
+    assert not any("subscription" in query for _, query in two["a"].asked if "format" in query)
+
+
+PLAIN = st.characters(exclude_categories=("Cs",))
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.text(PLAIN, max_size=4),
+    st.floats(allow_nan=False, allow_infinity=False), st.lists(st.integers(0, 3), max_size=2),
+)  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_columns_and_whole_results_are_the_same_rows(data):
+    """Whatever values hold, and whatever is asked of it: Arrow, msgpack and JSON agree."""
+    with FakeLog() as log:
+        for n in range(data.draw(st.integers(1, 4))):
+            values = data.draw(st.dictionaries(st.sampled_from("abc"), VALUES, max_size=2))
+            end_ms = data.draw(st.integers(-(10**12), 10**12))
+            log.add(result(n, end_ms, location=data.draw(st.text(PLAIN, max_size=3)), **values))
+        names = data.draw(st.permutations(list(COLUMNS)))[: data.draw(st.integers(1, 16))]
+        schema = ", ".join(SPARK_COLUMNS[name] for name in names)
+        found = []
+        for form in ("arrow", "msgpack", "json"):
+            with Stream({"a": log}, schema, format=form) as stream:
+                found.append(stream.rest())
+        assert found[1:] == found[:1] * 2
+
+
+# --- conditions of batch reads ----------------------------------------------------------------
+
+
+def instant(ms, us=0):
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms, microseconds=us)
+
+
+CONDITIONS = st.one_of(
+    st.builds(EqualTo, st.just(("broker",)), st.sampled_from("abx")),
+    st.builds(In, st.just(("broker",)), st.sampled_from([("a",), ("a", "b"), ("x",)])),
+    st.builds(EqualTo, st.just(("subscription",)), st.sampled_from(("Frost", "Smoke", "Haze"))),
+    st.builds(In, st.just(("subscription",)), st.sampled_from([("Frost", "Haze"), ("Haze",)])),
+    *(
+        st.builds(kind, st.just(("offset",)), st.integers(-1, 9))
+        for kind in (EqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
+    ),
+    *(
+        st.builds(
+            kind,
+            st.just(("end",)),
+            st.builds(instant, st.sampled_from((999, 1000, 2000, 3500, 9000)), st.integers(0, 1)),
+        )
+        for kind in (EqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
+    ),
+    st.builds(EqualTo, st.just(("location",)), st.just("hall")),
+)
+HOLDS = {
+    EqualTo: operator.eq,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    In: lambda value, several: value in several,
+}
+
+
+@settings(max_examples=60)
+@given(st.lists(CONDITIONS, max_size=4))
+def test_nothing_that_conditions_leave_is_left_out_and_nothing_comes_twice(conditions):
+    """Spark looks at each row again; what it then keeps is what a read of everything holds."""
+
+    def kept(rows):
+        return [
+            row
+            for row in rows
+            if all(HOLDS[type(one)](row[one.attribute[0]], one.value) for one in conditions)
+        ]
+
+    with FakeLog("ea") as a, FakeLog("eb") as b:
+        a.add(*[result(n, 1000 * n + 1000, ("Frost", "Smoke")[n % 2]) for n in range(5)])
+        b.add(*[result(n, (5 - n) * 1000 + 500, location="yard") for n in range(5)], skip=2)
+        everything = source_of({"a": a, "b": b}).reader(_schema(SCHEMA))
+        reader = source_of({"a": a, "b": b}).reader(_schema(SCHEMA))
+        assert list(reader.pushFilters(conditions)) == conditions
+        read = rows_of(reader, reader.partitions())
+        assert kept(read) == kept(rows_of(everything, everything.partitions()))
+
+
+def test_conditions_spare_what_they_exclude(two):
+    reader = source_of(two).reader(_schema(SCHEMA))
+    reader.pushFilters(
+        [
+            EqualTo(("broker",), "b"),
+            GreaterThanOrEqual(("end",), instant(2500)),
+            LessThan(("offset",), 4),
+            EqualTo(("subscription",), "Frost"),
+        ]
+    )
+    parts = reader.partitions()
+    assert [[(part.broker, part.begin, part.end) for part in task.ranges] for task in parts] == [
+        [("b", 1, 4)]
+    ]
+    assert len(rows_of(reader, parts)) == 3
+    assert not two["a"].asked
+    assert two["b"].asked[-1][1]["subscription"] == "Frost"
+
+
+# --- many brokers ----------------------------------------------------------------------------
+
+
+SIZES = st.lists(st.integers(0, 30_000), min_size=1, max_size=120)
+
+
+@given(SIZES, st.integers(1, 8))
+def test_ranges_of_many_brokers_are_read_by_few_tasks_and_none_twice(sizes, tasks_max):
+    brokers = ",".join(f"b{n}=http://b{n}" for n in range(len(sizes)))
+    options = SourceOptions.of({"brokers": brokers, "tasks": str(tasks_max)})
+    stretches = [Stretch(f"b{n}", "e", 7, 7 + size) for n, size in enumerate(sizes)]
+    tasks = tasks_of(options, ranges_of(options, stretches))
+    assert len(tasks) <= tasks_max
+    read = [
+        (part.broker, offset)
+        for task in tasks
+        for part in task.ranges
+        for offset in range(part.begin, part.end)
+    ]
+    assert read == [(f"b{n}", 7 + at) for n, size in enumerate(sizes) for at in range(size)]
+
+
+def test_one_large_log_is_shared_among_tasks_at_the_edges_of_pages():
+    options = SourceOptions.of({"brokers": "a=http://a", "tasks": "4"})
+    ranges = ranges_of(options, [Stretch("a", "e", 12_345, 92_345)])
+    assert [(part.begin, part.end) for part in ranges] == [
+        (12_345, 20_000), (20_000, 40_000), (40_000, 60_000), (60_000, 80_000), (80_000, 92_345),
+    ]  # fmt: skip
+    assert [len(task.ranges) for task in tasks_of(options, ranges)] == [2, 1, 1, 1]
+
+
+class SlowTimes:
+    """A broker that takes its time to answer, as one does that is far away."""
+
+    def __init__(self, meeting):
+        self._meeting = meeting
+
+    def ts_at(self, _epoch, offset):
+        self._meeting.wait(10.0)
+        return offset
+
+
+def test_brokers_are_asked_for_event_times_at_the_same_time():
+    """Each answers only once all others were asked too: in turn it would never end."""
+    names = [f"b{n}" for n in range(8)]
+    meeting = threading.Barrier(len(names))
+    spans = {name: Span("e", 0, 10, 10, None) for name in names}
+    fanout = Fanout()
+    align(spans, Bounds(None, None), lambda _: SlowTimes(meeting), fanout)
+    fanout.close()
+    assert [span.reached_ms for span in spans.values()] == [9] * len(names)

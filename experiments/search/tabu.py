@@ -1,0 +1,165 @@
+"""Tabu search as the paper has it: always the best move that is not forbidden, even for the worse.
+
+Owns the choice of a step and what it forbids. Must not know when the search ends, nor what is best
+of all. Invariant: a step moves one piece, or lets two change places; a piece does not return to a
+broker that it left lately, unless that makes a better placement than any since the start.
+
+Seed 003, section 4.2, algorithm 2, with three repairs. All candidates of a step are weighed from
+the same placement (the paper's loop over tasks stacks one on another). What is forbidden is a
+piece's return and not one whole placement. A broken limit has a price, which adapts, so that the
+search crosses what is not feasible.
+"""
+
+from math import inf
+
+from experiments.search.context import Context
+
+TENURE_MIN, TENURE_SPREAD = 6, 10
+"""Steps for which a piece may not return to where it was."""
+SIDE_STEPS = 6
+"""So many steps on one side of the limits change the price of breaking them."""
+DEARER, CHEAPER = 1.6, 1 / 1.3
+TRIED = 4
+"""Moves that are tried out where links are limited, since rows do not tell what links cost."""
+SAME = 1e-9
+
+Moves = list[tuple[int, int]]
+
+
+class TabuSearch:
+    """Steps from the placement at hand; `best` is the least cost without broken limits so far."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.steps = 0
+        self.best = inf
+        self.within, self.side = True, 0
+        self._until: dict[tuple[int, int], int] = {}
+        self._rows: dict[int, tuple[list[tuple[float, int]], dict[int, float]]] = {}
+
+    def restart(self) -> None:
+        """Forget what is forbidden, and all rows, as after changes from outside."""
+        self._until.clear()
+        self._rows.clear()
+        evaluator = self.context.evaluator
+        self.within, self.side = not evaluator.loads.broken, 0
+        self.best = evaluator.flow if self.within else inf
+
+    def step(self) -> str:
+        """Make the best move that is not forbidden; return its kind, "" where there is none."""
+        context, evaluator = self.context, self.context.evaluator
+        self.steps += 1
+        moves = self._choose()
+        for piece, _ in moves:
+            tenure = TENURE_MIN + context.random.randrange(TENURE_SPREAD)
+            self._until[piece, evaluator.hosts[piece]] = self.steps + tenure
+        if moves:
+            evaluator.apply(moves)
+            for piece, _ in moves:
+                for stale in context.instance.near[piece]:
+                    self._rows.pop(stale, None)
+        if not evaluator.loads.broken and evaluator.flow < self.best:
+            self.best = evaluator.flow
+        self._adapt()
+        return ("", "relocate", "swap")[len(moves)]
+
+    def _choose(self) -> Moves:
+        context = self.context
+        ranked = self._relocations()
+        if context.instance.capped:
+            least = min(ranked)[0] if ranked else inf
+            ranked += self._exchanges(least)
+        if not ranked:
+            return []
+        ranked.sort(key=lambda scored: scored[0])
+        if context.instance.limited:
+            return self._tried_out([moves for _, moves in ranked[:TRIED]])
+        least = ranked[0][0]
+        equal = [moves for score, moves in ranked if score <= least + SAME * abs(least)]
+        return context.random.choice(equal)
+
+    def _relocations(self) -> list[tuple[float, Moves]]:
+        """Return for each piece its best move and what that changes."""
+        context = self.context
+        evaluator, penalty, costs = context.evaluator, context.penalty, context.instance.costs
+        loads, hosts = evaluator.loads, evaluator.hosts
+        spare = self.best - evaluator.flow if self.within else -inf
+        ranked: list[tuple[float, Moves]] = []
+        for piece in range(context.instance.pieces):
+            row, values = self._row(piece)
+            origin, cost = hosts[piece], costs[piece]
+            now = values[origin] - penalty * loads.pressure(origin, -cost)
+            least, goal = inf, -1
+            for value, host in row:
+                if value - now >= least:
+                    break
+                barred = self._until.get((piece, host), 0) >= self.steps
+                if host == origin or (barred and value - values[origin] >= spare - SAME):
+                    continue
+                score = value - now
+                if not loads.fits(host, cost):
+                    score += penalty * loads.pressure(host, cost)
+                if score < least:
+                    least, goal = score, host
+            if goal >= 0:
+                ranked.append((least, [(piece, goal)]))
+        return ranked
+
+    def _exchanges(self, least: float) -> list[tuple[float, Moves]]:
+        """Return the best exchange of two pieces, if it changes the cost by less than `least`.
+
+        What two pieces change adds up where neither concerns the other; else it is tried out.
+        """
+        context = self.context
+        instance, evaluator, penalty = context.instance, context.evaluator, context.penalty
+        loads, hosts, costs = evaluator.loads, evaluator.hosts, instance.costs
+        best: list[tuple[float, Moves]] = []
+        for first in range(instance.pieces):
+            origin, changes = hosts[first], self._row(first)[1]
+            for second in range(first):
+                target = hosts[second]
+                if target == origin or target not in changes:
+                    continue
+                others = self._row(second)[1]
+                if origin not in others:
+                    continue
+                score = changes[target] - changes[origin] + others[origin] - others[target]
+                if score >= least + penalty and second not in instance.near[first]:
+                    continue
+                more = costs[first] - costs[second]
+                score += penalty * (loads.pressure(target, more) + loads.pressure(origin, -more))
+                if score >= least or self._barred(first, target) or self._barred(second, origin):
+                    continue
+                moves = [(first, target), (second, origin)]
+                if second in instance.near[first]:
+                    score = evaluator.delta(moves, penalty)
+                if score < least:
+                    least, best = score, [(score, moves)]
+        return best
+
+    def _barred(self, piece: int, host: int) -> bool:
+        return self._until.get((piece, host), 0) >= self.steps
+
+    def _tried_out(self, candidates: list[Moves]) -> Moves:
+        """Return the moves that cost least with the ways of their streams."""
+        evaluator, penalty = self.context.evaluator, self.context.penalty
+        deltas = [evaluator.delta(moves, penalty) for moves in candidates]
+        return candidates[deltas.index(min(deltas))]
+
+    def _row(self, piece: int) -> tuple[list[tuple[float, int]], dict[int, float]]:
+        """Return what a piece costs by broker, ascending and by the broker's number."""
+        if (row := self._rows.get(piece)) is None:
+            hosts = self.context.instance.hosts[piece]
+            values = self.context.evaluator.row((piece,), hosts)
+            by_host = dict(zip(hosts, values, strict=True))
+            row = self._rows[piece] = (sorted(zip(values, hosts, strict=True)), by_host)
+        return row
+
+    def _adapt(self) -> None:
+        """Make broken limits dearer after some steps over them, cheaper after some within."""
+        within = not self.context.evaluator.loads.broken
+        self.side = self.side + 1 if within == self.within else 0
+        self.within = within
+        if self.side >= SIDE_STEPS:
+            self.side = 0
+            self.context.penalty *= CHEAPER if within else DEARER

@@ -1,0 +1,162 @@
+"""The trees of streams in the room that other streams leave.
+
+Owns how a tree is found. Must not know which streams are laid again, nor when. Invariant: a tree
+that is handed back has been added to the loads, and leads from its source to all of its targets but
+those that it is said to miss.
+
+The least tree is taken where there is room on it. Else each target in turn is joined by A*: over
+links with room, or, where there are none, by the links that break limits least for their length.
+"""
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+from random import Random
+from typing import NamedTuple
+
+from experiments.search.distances import FAR
+from experiments.search.instance import Flow, Instance
+from experiments.search.loads import Loads, Needs
+from experiments.search.topology import Topology
+from planner.flow import over
+
+WAYS_MAX = 200_000
+"""Trees that are kept with the limits that they count for."""
+TOLL = 4.0
+"""Hops that a link without room costs, and as many for each limit that it is over by."""
+
+Links = tuple[int, ...]
+"""Directed links, by number."""
+
+
+class Tree(NamedTuple):
+    """The links of a tree, and what they count for."""
+
+    links: Links
+    needs: Needs
+
+
+class Detour(NamedTuple):
+    """The chance that has trees go by any links: the length of each, and the order of ends."""
+
+    lengths: Sequence[float]
+    random: Random
+
+
+class TreeBuilder:
+    """Finds trees for streams over an instance's links, with the loads of the moment."""
+
+    def __init__(self, instance: Instance, loads: Loads) -> None:
+        self.instance, self.loads = instance, loads
+        self._usual: dict[tuple[int, int, tuple[int, ...]], Tree] = {}
+
+    def lay(
+        self, flow: Flow, source: int, targets: tuple[int, ...], detour: Detour | None
+    ) -> tuple[Tree, int]:
+        """Return a tree for a stream, and how many targets it does not reach."""
+        if detour is None:
+            usual = self.usual(flow.topology, source, targets)
+            if usual is not None and self.loads.bear(usual.needs, flow.rate):
+                self.loads.carry(usual.needs, flow.rate)
+                return usual, 0
+        return self._grow(flow, source, targets, detour)
+
+    def usual(self, topology: Topology, source: int, targets: tuple[int, ...]) -> Tree | None:
+        """Return the least tree, whatever else is carried; None where a target is not reached."""
+        key = (id(topology), source, targets)
+        if (tree := self._usual.get(key)) is None:
+            numbers = self.instance.numbers
+            ahead = topology.hops_from(source)
+            if any(ahead[target] >= FAR for target in targets):
+                return None
+            links = tuple(numbers[arc] for arc in topology.tree(source, targets))
+            tree = Tree(links, self.loads.needs(links))
+            if len(self._usual) > WAYS_MAX:
+                self._usual.clear()
+            self._usual[key] = tree
+        return tree
+
+    def _grow(
+        self, flow: Flow, source: int, targets: Sequence[int], detour: Detour | None
+    ) -> tuple[Tree, int]:
+        """Grow a tree, always to the nearest target, or in any order where there is a `detour`."""
+        inside, left = {source: 0}, list(targets)
+        if detour is not None:
+            detour.random.shuffle(left)
+        links: list[int] = []
+        missed = 0
+        while left:
+            target = left[0]
+            if detour is None and len(left) > 1:
+                target = min(
+                    left, key=lambda t: min(map(flow.topology.hops_to(t).__getitem__, inside))
+                )
+            left.remove(target)
+            if target in inside:
+                continue
+            branch = None
+            if detour is None:
+                branch = self._branch(flow, inside, target, None, hard=True)
+            if branch is None:
+                lengths = None if detour is None else detour.lengths
+                branch = self._branch(flow, inside, target, lengths, hard=False)
+            if branch is None:
+                missed += 1
+                continue
+            self.loads.carry(self.loads.needs(branch), flow.rate)
+            links += branch
+            inside.update((self.instance.arcs[link][1], 0) for link in branch)
+        return Tree(tuple(links), self.loads.needs(links)), missed
+
+    def _branch(
+        self,
+        flow: Flow,
+        inside: Iterable[int],
+        target: int,
+        lengths: Sequence[float] | None,
+        *,
+        hard: bool,
+    ) -> list[int] | None:
+        """Return the links from a tree to a target by A*; None where there are none.
+
+        `hard`: over links with room alone; else what has none costs a toll.
+        """
+        instance, loads = self.instance, self.loads
+        load, room, limits, prices = loads.loads, loads.room, loads.limits, loads.prices
+        rate, limits_of = flow.rate, loads.limits_of
+        ahead = (flow.topology if hard else instance.whole).hops_to(target)
+        far = {node: 0.0 for node in inside if ahead[node] < FAR}
+        by: dict[int, int] = {}
+        heap = [(float(ahead[node]), 0.0, node) for node in far]
+        heapify(heap)
+        while heap:
+            # Among equals `hard` goes on from where it is farthest, since any path will do.
+            _, back, node = heappop(heap)
+            if node == target:
+                return self._links_to(node, by)
+            length = -back if hard else back
+            if length > far[node]:
+                continue
+            for other, link in instance.onward[node]:
+                on = length + (1.0 if lengths is None else lengths[link])
+                if on >= far.get(other, inf) or ahead[other] >= FAR:
+                    continue
+                for number in limits_of[link]:  # not a call: this is where most time goes
+                    after = load[number] + rate
+                    if after > room[number]:
+                        if hard:
+                            on = inf
+                            break
+                        on += TOLL * (1.0 + over(after, limits[number]) * prices[number])
+                if on < far.get(other, inf):
+                    far[other] = on
+                    by[other] = link
+                    heappush(heap, (on + ahead[other], -on if hard else on, other))
+        return None
+
+    def _links_to(self, node: int, by: dict[int, int]) -> list[int]:
+        links = []
+        while node in by:
+            links.append(by[node])
+            node = self.instance.arcs[by[node]][0]
+        return links

@@ -1,0 +1,10 @@
+"""The commands of the server tier: its process, how far that is, and what it has filled.
+
+    headwater server run ────▶ the process of a file of jobs ──▶ tables, views, folders
+    headwater server status ─▶ its /v1/status                            ▲
+    headwater server tables ─▶ the sinks that the same file names ───────┘
+
+Owns the options of these commands and the tables that a person reads. Must not know Spark, nor
+databases: `server` does, and is imported when a command runs. Invariant: `status` and `tables` only
+read.
+"""

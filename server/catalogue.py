@@ -1,0 +1,105 @@
+"""The tables, views and folders that a file of jobs fills, and what is in them at the moment.
+
+Owns the list for `headwater server tables`. Must not know Spark. Invariant: it only reads; what is
+not there yet is listed without rows.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from server.config import Part, read
+from server.errors import ServerError
+from server.history import files_of
+from server.sinks.database import opened
+from server.sinks.views import CATALOGUE, catalogue_of, columns_of, seen_of, view_name
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+def tables(path: Path) -> list[dict[str, Any]]:
+    """List the contents of the sinks of a file of jobs, job by job. Raises ServerError."""
+    jobs = read(path)
+    listed: list[dict[str, Any]] = []
+    for job in jobs.jobs.values():
+        for name in job["sink"]:
+            sink = jobs.sinks[name]
+            if sink.kind == "parquet":
+                listed.append({"job": job.name, "sink": name} | _folder(jobs.path(sink["path"])))
+            elif sink.kind == "database":
+                entries = _database(job, sink)
+                listed += [{"job": job.name, "sink": name} | entry for entry in entries]
+    return listed
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    from pyarrow import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        parquet,
+    )
+
+    entry: dict[str, Any] = {"kind": "folder", "name": str(path), "rows": None}
+    try:
+        files = files_of(path)
+    except ServerError:  # nothing was written yet
+        return entry
+    entry["rows"] = sum(parquet.read_metadata(file).num_rows for file in files)
+    if files:
+        entry["columns"] = [*parquet.read_schema(files[0]).names, "day"]
+    return entry
+
+
+def _database(job: Part, sink: Part) -> list[dict[str, Any]]:
+    """The table of a job, then its views."""
+    import sqlalchemy as sa
+
+    name = sink["table"] or job.name
+    engine = opened(sink["url"])
+    try:
+        inspector = sa.inspect(engine)
+        if not inspector.has_table(name):
+            return [{"kind": "table", "name": name, "rows": None}]
+        columns = [column["name"] for column in inspector.get_columns(name)]
+        views = set(inspector.get_view_names())
+        with engine.connect() as connection:
+            listed = [_counted(connection, "table", name, columns, "end")]
+            for subscription, kinds in _subscriptions(engine, connection, name).items():
+                view = view_name(name, subscription)
+                if view in views:
+                    shown = list(columns_of(columns, kinds))
+                    entry = _counted(connection, "view", view, shown, "ended_at")
+                    listed.append(entry | {"subscription": subscription})
+            whole = view_name(name, "")
+            if whole in views:
+                shown = list(columns_of(columns, {}))
+                listed.append(_counted(connection, "view", whole, shown, "ended_at"))
+    except sa.exc.SQLAlchemyError as error:
+        raise ServerError(f"sinks.{sink.name}: {str(error).splitlines()[0]}") from None
+    finally:
+        engine.dispose()
+    return listed
+
+
+def _subscriptions(
+    engine: "Engine", connection: "Connection", table: str
+) -> dict[str, dict[str, str]]:
+    import sqlalchemy as sa
+
+    if not sa.inspect(engine).has_table(CATALOGUE):
+        return {}
+    return seen_of(connection, catalogue_of(sa.MetaData()), table)
+
+
+def _counted(
+    connection: "Connection", kind: str, name: str, columns: list[str], end: str
+) -> dict[str, Any]:
+    """An entry with its rows, and with the first and the last event time in them."""
+    import sqlalchemy as sa
+
+    entry: dict[str, Any] = {"kind": kind, "name": name, "columns": columns}
+    time: sa.ColumnClause[Any] = sa.column(end)
+    asked = [sa.func.count(), sa.func.min(time), sa.func.max(time)][: 3 if end in columns else 1]
+    row = connection.execute(sa.select(*asked).select_from(sa.table(name))).one()
+    entry["rows"] = row[0]
+    if row[1:] and row[1] is not None:
+        entry |= {"first": str(row[1]), "last": str(row[2])}
+    return entry

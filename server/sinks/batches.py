@@ -1,0 +1,113 @@
+"""One stream into all sinks of a job: which are opened, and in which order a batch reaches them.
+
+Owns the making of sinks from the file of jobs. Must not know how a stream is started. Invariant:
+what a batch puts into a sink it puts there once, or under ids that tell, however often the batch is
+run again; a sink that tells people or devices comes after all that keep.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from server.checkpoint import Checkpoint, claim
+from server.config import Jobs, Part
+from server.sinks.alerts import Alerts, payload_of
+from server.sinks.database import Database
+from server.sinks.files import FilesSink
+from server.sinks.rows import BatchRows, BatchSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# A batch is run again where one of its sinks fails, and alerts that went out would go out again: so
+# they wait until nothing is left that could fail before them.
+_ORDER: Final = ("parquet", "database", "console", "mqtt")
+
+
+class DatabaseSink:
+    """A table; see `Database`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take(self, rows: BatchRows, batch: int) -> None:
+        """Put a batch there, unless it is."""
+        self._database.write(rows.table, batch)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+
+class AlertSink:
+    """An MQTT server; see `Alerts`."""
+
+    def __init__(self, alerts: Alerts) -> None:
+        self._alerts = alerts
+
+    def take(self, rows: BatchRows, _batch: int) -> None:
+        """Send each row."""
+        self._alerts.send(rows.table.to_pylist())
+
+    def close(self) -> None:
+        """Nothing is open between batches."""
+
+
+class ConsoleSink:
+    """Standard output, a line of JSON for each row."""
+
+    def take(self, rows: BatchRows, _batch: int) -> None:
+        """Print each row."""
+        for row in rows.table.to_pylist():
+            sys.stdout.write(f"{payload_of(row)}\n")
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Batches:
+    """For `foreachBatch`: the sinks of one stream."""
+
+    def __init__(self, jobs: Jobs, job: Part, sinks: tuple[Part, ...], place: Checkpoint) -> None:
+        ordered = sorted(sinks, key=lambda sink: _ORDER.index(sink.kind))
+        self._sinks = [_opened(jobs, job, sink, place) for sink in ordered]
+        files = any(sink.kind == "parquet" for sink in sinks)
+        self._kept = files and len(sinks) > 1
+
+    def __call__(self, frame: "DataFrame", batch: int) -> None:
+        """Put a batch into all of them. Raises ServerError."""
+        if self._kept:  # else each would read the logs and detect for itself
+            frame.persist()
+        try:
+            rows = BatchRows(frame)
+            for sink in self._sinks:
+                sink.take(rows, batch)
+        finally:
+            if self._kept:
+                frame.unpersist()
+
+    def close(self) -> None:
+        """Let go of what they hold open."""
+        for sink in self._sinks:
+            sink.close()
+
+
+def folder_of(jobs: Jobs, sink: Part, place: Checkpoint) -> Path:
+    """The folder of files, which is this checkpoint's alone. Raises JobsError."""
+    folder = jobs.path(sink["path"])
+    claim(folder, place)
+    return folder
+
+
+def _opened(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> BatchSink:
+    if sink.kind == "parquet":
+        return FilesSink(folder_of(jobs, sink, place))
+    if sink.kind == "database":
+        table = sink["table"] or job.name
+        ledger = f"{job.name}-{sink.name}"
+        return DatabaseSink(Database(sink["url"], table, ledger, place.id))
+    if sink.kind == "mqtt":
+        settings = (sink[key] for key in ("url", "topic", "user", "password_env"))
+        return AlertSink(Alerts(*settings))
+    return ConsoleSink()

@@ -1,0 +1,73 @@
+"""Results into files of Parquet, each batch once, beside other sinks of the same stream.
+
+Owns the way to Spark's own sink of files. Must not know ledgers: Spark's list of files beside them
+is one. Invariant: a batch that the list has is passed over, whoever wrote it; and the folder is the
+same as where Spark writes it for a stream that has this sink alone.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from server.sinks.rows import BatchRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PARTITION: Final = "day"
+_SINK: Final = "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink"
+_FORMAT: Final = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+_UTILS: Final = "org.apache.spark.api.python.PythonUtils"
+
+
+def by_day(frame: "DataFrame") -> "DataFrame":
+    """The rows with the day on which each ended, by which folders are parted."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return frame.withColumn(PARTITION, F.to_date("end"))
+
+
+class FilesSink:
+    """One folder, filled by one stream."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sink: Any = None
+
+    def take(self, rows: BatchRows, batch: int) -> None:
+        """Put a batch there, unless it is."""
+        self._sink = self._sink or _java_sink(self._folder)
+        self._sink.add(batch, by_day(rows.frame))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _java_sink(folder: Path) -> Any:
+    """Spark's own sink of files, which it gives to no program but its own streams.
+
+    What it lists beside the files has no public form, and files that are written otherwise are in
+    no list. Spark's wrapper of Java is made for what of Spark Python does not have.
+    """
+    from pyspark.ml.wrapper import JavaWrapper
+
+    class JavaSink(JavaWrapper):
+        """A sink in Java."""
+
+        def __init__(self) -> None:
+            made = self._new_java_obj
+            super().__init__(
+                made(
+                    _SINK,
+                    made("org.apache.spark.sql.SparkSession.active"),
+                    str(folder),
+                    made(_FORMAT),
+                    made(f"{_UTILS}.toSeq", [PARTITION]),
+                    made(f"{_UTILS}.toScalaMap", made("java.util.HashMap")),
+                )
+            )
+
+        def add(self, batch: int, frame: "DataFrame") -> None:
+            """Put a batch into the folder, unless the list beside its files has it."""
+            self._call_java("addBatch", batch, frame)
+
+    return JavaSink()
