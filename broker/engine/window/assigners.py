@@ -152,22 +152,11 @@ class Grid:
         return self._instant(period * self.every + second * self.cut)
 
     def pane_lines(self, constants: Constants) -> list[str]:
-        """Return lines that set `pane` to that of the event in `e`.
-
-        Where days are counted, most events lie in the pane of the one before, `low` to `high`.
-        """
-        if self.days is not None:
-            locate = constants.add(self._located)
-            return [
-                "end = e.end",
-                "if not low <= end < high:",
-                f"    pane, low, high = {locate}(end)",
-            ]
+        """Return lines that set `pane` to that of the time `end`; it lasts from `low` to `high`."""
+        if self.days is not None or self.halved:
+            return [f"pane, low, high = {constants.add(self._located)}(end)"]
         every = constants.add(self.every)
-        if not self.halved:
-            return [f"pane = e.end // {every}"]
-        cut = constants.add(self.cut)
-        return [f"period, rest = divmod(e.end, {every})", f"pane = 2 * period + (rest >= {cut})"]
+        return [f"pane = end // {every}", f"low = pane * {every}", f"high = low + {every}"]
 
     def _located(self, time_ms: int) -> tuple[int, int, int]:
         pane = self.pane_of(time_ms)

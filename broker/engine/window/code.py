@@ -206,20 +206,23 @@ def compile_take(names: OperandNames, grid: Grid, leaf: int) -> Callable[..., No
     constants = Constants()
     body = [
         *key_lines(names),
-        *grid.pane_lines(constants),
-        "if pane != last:",
+        "end = e.end",
+        # Events of one pane mostly follow each other: two comparisons tell, a division costs more.
+        "if not low <= end < high:",
+        *(f"    {line}" for line in grid.pane_lines(constants)),
         f"    pending = windows.pending_of(pane, {leaf})",
-        "    last = pane",
-        "if pending is None:",
-        "    windows.pass_over(pane)",
-        "    continue",
-        "put = pending.get(key)",
-        "if put is None:",
+        "    if pending is None:",
+        "        windows.pass_over(pane)",
+        "        low = high = 0",
+        "        continue",
+        # A group is new once and then known: to ask first would cost each event a call.
+        "try:",
+        "    pending[key].append(e)",
+        "except KeyError:",
         f"    put = windows.open_group(pane, {leaf}, key)",
-        "    if put is None: continue",
-        "put.append(e)",
+        "    if put is not None: put.append(e)",
     ]
-    head = ["def take(events, windows):", "    last = pending = None", "    low = high = 0"]
+    head = ["def take(events, windows):", "    low = high = 0"]
     lines = [*head, "    for e in events:", *(f"        {line}" for line in body)]
     return build("\n".join(lines) + "\n", "take", constants)
 
