@@ -48,7 +48,7 @@ def test_scenarios_meet_what_they_are_there_for():
         visited += outcome.visited
         judged += outcome.judged
         results.update(emission.subscription for _, emission in one.broker.results)
-        dropped.update(one.broker.engine.ledger.to_dict()["dropped"])
+        dropped.update(one.broker.core.ledger.to_dict()["dropped"])
     assert compared > 1_000
     assert visited > 100
     assert judged > 5_000
