@@ -18,7 +18,6 @@ from broker.engine.pattern.ending import ending_of
 from broker.engine.pattern.fusion import Fused
 from broker.engine.pattern.lone import LoneAtom
 from broker.engine.pattern.patience import Group
-from broker.engine.pattern.solved import Solving
 from broker.engine.pattern.staged_partition import Partition
 from broker.engine.pattern.staged_plan import StagedPlan
 from broker.engine.runtime.agenda import Agenda
@@ -97,10 +96,10 @@ class StagedGroups:
             assert not found, "what may be complete does not wait"
 
     def _forget_waiting(self) -> None:
-        """Let groups that do without stages forget what they can."""
-        if isinstance(self._patience, Solving) and self._patience.count:
+        """Let groups whose operators hold nothing forget what they can of what waits."""
+        if self._patience is not None and self._patience.forgets and self._patience.count:
             for one in self._partitions.values():
-                if not one.open:
+                if not one.open or not one.size:
                     self._patience.forget(one, self._watermark)
 
     def _give_up_waiting(self) -> None:
