@@ -1,10 +1,10 @@
 """Patterns: operators over operators that find matches in event time, for one case of a task.
 
-Owns a pattern's layout (`operands`, `pattern`, `attach`, `chains`), the analysis of its time
-(`reach`, `spans`, `bounds*`, `completion`, `outlasting`, `promises`), the operators (`base` and
-those built on it: `joint` and `fusion`, `course` and `chronicle`, `gathered`, `repeats`, `pick`,
-`negation`, `silence`), verdicts where times are uncertain, selection among whole matches, and the
-agent that runs all of it for each group (`staged_*`).
+Owns a pattern's layout (`operands`, `pattern`, `attach`), the analysis of its time (`timing`,
+`durations`, `hold`, `bounds`, `completion`, `promises`), the operators (`base` and those built on
+it: `joint`, `course`, `chronicle`, `gathered`, `repeats`, `pick`, `negation`, `silence`), the fused
+ones (`fusion`, `sequence`, `members`), verdicts where times are uncertain, selection among whole
+matches, and the agent that runs all of it for each group (`staged_*`).
 
 Must not know who wants a result, what an event's payload looked like, or which broker this is.
 

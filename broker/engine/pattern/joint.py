@@ -23,7 +23,7 @@ from language.relations import FOLLOWS
 
 @dataclass(frozen=True, slots=True)
 class JointPlan:
-    """One operator, compiled; see reach for what is kept how long."""
+    """One operator, compiled; see timing.py for what is kept how long."""
 
     joint: Joint
     join: Join
