@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
+DueOf = Callable[[Domain, Mapping[int, Seat]], int | None]
 
 
 class Matcher:
@@ -364,7 +365,9 @@ class Matcher:
             lambda domain: self._watermark(domain, watermark_of),
         )
 
-    def due(self, watermark_of: WatermarkOf, *, ends: bool = False) -> dict[str, int]:
+    def due(
+        self, watermark_of: WatermarkOf, *, ends: bool = False, due_of: DueOf = next_due
+    ) -> dict[str, int]:
         """Primitive event types that agents wait for: the least watermark that may bring more.
 
         Before a type named here has reached that, nothing is reported without events. What waits
@@ -375,7 +378,7 @@ class Matcher:
         wanted: dict[str, int] = {}
         for domains in self._domains.levels:
             for domain in domains:
-                due = next_due(domain, self._seats)
+                due = due_of(domain, self._seats)
                 if due is not None and due < WATERMARK_END:
                     self._want(domain, due, watermark_of, wanted)
         for domain, at in self._endings.first() if ends else ():

@@ -18,7 +18,6 @@ from broker.core.lone import LoneAtom
 from broker.core.occurrence import Occurrence
 from broker.core.patience import Group
 from broker.core.pending import Pending
-from broker.core.solved import Solving
 from broker.core.staged_partition import Partition
 from broker.core.staged_plan import StagedPlan
 from broker.core.stages.base import least
@@ -95,21 +94,6 @@ class StagedGroups:
             behind = [key for key, one in self._partitions.items() if one.fresh]
             found = [one for key in behind for one in self._advance(key)]
             assert not found, "what may be complete does not wait"
-
-    def _forget_waiting(self) -> None:
-        """Let groups that do without stages forget what they can."""
-        if isinstance(self._patience, Solving) and self._patience.count:
-            for one in self._partitions.values():
-                if not one.open:
-                    self._patience.forget(one, self._watermark)
-
-    def _give_up_waiting(self) -> None:
-        """From now on all is given to stages at once."""
-        self._catch_up()
-        for partition in self._partitions.values():
-            if not partition.open:
-                self.plan.open(partition, self._begin)
-        self._patience = None
 
     def _partition(self, key: Group) -> Partition:
         partition = self._partitions.get(key)
