@@ -16,8 +16,8 @@ closes-one-late: a window closes a moment after its last instant
 + (self.reach is None)) * self.every)
 
 pane-edge: an event at a window's beginning falls into the pane before it
-- (rest >= {cut})
-+ (rest > {cut})
+- (offset >= self.cut)
++ (offset > self.cut)
 
 last-window-lost: the second pane of a T is missing in its last window
 - period + whole + second
@@ -328,8 +328,8 @@ CODE = part(
     "broker/engine/window/code.py",
     r"""
 pending-of-the-pane-before: events go into the pane of those before them
-- "if pane != last:",
-+ "if last is None:",
+- "if not low <= end < high:",
++ "if not high:",
 
 null-key-is-a-group: events without a key make a group
 - lines.append(f"if {part} is None: continue")
