@@ -4,7 +4,7 @@ Owns the buildings and the four requests. Must not know any planner. Invariant: 
 and what a broker bears are the paper's: 1.5 KB a minute from one for the environment, 1.5 KB/s from
 a wearable, 6.75 MB/s from a camera; a broker bears 25 K, one unit being 1 KB/s of input.
 
-Seed 003, section 6.3. Three buildings; cameras, wearables and sensors for the environment in their
+Paper 003, section 6.3. Three buildings; cameras, wearables and sensors for the environment in their
 rooms; surveillance goes to a local server, faces of building A to the gateway, averages to a
 controller on each floor, heart-rate patterns to the nearest nurse's tablet.
 """

@@ -21,7 +21,7 @@ DEFAULT_ADDRESS = "mqtt://127.0.0.1:1883"
 
 
 class Driver:
-    """Brings a device's readings to a broker (seed 003, 3.4: place and play). Extend it.
+    """Brings a device's readings to a broker (paper 003, 3.4: place and play). Extend it.
 
     `name` is the source of the events and `event_type` their type, where `read` does not say
     otherwise. `location`, `position`, `uncertainty` (ms) and `rate` (events a second) go into the

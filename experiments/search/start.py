@@ -16,7 +16,7 @@ def estimate(instance: Instance, pieces: Sequence[int], hosts: Sequence[int]) ->
     """Return the paper's v_is of a group of pieces by broker, in parts of the greatest rate.
 
     Every input and destination counts for itself, whatever is shared; consumers that are not placed
-    yet do not count, nor do streams within the group. Seed 003, section 4.2.
+    yet do not count, nor do streams within the group. Paper 003, section 4.2.
     """
     total = 0
     for number in dict.fromkeys(n for piece in pieces for n in instance.of_piece[piece]):

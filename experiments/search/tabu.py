@@ -4,7 +4,7 @@ Owns the choice of a step and what it forbids. Must not know when the search end
 of all. Invariant: a step moves one piece, or lets two change places; a piece does not return to a
 broker that it left lately, unless that makes a better placement than any since the start.
 
-Seed 003, section 4.2, algorithm 2, with three repairs. All candidates of a step are weighed from
+Paper 003, section 4.2, algorithm 2, with three repairs. All candidates of a step are weighed from
 the same placement (the paper's loop over tasks stacks one on another). What is forbidden is a
 piece's return and not one whole placement. A broken limit has a price, which adapts, so that the
 search crosses what is not feasible.

@@ -39,7 +39,7 @@ class Times:
     def longer(self, limit_ms: int) -> int:
         """Return the greatest nominal distance of two instants at most `limit_ms` apart.
 
-        T(1 + ρ) + 2ε: `within 5 s` with ρ = 1/100 and ε = 150 ms lets 5,350 ms pass. Seed 002 has
+        T(1 + ρ) + 2ε: `within 5 s` with ρ = 1/100 and ε = 150 ms lets 5,350 ms pass. Paper 002 has
         no clocks that differ, and takes T itself for δt.
         """
         # Whole milliseconds: what lies between two of them is no event's distance.

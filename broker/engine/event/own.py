@@ -20,7 +20,7 @@ PYTHON_TYPES: dict[str, type] = {
 
 
 class Function:
-    """A function of one's own for conditions and assignments (seed 003, 3.4: place and play).
+    """A function of one's own for conditions and assignments (paper 003, 3.4: place and play).
 
     `call` takes the values of the arguments, none of them null, and for an alias the bound event as
     a read-only mapping with the keys of an event. It must depend on them alone: the same event may

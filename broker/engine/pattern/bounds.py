@@ -222,7 +222,7 @@ class _Bounds:
         subscription = task.node if isinstance(task.node, Subscription) else None
         staged = needs_stages(case, layout, subscription) or bool(unsure_ms)
         chained = not staged and bool(self._limits.chain_events_max and links_of(case, layout))
-        # A bounded store (seed 000) holds what it has room for: what operators would hold is not
+        # A bounded store (paper 000) holds what it has room for: what operators would hold is not
         # counted, only what they pass on.
         operators = Operators(terms, Held() if chained else held)
         passed = operators.passed(layout.root)
@@ -318,8 +318,7 @@ class _Bounds:
         window = node.window if isinstance(node, Definition) else None
         if window is None and self._stateless(task, case):
             return "sharded", "it looks at each event alone"
-        # A source has one origin (ARCHITECTURE, decision 8): its groups never meet those of
-        # another.
+        # A source has one origin: its groups never meet those of another.
         if "source" in case.group_by:
             needed = [self._kinds[key] for key in task.needs.values()]
             if not needed:

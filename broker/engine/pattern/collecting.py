@@ -168,7 +168,7 @@ def together(several: list[Occurrence]) -> Occurrence:
     """Several occurrences as one: each place the list of all that fills it in any of them."""
     columns = []
     for column in zip(*map(events_of, several), strict=True):
-        # Seed 002's result set: an event that is in many matches is sent once.
+        # Paper 002's result set: an event that is in many matches is sent once.
         distinct = {identity(member): member for member in flat(column)}
         columns.append(tuple(sorted(distinct.values(), key=lambda member: member.order)))
     end: int = max(map(end_of, several))

@@ -3,7 +3,7 @@
 Owns the run, the candidates that a later run may need, and what is spent. Must not know how a pair
 is tested. Invariant: after a run is complete nothing that binds an event ending by its end is used
 again; a run that can no longer be complete spends nothing, and the next start begins (LANGUAGE:
-contexts; seed 000's FIRST and RECENT).
+contexts; paper 000's FIRST and RECENT).
 
 Candidates stand in order; of one event that fits two elements of a chain of `then`, the later
 element comes first, so that it advances the run.

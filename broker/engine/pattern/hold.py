@@ -233,7 +233,7 @@ class Operators:
         unsure_ms = self.terms.unsure_ms
         follows = joint.operator in FOLLOWS and not unsure_ms
         if joint.context in {"recent", "chronicle"}:
-            # Each new occurrence chooses one partner at most (seed 001, section 4, "Event
+            # Each new occurrence chooses one partner at most (paper 001, section 4, "Event
             # Context").
             return right if follows else _sum(left, right)
 

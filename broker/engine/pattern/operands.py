@@ -65,7 +65,7 @@ class Joint(Operand):
     operator: str = "and"
     left: Operand = NOTHING
     right: Operand = NOTHING
-    # Inclusive at both ends; seed 004's temporal constructors have strict ones.
+    # Inclusive at both ends; paper 004's temporal constructors have strict ones.
     bound: Bound | None = None
     context: Context = "unrestricted"
     nth: int | None = None
@@ -116,7 +116,7 @@ class Silence(Unary):
 class Count(Unary):
     """`P{n}`: so many successive P; `disjoint`: none is in two of them."""
 
-    # Seed 004, NLoop. Rows slide, and under `first` and `chronicle` none shares an event.
+    # Paper 004, NLoop. Rows slide, and under `first` and `chronicle` none shares an event.
     count: int = 1
     disjoint: bool = False
 
@@ -125,7 +125,7 @@ class Count(Unary):
 class Run(Unary):
     """`P+[a..b]`: a longest run of P with gaps of a..b ms."""
 
-    # Seed 004, TLoop: a gap outside of these begins a new run.
+    # Paper 004, TLoop: a gap outside of these begins a new run.
     gap_low_ms: int | None = None
     gap_high_ms: int | None = None
 

@@ -58,7 +58,7 @@ RELATION_TESTS: dict[str, RelationTest] = {
         holds=((lt(P_END, Q_START),), *_TOUCH),
         fails=((lt(Q_START, P_END),), _READINGS_MEET),
     ),
-    # Seed 001, table 1, row 1, for points and intervals alike: a point is an interval of length 0.
+    # Paper 001, table 1, row 1, for points and intervals alike: a point is an interval of length 0.
     "before": RelationTest(
         asks=("{le} < {rs}",),
         holds=((lt(P_END, Q_START),),),

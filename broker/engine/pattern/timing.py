@@ -66,7 +66,7 @@ class KnownTimes:
     """Times as far as they are known.
 
     `event_ms`: how long an event of a type lasts at most. `longer`: the greatest nominal distance
-    of two instants that may be at most so far apart (seed 001, section 3, "Timestamping": a time
+    of two instants that may be at most so far apart (paper 001, section 3, "Timestamping": a time
     stands for an interval around it, so that two of ε each are 2ε further apart at worst).
     """
 

@@ -48,9 +48,9 @@ class Doubt:
 
     def slack_ms(self, limit_ms: int = 0) -> int:
         """By how much nominal times may miss a limit that is met all the same."""
-        # Both instants may be off by ε (seed 001, section 3, "Time Systems": accuracy intervals),
+        # Both instants may be off by ε (paper 001, section 3, "Time Systems": accuracy intervals),
         # and the drift part is cut to whole ms: 1 more is never too little. Rejected: 2g-precedence
-        # of seed 001, which orders nothing nearer than two ticks, and says no where a match may be.
+        # of paper 001: it orders nothing nearer than two ticks, and says no where a match may be.
         return 2 * self.most_ms + int(limit_ms * self.drift) + 1
 
     def reach_slack_ms(self, joint: Joint, limit_ms: int) -> int:

@@ -127,7 +127,7 @@ class Passes:
         assert doubt is not None
         parts = [YES]
         if operand.within_ms is not None:
-            # The span of what is bound, as T(1 - drift) for yes and T(1 + drift) for no (seed 001,
+            # The span of what is bound, as T(1 - drift) for yes and T(1 + drift) for no (paper 001,
             # table 1).
             parts.append(spanning(spans_of(occurrence), operand.within_ms, doubt))
         parts += anchored_parts(operand, occurrence, self._places, doubt)
