@@ -17,8 +17,11 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from broker.core.network.kept_back import KeptBack
-from broker.core.network.told import Watermarks
+from broker.core.network.sending import Passage
+from broker.core.network.told import Forwarded, Watermarks
 from broker.core.routing.messages import LOCAL
+
+OWED_POSITIONS = 1_024  # that are not claimed: origins keep as many for hosts longer than need be
 
 
 class Claim(Struct):
@@ -34,6 +37,9 @@ class Claim(Struct):
     back: KeptBack = field(default_factory=KeptBack)
     serial: int = 0
     limited: dict[str, int] = field(default_factory=dict)  # promised short of what was heard
+    broken: bool = False  # something is missing before it: the other end is to see that at once
+    life: int = 0  # that was said last
+    hurry: bool = False  # the origin waits until this is stored
 
     def extend(self, after: int, upto: int, watermarks: Mapping[str, int | None]) -> None:
         """Claim (after, upto], too, with what was promised at its end."""
@@ -41,15 +47,21 @@ class Claim(Struct):
             self.after = after  # what was promised short of what was heard is still owed
         if after > self.upto:
             self.after = after
+            self.broken = True
             self.watermarks = {}
             self.limited = {}
         self.upto = upto
         self.watermarks.update(watermarks)
 
-    def take(self) -> tuple[int, int, Watermarks]:
-        """(after, upto, watermarks), now said; for what is kept back no time passes."""
+    def take(self, *, promises: bool = True) -> tuple[int, int, Watermarks]:
+        """(after, upto, watermarks), now said; for what is kept back no time passes.
+
+        Without `promises` these stay to be said.
+        """
         after = self.upto if self.after is None else self.after
-        self.after = None
+        self.after, self.broken = None, False
+        if not promises:
+            return after, self.upto, {}
         promised = self.sayable()
         self.limited |= {
             name: at
@@ -60,6 +72,17 @@ class Claim(Struct):
             del self.watermarks[name]
             self.limited.pop(name, None)
         return after, self.upto, promised
+
+    def numbered(self, part: Forwarded) -> Passage:
+        """Return what is said now, with its number; see `Passage`."""
+        self.serial += 1
+        is_new, self.life = part.life != self.life, part.life
+        hurry, self.hurry = self.hurry, False
+        return Passage(part, self.serial, is_new, hurry)
+
+    def may_be_owed(self) -> bool:
+        """Return if nothing is lost when this is said later, with what comes then."""
+        return not self.broken and (self.after is None or self.upto - self.after < OWED_POSITIONS)
 
     def sayable(self) -> Watermarks:
         """What may be promised now and was not before."""
@@ -115,11 +138,17 @@ class Ways:
         self.types: dict[str, tuple[str, ...]] = {}
         self.came: dict[str, Came] = {}
         self._claims: dict[str, dict[str, Claim]] = {}
+        self.changes = 0  # how often a way was another, or opened
 
     def here(self, origin: str, via: str, types: tuple[str, ...]) -> None:
         """An origin is behind this neighbour."""
         self.via[origin], self.types[origin] = via, types
+        self.changes += 1
         self.came.setdefault(origin, Came())
+
+    def life_of(self, origin: str) -> int:
+        """Return the life that an origin was said to have; 0 where none was."""
+        return self.came[origin].life if origin in self.came else 0
 
     def gone(self, origin: str) -> None:
         """The way to an origin is no more, nor any way from it."""
@@ -142,6 +171,7 @@ class Ways:
 
         Where it is the first one, claims of the origin begin anew all the way to there.
         """
+        self.changes += 1
         if not self._claims.get(origin) and origin in self.came:
             self.came[origin].begin()
         self._claims.setdefault(origin, {}).setdefault(toward, Claim()).hosts[host] = None
