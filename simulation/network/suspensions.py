@@ -20,10 +20,8 @@ from simulation.crashes.clients import Asker, Wish
 from simulation.network.cells import CellRun, Outcome
 from simulation.network.scenario import BEGIN_MS, READY_S_MAX, RunFailedError, Shape
 
-# No step of the other texts needs as much, not of those either that take up a minute of events at
-# once, as progress that nobody waits for comes so seldom. `Wild` does with some 30 readings.
-CANDIDATES_MAX = 120_000
-LONG_CHAINS = ("Valley",)  # which make as much work at times
+CANDIDATES_MAX = 40_000  # no step of the other texts needs as much
+LONG_CHAINS = ("Valley", "Spent")  # which make as much work at times, as when a task catches up
 WISHES = (1, 6)
 UNTIL_MS = 150_000  # readings have come by then
 CLIENT, NAME = "wild", "Wild"

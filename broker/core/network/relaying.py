@@ -269,7 +269,7 @@ class Relaying(Knowing):
             return []
         # The times of few events cost as much as one of these, and are rarely awaited.
         few = 0 < len(rows) < FEW and self._progress.speaks(toward) and not self.correlates
-        later = few and toward != LOCAL and not self._owed.is_awaited(toward)
+        later = few and not claim.begins and not self._owed.is_awaited(toward)
         parts = self._progress.claimed(origin, claim, rows, promises=not later)
         if toward == LOCAL:
             return parts

@@ -27,7 +27,9 @@ OWED_POSITIONS = 1_024  # that are not claimed: origins keep as many for hosts l
 class Claim(Struct):
     """What of an origin is to be claimed toward one neighbour (or here), for these hosts.
 
-    `back` are the events that are kept back; `serial` counts what was said.
+    `back` are the events that are kept back; `serial` counts what was said. `begins`: of a type
+    beyond which nobody waits, as nothing was said of it or that it has no source, there is one now:
+    hosts would pass by its events, so this is said at once.
     """
 
     hosts: dict[str, None] = field(default_factory=dict)
@@ -40,6 +42,8 @@ class Claim(Struct):
     broken: bool = False  # something is missing before it: the other end is to see that at once
     life: int = 0  # that was said last
     hurry: bool = False  # the origin waits until this is stored
+    begins: bool = False
+    waited: dict[str, None] = field(default_factory=dict)  # types of which a time was said last
 
     def extend(self, after: int, upto: int, watermarks: Mapping[str, int | None]) -> None:
         """Claim (after, upto], too, with what was promised at its end."""
@@ -52,6 +56,8 @@ class Claim(Struct):
             self.limited = {}
         self.upto = upto
         self.watermarks.update(watermarks)
+        for name, at in watermarks.items():
+            self.begins = self.begins or (at is not None and name not in self.waited)
 
     def take(self, *, promises: bool = True) -> tuple[int, int, Watermarks]:
         """(after, upto, watermarks), now said; for what is kept back no time passes.
@@ -63,6 +69,12 @@ class Claim(Struct):
         if not promises:
             return after, self.upto, {}
         promised = self.sayable()
+        self.begins = False
+        for name, at in promised.items():
+            if at is None:
+                self.waited.pop(name, None)
+            else:
+                self.waited[name] = None
         self.limited |= {
             name: at
             for name, at in promised.items()
@@ -82,7 +94,9 @@ class Claim(Struct):
 
     def may_be_owed(self) -> bool:
         """Return if nothing is lost when this is said later, with what comes then."""
-        return not self.broken and (self.after is None or self.upto - self.after < OWED_POSITIONS)
+        if self.broken or self.begins:
+            return False
+        return self.after is None or self.upto - self.after < OWED_POSITIONS
 
     def sayable(self) -> Watermarks:
         """What may be promised now and was not before."""

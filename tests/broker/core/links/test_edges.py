@@ -187,7 +187,7 @@ def test_a_broker_that_slept_itself_cuts_nobody_before_it_has_listened():
 
 
 def test_a_broker_that_looks_seldom_cuts_a_silent_neighbour_all_the_same():
-    world, _ = met()
+    world, _ = met(**OFTEN)
     world.pipes = []
     for _ in range(3):
         world.pass_ms(60_000)
