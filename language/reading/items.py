@@ -80,6 +80,10 @@ class Items(Patterns, WindowActions):
 
     def event_declaration(self, children: list[Any]) -> tree.EventDeclaration:
         word, name, *attributes, close = children
+        lasts_ms = None
+        if isinstance(close, tree.Constant):
+            lasts_ms = duration_ms(close, zero=True)
+            attributes.pop()  # the parenthesis
         unique_names([token for token, _ in attributes], "the event")
         found: dict[str, tree.AttributeType] = {}
         for token, kind in attributes[:LIST_LENGTH_MAX]:
@@ -97,7 +101,12 @@ class Items(Patterns, WindowActions):
             ("name", span_of(name)),
             *marks_of([token for token, _ in attributes], "attribute"),
         )
-        return tree.EventDeclaration(owner_name(name), tuple(found.items()), span=span, marks=marks)
+        return tree.EventDeclaration(
+            owner_name(name), tuple(found.items()), lasts_ms, span=span, marks=marks
+        )
+
+    def lasting(self, children: list[Any]) -> tree.Constant:
+        return cast("tree.Constant", children[-1])
 
     def set_declaration(self, children: list[Any]) -> tree.SetDeclaration:
         word, name, _, members = children
