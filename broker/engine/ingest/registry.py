@@ -256,13 +256,13 @@ class TypeRegistry:
 
     def _lasts(self, name: str, owner: str, lasts_ms: int | None) -> None:
         """Take up what an owner says of a type, in the place of what it said before."""
-        said = self._lasting.setdefault(name, {})
-        said.pop(owner, None)
+        stated = self._lasting.setdefault(name, {})
+        stated.pop(owner, None)
         if lasts_ms is not None:
-            said[owner] = lasts_ms
+            stated[owner] = lasts_ms
         # All that say anything say the same.
-        self.entries[name].lasts_ms = next(iter(said.values()), None)
-        if not said:
+        self.entries[name].lasts_ms = next(iter(stated.values()), None)
+        if not stated:
             del self._lasting[name]
 
     def _replace(self, name: str, attributes: dict[str, AttributeType]) -> bool:
