@@ -77,7 +77,7 @@ def _kinds_of(
 ) -> tuple[tuple[str, tree.AttributeType], ...]:
     """Return the attributes of an event, each once, with their types."""
     unique_names([token for token, _ in attributes], "the event")
-    found: dict[str, tree.AttributeType] = {}
+    kinds: dict[str, tree.AttributeType] = {}
     for token, kind in attributes[:LIST_LENGTH_MAX]:
         attribute = attribute_name(token)
         if attribute in RESERVED_KEYS:
@@ -85,10 +85,10 @@ def _kinds_of(
         if str(kind) not in ATTRIBUTE_TYPES:
             COLLECTOR.get().misspelt("HW216", span_of(kind), str(kind), ATTRIBUTE_TYPES)
             # So that what uses it has no errors of its own.
-            found.setdefault(attribute, cast("tree.AttributeType", "any"))
+            kinds.setdefault(attribute, cast("tree.AttributeType", "any"))
             continue
-        found.setdefault(attribute, cast("tree.AttributeType", str(kind)))
-    return tuple(found.items())
+        kinds.setdefault(attribute, cast("tree.AttributeType", str(kind)))
+    return tuple(kinds.items())
 
 
 class Items(Patterns, WindowActions):
@@ -99,7 +99,7 @@ class Items(Patterns, WindowActions):
 
     def event_declaration(self, children: list[Any]) -> tree.EventDeclaration:
         word, name, *parts = children
-        attributes = [one for one in parts if isinstance(one, tuple)]
+        attributes = [part for part in parts if isinstance(part, tuple)]
         close, lasts_ms = parts[-1], None
         if isinstance(close, tree.Constant):
             lasts_ms = duration_ms(close, zero=True)

@@ -183,8 +183,8 @@ class TypeRegistry:
         for one in wanted:
             self._declared.setdefault(one.name, {})[owner] = dict(one.attributes)
         changed = [self._replace(name, attributes) for name, attributes in merged.items()]
-        for one in wanted:
-            self._lasts(one.name, owner, one.lasts_ms)
+        for event_type in wanted:
+            self._lasts(event_type.name, owner, event_type.lasts_ms)
         return any(changed)
 
     def release(self, owner: str) -> bool:
