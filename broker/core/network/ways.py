@@ -56,8 +56,8 @@ class Claim(Struct):
             self.limited = {}
         self.upto = upto
         self.watermarks.update(watermarks)
-        for name, at in watermarks.items():
-            self.begins = self.begins or (at is not None and name not in self.waited)
+        for name, time in watermarks.items():
+            self.begins = self.begins or (time is not None and name not in self.waited)
 
     def take(self, *, promises: bool = True) -> tuple[int, int, Watermarks]:
         """(after, upto, watermarks), now said; for what is kept back no time passes.
@@ -70,8 +70,8 @@ class Claim(Struct):
             return after, self.upto, {}
         promised = self.sayable()
         self.begins = False
-        for name, at in promised.items():
-            if at is None:
+        for name, time in promised.items():
+            if time is None:
                 self.waited.pop(name, None)
             else:
                 self.waited[name] = None
