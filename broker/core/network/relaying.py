@@ -164,7 +164,7 @@ class Relaying(Knowing):
         lent = (self.durable, self.ways, self.sessions, waiting, self._promised)
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
-        self._on_frame[frames.Passed] = self._passed
+        self._on_frame[frames.Passed] = lambda peer, one: self._passed(peer, _of_a_life(one))
         self._on_frame[Advanced] = self._advanced
         self._on_frame[Awaited] = self._owed.hear
 
@@ -413,6 +413,16 @@ class Relaying(Knowing):
             for one in claim.back.values():
                 places.pop(id(one.held.event), None)
         super()._gone(origin, peer)
+
+
+def _of_a_life(one: frames.Passed) -> frames.Passed:
+    """Return a frame that names the life of its origin, as all do. Raises ValueError.
+
+    Passed on as `Claimed`, one without would be taken for the life before.
+    """
+    if not one.what.life:
+        raise ValueError("a claim of an origin names none of its lives")
+    return one
 
 
 def _waiting(own: NetworkedBroker, cells: dict[str, Cell]) -> list[NetworkedBroker]:
