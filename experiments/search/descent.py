@@ -22,8 +22,8 @@ PENALTY_FIRST = 0.05
 PENALTY_GROWTH = 2.0
 PENALTY_HARD = 1e6
 """The same where limits are to be kept from the beginning."""
-PENALTY_SOFT = 4.0
-"""The same once a plan keeps them."""
+PENALTY_SOFT = 400.0
+"""The same once a plan keeps them; at 4 the descent breaks limits that nothing mends for long."""
 PASS_GAIN = 2e-3
 """Of the flow: a pass that gained less was the last, if limits are kept."""
 RELIEVED = 0.7

@@ -12,6 +12,7 @@ from experiments.search.evaluator import Evaluator
 from experiments.search.instance import Instance
 from experiments.search.joint import MoveJointly, cheapest_pair
 from experiments.search.params import SearchParams
+from experiments.search.relief import Relieve
 from experiments.search.search import Search
 from planner.layout import lay_out
 from planner.reading import read_problem
@@ -110,3 +111,16 @@ def test_many_brokers_without_room_to_spare_get_the_planted_plan(shape):
     best = search.run(lambda progress: progress.steps >= 2000)
     assert best.excess == 0
     assert best.flow == pytest.approx(least, rel=1e-3)
+
+
+def test_a_piece_is_squeezed_in_where_another_makes_way():
+    """The broker where a stream begins is full; what it runs goes to the one that has room."""
+    capacities = dict(zip(NAMES, (1, 1, 0, 0, 1), strict=True))
+    nodes = [{"id": name, "capacity": capacity} for name, capacity in capacities.items()]
+    context = context_of(CHAIN | {"nodes": nodes}, [0, 1], penalty=1e6)
+    undo = Relieve.squeeze(context, 1, 0)
+    assert context.evaluator.hosts == [4, 0]
+    assert not context.evaluator.loads.broken
+    for change in reversed(undo):
+        context.evaluator.undo(change)
+    assert context.evaluator.hosts == [0, 1]
