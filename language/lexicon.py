@@ -66,7 +66,6 @@ KEYWORDS = frozenset(
 )
 """Words of the grammar that are none where a name must stand."""
 
-CONTEXTS = ("unrestricted", "recent", "latest", "first", "chronicle")
 ATTRIBUTE_TYPES = ("int", "float", "text", "bool", "bytes")
 SHAPES = ("circle", "box", "polygon", "path")
 

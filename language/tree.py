@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from language.relations import UNRESTRICTED
 from language.tree_expressions import (
     NO_SPAN,
     Arithmetic,
@@ -43,7 +44,6 @@ __all__ = [
     "Case",
     "Comparison",
     "Constant",
-    "Context",
     "Declaration",
     "Definition",
     "Detect",
@@ -79,8 +79,6 @@ __all__ = [
 
 # --- patterns --------------------------------------------------------------------------------
 
-Context = Literal["unrestricted", "recent", "latest", "first", "chronicle"]
-
 
 @dataclass(frozen=True, slots=True)
 class Bound(Node):
@@ -104,14 +102,15 @@ class Link(Node):
     """A binary operator; chains of one level group to the left.
 
     `bound` is a gap bound on then, before, and; on `without` its `high_ms` is the T of
-    `without[T]` (low_ms None). `context` None means that of the detect. `next` is contiguity.
+    `without[T]` (low_ms None). `context` (one of
+    relations.CONTEXTS) None means that of the detect. `next` is contiguity.
     """
 
     operator: str
     left: Pattern
     right: Pattern
     bound: Bound | None = None
-    context: Context | None = None
+    context: str | None = None
     next: bool = False
 
 
@@ -227,7 +226,7 @@ class Detect(Node):
     """`detect[options] pattern`."""
 
     pattern: Pattern
-    context: Context = "unrestricted"
+    context: str = UNRESTRICTED.name
     maybe_drop: bool = False
     report: Literal["all", "one", "collect"] = "all"
 

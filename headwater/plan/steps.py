@@ -181,7 +181,7 @@ def waits(task: Task, case: Case, layout: Layout) -> bool:
         return True
     for operand in ops.operands(layout.root):
         if isinstance(operand, ops.Joint):
-            chosen = operand.operator != "or" and operand.context != "unrestricted"
+            chosen = operand.operator != "or" and operand.context.chooses
             if chosen or operand.next or operand.nth is not None:
                 return True
         elif not isinstance(operand, ops.Leaf):
@@ -283,7 +283,7 @@ def title_of(operand: Operand) -> tuple[str, list[str]]:
     if isinstance(operand, ops.Joint):
         options = [] if operand.bound is None else [bound_text(operand.bound)]
         options += ["next"] if operand.next else []
-        options += [operand.context] if operand.context != "unrestricted" else []
+        options += [operand.context.name] if operand.context.chooses else []
         title = operand.operator + (f"[{', '.join(options)}]" if options else "")
         return title, [] if operand.nth is None else [f"nth {operand.nth} after its left"]
     if isinstance(operand, ops.Negation):

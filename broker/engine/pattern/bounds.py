@@ -367,7 +367,10 @@ def _shifted(passed: Passed, shift_ms: int | None) -> Passed:
 
 def _ordered(case: Case, layout: Layout) -> bool:
     """Return whether a pattern of joins alone takes its events in order."""
-    recent = any(each.context == "recent" and each.operator != "or" for each in layout.joints)
+    recent = any(
+        each.context.chooses and not each.context.spends and each.operator != "or"
+        for each in layout.joints
+    )
     return recent or bool(layout.last) or bool(case.consuming and layout.joints)
 
 
