@@ -74,6 +74,7 @@ __all__ = [
     "Unary",
     "Where",
     "Window",
+    "WindowPart",
     "Within",
 ]
 
@@ -269,6 +270,48 @@ class Window(Node):
     session_max_ms: int | None = None
     every_days: int | None = None
     zone: str | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Return True where each group has one window at a time, which its events open and span."""
+        return self.run_open_ms is not None
+
+    @property
+    def run_open_ms(self) -> int | None:
+        """Return how long after its newest event such a window may be open; None of others."""
+        return self.session_ms
+
+    @property
+    def run_max_ms(self) -> int | None:
+        """Return the longest that such a window of readings lasts; None: without limit."""
+        return self.session_max_ms
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """A length in the header of a window: its word, and the field of Window that holds it.
+
+    `beside`: the word that it stands with, and not without. `alone`: no part stands with it but
+    those. `aggregated`: it asks for `aggr`.
+    """
+
+    word: str
+    field: str
+    beside: str | None = None
+    alone: bool = False
+    aggregated: bool = True
+
+
+WINDOW_PARTS: dict[str, WindowPart] = {
+    part.word: part
+    for part in (
+        WindowPart("every", "every_ms", aggregated=False),
+        WindowPart("range", "range_ms"),
+        WindowPart("session", "session_ms", alone=True),
+        WindowPart("max", "session_max_ms", beside="session"),
+    )
+}
+"""All lengths but the days of a zone, in the order of the canonical text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""Relations, contexts and aggregates are records of the language, and nothing of one is missing.
+"""Relations, contexts, windows, aggregates: each is one record, and nothing of it is missing.
 
 What the records state is held against the reference matcher's definitions, over all pairs of short
 intervals and over drawn values.
 """
 
+from dataclasses import fields
 from fractions import Fraction
 from itertools import chain, combinations, product
 from pathlib import Path
@@ -16,9 +17,10 @@ from pyspark.sql import functions as spark
 from broker.engine.pattern.relations import PARTNER_SEARCHES, RELATION_TESTS
 from broker.engine.window.aggregates import COMPUTATIONS, aggregate
 from headwater import Engine
-from language import check_text
+from language import check_text, format_text
 from language.functions import AGGREGATES
 from language.relations import CONTEXTS, RELATIONS, UNRESTRICTED
+from language.tree import WINDOW_PARTS, Window
 from tests.oracles import contexts, expressions, generate, recipes_defined
 from tests.oracles import relations as reference
 from tests.oracles import spec as s
@@ -187,6 +189,50 @@ def matches(context, relation, trace):
         [{"type": one[0].upper(), "id": one, "timestamp": int(one[1:])} for one in trace.split()]
     )
     return [tuple(chain(*one["events"].values())) for one in engine.finish()]
+
+
+# --- windows ------------------------------------------------------------------------------------
+
+
+def test_every_length_of_a_window_is_one_part_of_its_header():
+    lengths = {field.name for field in fields(Window) if field.name.endswith("_ms")}
+    assert lengths == {part.field for part in WINDOW_PARTS.values()}
+    assert {part.beside for part in WINDOW_PARTS.values()} <= {*WINDOW_PARTS, None}
+
+
+@pytest.mark.parametrize("word", WINDOW_PARTS)
+def test_a_window_is_written_checked_printed_and_told_of(word):
+    part = WINDOW_PARTS[word]
+    before = "" if part.beside is None else f"{part.beside} 2 s "
+    text = counting(f"aggr {before}{word} 5 s")
+    checked = check_text(text)
+    assert checked.ok, checked.report()
+    window = checked.specification.definitions["W"].window
+    assert getattr(window, part.field) == 5_000
+    assert f"{before}{word} 5 s" in format_text(text)
+    assert any(f"`aggr {before and 'session G '}{word} " in line for line in GUIDE.splitlines())
+
+
+@pytest.mark.parametrize("word", WINDOW_PARTS)
+def test_what_is_said_of_a_part_is_so(word):
+    part = WINDOW_PARTS[word]
+    before = "" if part.beside is None else f"{part.beside} 2 s "
+    assert check_text(counting(f"aggr {word} 5 s")).ok == (part.beside is None)
+    told = {each.code for each in check_text(counting(f"{before}{word} 5 s")).diagnostics}
+    assert ("HW428" in told) == part.aggregated
+    for other in WINDOW_PARTS.values():
+        if other is not part and other.beside is None and other.word != part.beside:
+            held = check_text(counting(f"aggr {before}{word} 5 s {other.word} 2 s"))
+            assert held.ok == (not part.alone and not other.alone and not before), other.word
+
+
+def counting(header):
+    count = "" if not header.startswith("aggr") else "\nassign n = Count(A)"
+    names = "n" if count else ""
+    return (
+        f"event A()\ndefine W({names}) {header}\ndetect A{count}\n"
+        "subscription S from u to a\ndetect W"
+    )
 
 
 # --- aggregates ---------------------------------------------------------------------------------
