@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from server.backfill import history_of
 from server.config import TIMED, Jobs, Part
 from server.errors import JobsError
 from server.source.rows import COLUMNS, MARK, SPARK_COLUMNS
@@ -45,6 +46,7 @@ def rows(
         late_ms = max(job["delay"], job["within"])
     in_step = job.kind in TIMED
     options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
+    options |= _of_history(jobs, job)
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)
@@ -77,18 +79,28 @@ def options_of(
     if batch_rows is None:
         batch_rows = IN_STEP_ROWS if in_step else ALONE_ROWS
     said = {
-        "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
-        "startingOffsets": source["starting"],
         "maxRowsPerBatch": str(batch_rows),
-        "onBrokerAway": source["away"],
-        "quietWait": _seconds(source["quiet_wait"]),
         "failOnDataLoss": "true" if source["lost"] == "fail" else "false",
-        "format": source["format"],
         "align": "true" if in_step else "false",
         "consumer": consumer,
     }
+    if source.kind == "brokers":
+        said |= _of_brokers(source)
     if late_ms is not None:
         said["lateAfter"] = _seconds(late_ms)
+    said |= source["options"]
+    return said
+
+
+def _of_brokers(source: Part) -> dict[str, str]:
+    """The options for what answers at addresses."""
+    said = {
+        "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
+        "startingOffsets": source["starting"],
+        "onBrokerAway": source["away"],
+        "quietWait": _seconds(source["quiet_wait"]),
+        "format": source["format"],
+    }
     if source["away_timeout"] is not None:
         said["awayTimeout"] = _seconds(source["away_timeout"])
     if source["settled_timeout"] is not None:
@@ -101,7 +113,22 @@ def options_of(
     ):
         if source[key] is not None:
             said[option] = source[key]
-    said |= source["options"]
+    return said
+
+
+def _of_history(jobs: Jobs, job: Part) -> dict[str, str]:
+    """The options for a history that a job begins with, and for one that it makes."""
+    said = {}
+    past = history_of(jobs, job)
+    if past is not None:
+        said["history"] = str(jobs.path(past["path"]))
+    since = job["since"]
+    if since is not None:
+        offsets = since.items() if isinstance(since, dict) else ()
+        said["since"] = ",".join(f"{name}={at}" for name, at in offsets) or str(since)
+    folders = [jobs.sinks[name] for name in job["sink"] if jobs.sinks[name].kind == "parquet"]
+    if job.kind == "history" and folders:
+        said["noteGaps"] = str(jobs.path(folders[0]["path"]))
     return said
 
 
