@@ -42,13 +42,13 @@ def _unfit(jobs: Jobs, job: Part) -> Iterator[str]:
         if not makers:  # else it is made by a job of this file
             yield f"{key}: {error}"
         return
-    there = subscriptions_in(folder)
+    kept = subscriptions_in(folder)
     wanted = {job[side]["subscription"] for side in ("left", "right")} if job.kind == "join" else (
         set(job["subscriptions"])
     )  # fmt: skip
-    if there and (not wanted or not wanted <= there):
-        missing = ", ".join(sorted(wanted - there)) or "all subscriptions"
+    if kept and (not wanted or not wanted <= kept):
+        missing = ", ".join(sorted(wanted - kept)) or "all subscriptions"
         yield (
-            f"{key}: {folder} holds {', '.join(sorted(there))} alone, and the job wants {missing}:"
+            f"{key}: {folder} holds {', '.join(sorted(kept))} alone, and the job wants {missing}:"
             f" name some of these as `subscriptions`"
         )

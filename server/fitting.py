@@ -88,8 +88,8 @@ def _of_past(jobs: Jobs, job: Part, source: Part) -> Iterator[str]:
     elif isinstance(job["since"], dict) and source.kind == "brokers":
         for name in job["since"]:
             if name not in source["brokers"]:
-                there = ", ".join(source["brokers"])
-                yield f"since.{name}: {source.name} has no {name}; there are: {there}"
+                brokers = ", ".join(source["brokers"])
+                yield f"since.{name}: {source.name} has no {name}; there are: {brokers}"
 
 
 def _of_folders(jobs: Jobs) -> Iterator[str]:

@@ -78,23 +78,23 @@ def options_of(
     batch_rows = source["batch_rows"]
     if batch_rows is None:
         batch_rows = IN_STEP_ROWS if in_step else ALONE_ROWS
-    said = {
+    options = {
         "maxRowsPerBatch": str(batch_rows),
         "failOnDataLoss": "true" if source["lost"] == "fail" else "false",
         "align": "true" if in_step else "false",
         "consumer": consumer,
     }
     if source.kind == "brokers":
-        said |= _of_brokers(source)
+        options |= _of_brokers(source)
     if late_ms is not None:
-        said["lateAfter"] = _seconds(late_ms)
-    said |= source["options"]
-    return said
+        options["lateAfter"] = _seconds(late_ms)
+    options |= source["options"]
+    return options
 
 
 def _of_brokers(source: Part) -> dict[str, str]:
     """The options for what answers at addresses."""
-    said = {
+    options = {
         "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
         "startingOffsets": source["starting"],
         "onBrokerAway": source["away"],
@@ -102,9 +102,9 @@ def _of_brokers(source: Part) -> dict[str, str]:
         "format": source["format"],
     }
     if source["away_timeout"] is not None:
-        said["awayTimeout"] = _seconds(source["away_timeout"])
+        options["awayTimeout"] = _seconds(source["away_timeout"])
     if source["settled_timeout"] is not None:
-        said["settledTimeout"] = _seconds(source["settled_timeout"])
+        options["settledTimeout"] = _seconds(source["settled_timeout"])
     for key, option in (
         ("user", "user"),
         ("password_env", "passwordEnv"),
@@ -112,24 +112,24 @@ def _of_brokers(source: Part) -> dict[str, str]:
         ("ca_file", "caFile"),
     ):
         if source[key] is not None:
-            said[option] = source[key]
-    return said
+            options[option] = source[key]
+    return options
 
 
 def _of_history(jobs: Jobs, job: Part) -> dict[str, str]:
     """The options for a history that a job begins with, and for one that it makes."""
-    said = {}
+    options = {}
     past = history_of(jobs, job)
     if past is not None:
-        said["history"] = str(jobs.path(past["path"]))
+        options["history"] = str(jobs.path(past["path"]))
     since = job["since"]
     if since is not None:
         offsets = since.items() if isinstance(since, dict) else ()
-        said["since"] = ",".join(f"{name}={at}" for name, at in offsets) or str(since)
+        options["since"] = ",".join(f"{name}={offset}" for name, offset in offsets) or str(since)
     folders = [jobs.sinks[name] for name in job["sink"] if jobs.sinks[name].kind == "parquet"]
     if job.kind == "history" and folders:
-        said["noteGaps"] = str(jobs.path(folders[0]["path"]))
-    return said
+        options["noteGaps"] = str(jobs.path(folders[0]["path"]))
+    return options
 
 
 def events(spark: "SparkSession", jobs: Jobs, source: Part) -> "DataFrame":

@@ -11,7 +11,7 @@ on from the history to the broker, or begins again in the middle, has each resul
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from server.source.aligning import EventTimes
 from server.source.history import History, LogHistory, read_history
@@ -31,16 +31,6 @@ class Passage(NamedTuple):
     kept: bool
 
 
-class LogReader(EventTimes, Protocol):
-    """What a stream asks of a log of a broker, or of one and its history."""
-
-    def ack(self, epoch: str, consumer: str, offset: int) -> None:
-        """See Log."""
-
-    def close(self) -> None:
-        """See Log."""
-
-
 class JoinedLog:
     """The event times of a broker's log with its history before it; `live` None: history alone."""
 
@@ -49,7 +39,7 @@ class JoinedLog:
         self._live = live
 
     def ts_at(self, epoch: str, offset: int) -> int | None:
-        """See Log."""
+        """Return the latest end of all results up to and with an offset, as `Log` does."""
         kept = self._history
         if epoch != kept.epoch and self._live is not None:
             return self._live.ts_at(epoch, offset)
@@ -60,7 +50,7 @@ class JoinedLog:
         return max([ts_ms for ts_ms in times if ts_ms is not None], default=None)
 
     def first_offset_after(self, epoch: str, ts_ms: int) -> int:
-        """See Log."""
+        """Return the first offset whose result ends after a time, as `Log` does."""
         kept = self._history
         if epoch == kept.epoch:
             offset = kept.first_offset_after(ts_ms)
@@ -71,7 +61,7 @@ class JoinedLog:
         return max(offset, kept.end) if epoch == kept.epoch else offset
 
     def earliest_end(self, epoch: str, offset: int, after_ms: int) -> int | None:
-        """See Log."""
+        """Return the earliest end after a time from an offset on, as `Log` does."""
         kept = self._history
         if epoch != kept.epoch and self._live is not None:
             return self._live.earliest_end(epoch, offset, after_ms)
@@ -81,14 +71,14 @@ class JoinedLog:
         return min([ts_ms for ts_ms in times if ts_ms is not None], default=None)
 
     def ack(self, epoch: str, consumer: str, offset: int) -> None:
-        """See Log: what the history has from `offset` on, the broker need not keep."""
+        """Acknowledge an offset: what the history has from there on, the broker need not keep."""
         if self._live is not None:
             kept = self._history
             needed = kept.contiguous_end(offset) if epoch == kept.epoch else offset
             self._live.ack(epoch, consumer, max(offset, needed))
 
     def close(self) -> None:
-        """See Log."""
+        """Close the connection to the broker."""
         if self._live is not None:
             self._live.close()
 
@@ -105,7 +95,7 @@ class Backfill:
         """The brokers of the options, else those of the history, which have no address."""
         return self._options.brokers or tuple((name, "") for name in self._history.logs)
 
-    def joined(self, name: str, live: Log | None) -> LogReader:
+    def joined(self, name: str, live: Log | None) -> Log | JoinedLog:
         """Return the log of a broker with the history before it."""
         kept = self._kept(name)
         if kept is None:
@@ -163,12 +153,12 @@ class Backfill:
             return [Passage(begin, end, kept=False)]
         cuts = [0, kept.first, *(edge for gap in kept.gaps for edge in gap), kept.end, end]
         edges = sorted({begin, end, *(edge for edge in cuts if begin < edge < end)})
-        found = []
+        passages = []
         for first, last in pairwise(edges):
             inside = kept.first <= first < kept.end
-            gone = any(one <= first < two for one, two in kept.gaps)
-            found.append(Passage(first, last, kept=inside and not gone))
-        return found
+            gone = any(low <= first < high for low, high in kept.gaps)
+            passages.append(Passage(first, last, kept=inside and not gone))
+        return passages
 
     def paths(self, name: str, begin: int, end: int) -> tuple[str, ...]:
         """Return the files with the rows of a range that the history has."""
@@ -204,14 +194,14 @@ class HistoryLookout:
         self._backfill = backfill
 
     def look(self) -> dict[str, Known]:
-        """See Lookout."""
+        """Return the logs of the history."""
         return self._backfill.known()
 
     def until(self, names: object, timeout_s: float) -> None:
-        """See Watch: there is nothing to wait for."""
+        """Return at once: there is nothing to wait for."""
 
     def stop(self) -> None:
-        """See Lookout."""
+        """Do nothing: nobody is asked."""
 
 
 def backfill_of(options: SourceOptions) -> Backfill | None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 FOLDER: Final = "_headwater_gaps"
 
 
-class Gap(NamedTuple):
+class HistoryGap(NamedTuple):
     """A half-open range of offsets that retention took before the history had it."""
 
     broker: str
@@ -19,7 +19,7 @@ class Gap(NamedTuple):
     end: int
 
 
-def note_gap(folder: str | None, gap: Gap) -> None:
+def note_gap(folder: str | None, gap: HistoryGap) -> None:
     """Keep beside a history that these results are not in it; nothing where there is no folder."""
     if folder is None:
         return
@@ -28,11 +28,13 @@ def note_gap(folder: str | None, gap: Gap) -> None:
     (place / ":".join(map(str, gap))).touch()
 
 
-def gaps_in(folder: Path) -> list[Gap]:
+def gaps_in(folder: Path) -> list[HistoryGap]:
     """Return what was noted, in the order of offsets."""
     place = folder / FOLDER
     if not place.is_dir():
         return []
     parts = (file.name.split(":") for file in place.iterdir())
-    noted = [Gap(one[0], one[1], int(one[2]), int(one[3])) for one in parts if len(one) == 4]
+    noted = [
+        HistoryGap(part[0], part[1], int(part[2]), int(part[3])) for part in parts if len(part) == 4
+    ]
     return sorted(noted)

@@ -49,7 +49,7 @@ class LogHistory:
 
     def holes(self) -> list[tuple[int, int]]:
         """Return the half-open ranges between rows."""
-        return [(one + 1, two) for one, two in pairwise(self.offsets) if two - one > 1]
+        return [(low + 1, high) for low, high in pairwise(self.offsets) if high - low > 1]
 
     def contiguous_end(self, offset: int) -> int:
         """Return the offset up to which nothing is missing from `offset` on."""
@@ -120,15 +120,15 @@ def read_history(folder: Path) -> History:
             logs.setdefault(broker, {})[epoch] = log
             log.gaps = log.holes() if gone else []
     for broker, (epoch, offset) in places.items():
-        known = logs.get(broker, {}).get(epoch)
-        if known is not None and offset > known.end:
+        kept = logs.get(broker, {}).get(epoch)
+        if kept is not None and offset > kept.end:
             if gone:  # rows may have stood there
-                known.gaps.append((known.end, offset))
-            known.end = offset
+                kept.gaps.append((kept.end, offset))
+            kept.end = offset
     for gap in gaps_in(folder):
-        known = logs.get(gap.broker, {}).get(gap.epoch)
-        if known is not None:
-            known.gaps = sorted({*known.gaps, (gap.begin, gap.end)})
+        kept = logs.get(gap.broker, {}).get(gap.epoch)
+        if kept is not None:
+            kept.gaps = sorted({*kept.gaps, (gap.begin, gap.end)})
     return History(folder, logs, files)
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from server.source.aligning import Bounds, EventTimes, Span, align, mark
 from server.source.backfill import Backfill
 from server.source.fanout import Fanout
-from server.source.gaps import Gap, note_gap
+from server.source.gaps import HistoryGap, note_gap
 from server.source.log import AwayError, EpochError, LogError, Standing, tell
 from server.source.options import SourceOptions
 from server.source.places import Place
@@ -113,7 +113,7 @@ class Planner:
             holds.settled(log.settled_ms)
 
     def _standing(self, name: str, place: Place | None, log: Standing) -> Standing:
-        """Where a log begins and ends, with the history before it. Raises LogError."""
+        """Return where a log begins and ends, with the history before it. Raises LogError."""
         if self.backfill is None:
             return log
         live = log if self.options.brokers else None
@@ -164,7 +164,7 @@ class Planner:
         if self.options.fail_on_loss:
             raise LostError(f"{message}{GO_ON}")
         self._tell(message)
-        note_gap(self.options.note_gaps, Gap(name, place.epoch, place.next, log.earliest))
+        note_gap(self.options.note_gaps, HistoryGap(name, place.epoch, place.next, log.earliest))
         return log.earliest
 
     def _tell(self, message: str) -> None:

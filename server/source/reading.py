@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ig
 from pyspark.sql.datasource import InputPartition
 
 from server.source.columnar import ColumnPage, Columns
-from server.source.gaps import Gap, note_gap
+from server.source.gaps import HistoryGap, note_gap
 from server.source.history import page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
@@ -163,14 +163,14 @@ class Reading:
         """The rows, in order. Raises LogError."""
         origin = Origin(part.broker, part.epoch, part.mark_ms)
         late = Late(part)
-        some = False
+        arrived = False
         try:
             for page in self._pages(part):
                 late.note(page)
                 if page.row_count:
-                    some = True
+                    arrived = True
                     yield page.shown(origin, self._columns)
-            if part.arrive and not some:
+            if part.arrive and not arrived:
                 yield mark_alone(origin, self._columns)
         finally:
             late.tell()
@@ -234,7 +234,7 @@ class Reading:
         if self._options.fail_on_loss or end <= begin:
             raise LostError(f"{message}{GO_ON}")
         tell(message)
-        note_gap(self._options.note_gaps, Gap(part.broker, part.epoch, begin, end))
+        note_gap(self._options.note_gaps, HistoryGap(part.broker, part.epoch, begin, end))
         return end
 
 

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from server.source.backfill import Backfill, HistoryLookout, LogReader, backfill_of
+from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill_of
 from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
@@ -134,7 +134,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._watch: Watch | HistoryLookout | None = None
         self._backfill: Backfill | None = None
         self._planner: Planner | None = None
-        self._logs: dict[str, LogReader] = {}
+        self._logs: dict[str, Log | JoinedLog] = {}
         self._targets: Mapping[str, Known] | None = None
         self._said: dict[str, tuple[str, int]] = {}  # what was acknowledged, as (epoch, offset)
 
@@ -249,9 +249,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     continue  # it was told that it is nowhere
                 cut.append(Stretch(stretch.broker, stretch.epoch, begin, end))
         ranges: list[Range] = []
-        for one, parts in zip(cut, ranges_apart(self.options, cut, past.brokers), strict=True):
+        for stretch, parts in zip(cut, ranges_apart(self.options, cut, past.brokers), strict=True):
             for part in parts:
-                if one in kept:
+                if stretch in kept:
                     part.files = past.paths(part.broker, part.begin, part.end)
             ranges += parts
         return ranges
@@ -300,7 +300,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner = Planner(self.options, self._log, backfill=self._history())
         return self._planner
 
-    def _log(self, name: str) -> LogReader:
+    def _log(self, name: str) -> Log | JoinedLog:
         if name not in self._logs:
             address = dict(self._brokers())[name]
             live = Log(name, address, self.options.login) if address else None

@@ -6,7 +6,7 @@ import time
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from server.source.gaps import Gap, note_gap
+from server.source.gaps import HistoryGap, note_gap
 from server.source.log import EpochError
 from server.source.options import OptionError
 from server.source.planning import LostError
@@ -130,7 +130,7 @@ def test_a_file_that_is_gone_is_told_with_the_offsets_that_were_in_it(one, past)
 
 
 def test_a_gap_that_the_history_noted_is_told(one, past):
-    note_gap(str(past[0]), Gap("a", "ea", 20, 30))
+    note_gap(str(past[0]), HistoryGap("a", "ea", 20, 30))
     with (
         Stream({"a": one}, history=str(past[0]), since="a=25") as stream,
         pytest.raises(LostError, match=r"offsets 25 to 29 \(5 offsets\)"),

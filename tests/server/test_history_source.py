@@ -55,7 +55,7 @@ def month(logs, days, draw):
                 for n in range(40)
             ]  # fmt: skip
             rows += [
-                result(f"{day}-{n}", begin_ms + 60_000 * n + 30_000, subscription)
+                result(10_000 + 100 * day + n, begin_ms + 60_000 * n + 30_000, subscription)
                 for n in range(0, 40, 4)
             ]
             log.add(*sorted(rows, key=lambda one: one["end"] + draw.choice((0, 0, 90_000))))
@@ -90,7 +90,7 @@ def month_later(logs, days, draw, every):
     before = {name: log.end for name, log in logs.items()}
     for name, log in logs.items():
         rows = [
-            result(f"later-{n}", days * 86_400_000 + 30_000 * n,
+            result(20_000 + n, days * 86_400_000 + 30_000 * n,
                    {"a": "Frost", "b": "Heat"}[name], f"hall-{draw.randrange(2)}")
             for n in range(60)
         ]  # fmt: skip
@@ -159,7 +159,7 @@ def test_drivers_that_are_killed_in_the_backfill_lose_and_double_nothing(spark, 
         finally:
             driver.kill()
         for name, log in two.items():  # meanwhile the brokers go on
-            log.add(*[result(f"{turn}-{n}", 3_000_000, location=name) for n in range(5)])
+            log.add(*[result(5000 + 10 * turn + n, 3_000_000, location=name) for n in range(5)])
     assert 0 < len(table(tmp_path, "again")) < len(expected)
     last = Driver(tmp_path, jobs_file(tmp_path, two, text), "--once")
     try:
