@@ -35,6 +35,7 @@ PAST = """
 kind = "history"
 path = "history"
 """
+AFTER_MS = {"a": 30_000, "b": 30_800}  # so that a pair is found
 DETECT = OTHERS[OTHERS.index("[jobs.both]") :]
 
 
@@ -55,7 +56,7 @@ def month(logs, days, draw):
                 for n in range(40)
             ]  # fmt: skip
             rows += [
-                result(10_000 + 100 * day + n, begin_ms + 60_000 * n + 30_000, subscription)
+                result(10_000 + 100 * day + n, begin_ms + 60_000 * n + AFTER_MS[name], subscription)
                 for n in range(0, 40, 4)
             ]
             log.add(*sorted(rows, key=lambda one: one["end"] + draw.choice((0, 0, 90_000))))
@@ -90,7 +91,7 @@ def month_later(logs, days, draw, every):
     before = {name: log.end for name, log in logs.items()}
     for name, log in logs.items():
         rows = [
-            result(20_000 + n, days * 86_400_000 + 30_000 * n,
+            result(20_000 + n, days * 86_400_000 + 30_000 * n + AFTER_MS[name],
                    {"a": "Frost", "b": "Heat"}[name], f"hall-{draw.randrange(2)}")
             for n in range(60)
         ]  # fmt: skip
