@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from broker.network.overlay.kinds import table_of
 from simulation.rehearsal.compare import Compared, Comparison
 from simulation.rehearsal.faults import Fault, told
 from simulation.rehearsal.links import Carried
@@ -38,6 +39,7 @@ def report(
             for (actor, broker), one in comparison.actors.items()
         },
         "links": {f"{a} -> {b}": _carried(one) for (a, b), one in outcome.links.items()},
+        "kinds": table_of([carried.kinds for carried in outcome.links.values()]),
         "per_broker": {name: _worked(one) for name, one in outcome.brokers.items()},
         "unsettled": outcome.unsettled,
     }
@@ -119,6 +121,12 @@ def table(document: Document) -> list[str]:
             f"{one['results_bytes']:,}",
         ]
         for name, one in document["links"].items()
+    ]
+    lines += ["", *columns(heads, rows)]
+    heads = ["for", "messages", "bytes"]
+    rows = [
+        [kind, f"{traffic['messages']:,}", f"{traffic['bytes']:,}"]
+        for kind, traffic in document["kinds"].items()
     ]
     lines += ["", *columns(heads, rows)]
     heads = ["broker", "received", "processed", "late", "held", "state, bytes", "kept for others"]

@@ -6,7 +6,7 @@ others wait for the old one until all that was kept under it is stored where it 
 
     stopped   `rename`        the old name goes into `broker.former`, then the new one is written
     starting  `settled`       who is renamed a moment ago waits until others know the old name away
-    running   `FormerNames`   once nothing is kept, others are told to forget the old name
+    running   `FormerNames`   once all of it is stored there, others are told to forget the old name
 """
 
 import asyncio
@@ -135,7 +135,11 @@ class Renamed(Protocol):
         """Return how a broker is: `reachable`, `away`, `unknown`, or empty while nobody is."""
 
     def status(self) -> Mapping[str, Any]:
-        """Return what is known; `retained` are the events that are kept for others."""
+        """Return what is known.
+
+        `position` is that of the last event, `retained` are the events that are kept for others,
+        and `hosts` the positions up to which each of these has them.
+        """
 
 
 class FormerNames:
@@ -158,6 +162,9 @@ class FormerNames:
 
     async def _run(self) -> None:
         names = former_names(self._folder)
+        # What comes under the new name is nothing to the old one, and something is kept of it most
+        # of the time, as hosts say seldom what they have.
+        last: int = self._links.status()["position"]
         while names:
             await asyncio.sleep(LOOK_S)
             before = list(names)
@@ -165,7 +172,12 @@ class FormerNames:
                 standing = self._links.standing(name)
                 if standing in {"reachable", "unknown"}:  # another's by now, or nobody's
                     names.remove(name)
-                elif standing == "away" and not self._links.status()["retained"]:
+                elif standing == "away" and _is_handed_over(self._links.status(), last):
                     self._links.forget(name)
             if names != before:
                 _put_names(self._folder, names)
+
+
+def _is_handed_over(status: Mapping[str, Any], last: int) -> bool:
+    """Return if all events up to a position are where they are needed."""
+    return not status["retained"] or min(status["hosts"].values(), default=last) >= last

@@ -127,13 +127,17 @@ class Enlist(Struct, frozen=True):
 
 
 class SendFrame(Struct, frozen=True):
-    """Bring a message to a neighbour: control, or of the class events with so many of them."""
+    """Bring a message to a neighbour: control, or of the class events with so many of them.
+
+    `parts` are the kinds of what it holds, with their bytes (`broker.network.overlay.kinds`).
+    """
 
     link: str
     data: bytes
     control: bool = True
     events: int = 0
     after: int = 0
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 class Note(Struct, frozen=True):

@@ -13,6 +13,7 @@ from broker.core.network.network_broker import NetworkBroker
 from broker.core.operators.wording import in_words
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Operator
+from broker.network.overlay.kinds import KindTraffic, table_of
 
 OPERATORS_MAX = 500  # of a link; nobody reads a page with more
 KEPT_BACK = ("kept_back", "kept_back_sent", "kept_back_let_go")
@@ -55,6 +56,7 @@ def _neighbour(broker: NetworkBroker, name: str, link: Mapping[str, Any]) -> dic
         **link,
         "sent": traffic.by_type("sent", name),
         "received": traffic.by_type("received", name),
+        "kinds": table_of([broker.sessions.outlet.sent.get(name, KindTraffic())]),
         "waits_for_partners": _waiting(broker, name),
     }
     if name in broker.router.neighbours:

@@ -9,6 +9,8 @@ waits without end, over the same events. Whoever keeps watermarks by name then n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 SEPARATOR = "\0"  # cannot stand in a type's name
 
 
@@ -21,3 +23,12 @@ def parts_of(name: str) -> tuple[str, int | None]:
     """Return the event type and the wait of a clock's name."""
     event_type, separator, wait_ms = name.partition(SEPARATOR)
     return event_type, int(wait_ms) if separator else None
+
+
+def by_wait(times: Mapping[str, int]) -> dict[int | None, dict[str, int]]:
+    """Return the times of clocks by how long they wait, and by event type."""
+    waits: dict[int | None, dict[str, int]] = {}
+    for name, time in times.items():
+        event_type, wait_ms = parts_of(name)
+        waits.setdefault(wait_ms, {})[event_type] = time
+    return waits

@@ -17,6 +17,7 @@ from collections import deque
 from typing import Any, Protocol, TypeAlias
 
 from broker.config.links import LinksSection, address_of, seeds_of
+from broker.core.links.frames import ACK_BYTES
 from broker.core.links.limits import LinkLimits
 from broker.core.links.links import Links
 from broker.core.links.told import (
@@ -45,6 +46,7 @@ from broker.links.discovery import Discovery, segment
 from broker.links.securing import LinkConfigError, Security, load_security, named
 from broker.links.seeds import Seeds
 from broker.links.socket import Socket
+from broker.network.overlay.kinds import KindTraffic
 
 FIRST_S = 0.2  # a broker that restarts is back after about as long
 TLS_HANDSHAKE_S = 5.0
@@ -358,3 +360,13 @@ class LinkFace:
     def _woken(self) -> None:
         self._wake = None
         self.tell(Woken())
+
+
+def own_traffic(links: Links) -> KindTraffic:
+    """Return what links have sent by themselves: acknowledgements and signs of life."""
+    traffic = KindTraffic()
+    for session in links.sessions.values():
+        acks, signs = session.counts["acks"], session.counts["signs_of_life"]
+        traffic.add("acknowledgements", acks, acks * ACK_BYTES)
+        traffic.add("heartbeat", signs, signs * ACK_BYTES)
+    return traffic

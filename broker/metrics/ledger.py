@@ -43,6 +43,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     certificate_ends: Mapping[str, int] = {}
     links: Mapping[str, int] = {}
     link_events: Mapping[str, int] = {}
+    link_messages: Mapping[str, int] = {}
+    link_bytes: Mapping[str, int] = {}
     network: Mapping[str, int] = {}
     limits_broken: Mapping[str, int] = {}
     capacity: Mapping[str, int] = {}
@@ -142,6 +144,8 @@ FAMILIES: Final = (
         kind="gauge",
     ),
     Family("link_events", "headwater_link_events", "Events sent to a broker's link", ("peer",)),
+    Family("link_messages", "headwater_link_messages", "Messages sent over links", ("kind",)),
+    Family("link_bytes", "headwater_link_bytes", "Bytes of these, without their frames", ("kind",)),
     Family("network", "headwater_network", "What happened among brokers", ("what",)),
     Family(
         "waited_for",

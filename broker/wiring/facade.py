@@ -117,6 +117,8 @@ class Facade:
             certificate_ends=certificate_ends(self._reload.config),
             links=self._networking.links_up() if self._networking else {},
             link_events=self._networking.sent() if self._networking else {},
+            link_messages=self._networking.sent_by_kind("messages") if self._networking else {},
+            link_bytes=self._networking.sent_by_kind("bytes") if self._networking else {},
             network=dict(self._networking.broker.counts) if self._networking else {},
             waited_for=self._networking.waited_for() if self._networking else {},
             limits_broken=self._networking.limits_broken() if self._networking else {},

@@ -31,9 +31,10 @@ from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.driver.network_view import network_view
 from broker.driver.power import CpuReports
-from broker.links.face import LinkFace, LinkNews
+from broker.links.face import LinkFace, LinkNews, own_traffic
 from broker.links.securing import LinkConfigError, Security, load_security
 from broker.network.overlay.calls import CallArrived
+from broker.network.overlay.kinds import table_of
 from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
 from broker.remote.desk import CallDesk
@@ -272,6 +273,13 @@ class Networking:
         }
         worst = sorted(lags, key=lambda key: (-lags[key], key))[:LAGS_MAX]
         return {key: lags[key] for key in worst}
+
+    def sent_by_kind(self, what: str) -> dict[str, int]:
+        """Return the `messages`, or the `bytes`, sent over all links, by kind."""
+        table = table_of(
+            [*self.broker.sessions.outlet.sent.values(), own_traffic(self._face.links)]
+        )
+        return {kind: row[what] for kind, row in table.items()}
 
     def sent(self) -> dict[str, int]:
         """Events sent over each link, by neighbour."""

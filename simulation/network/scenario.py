@@ -35,7 +35,7 @@ READY_S_MAX = 20  # sooner than a source that was advertised and is silent is pa
 LISTENS_EACH = 3  # seeds: copies of results are a third of all frames
 CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
-SETTLED_MS = 120_000
+SETTLED_MS = 600_000
 FAULTS = ("cut", "lose", "stall", "part", "end", "slow", "refuse")
 
 

@@ -12,9 +12,13 @@ from functools import partial
 from msgspec import Struct, field
 
 from broker.core.effects import SendFrame
+from broker.core.links.frames import ACK_BYTES, DATA_BYTES
 from broker.core.links.limits import make_link_limits
+from broker.core.links.session import ACK_RIDES_MS
 from broker.core.network import frames
 from broker.core.network.messages import LinkRefused
+from broker.network.overlay.kinds import KindTraffic
+from broker.network.replication.progress import Advanced
 from simulation.network.links import End, Link
 from simulation.world import World
 
@@ -34,6 +38,7 @@ class Carried(Struct):
     results: int = 0
     results_bytes: int = 0
     refused: int = 0
+    kinds: KindTraffic = field(default_factory=KindTraffic)
     series: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -50,6 +55,9 @@ class Line(Link):
         self.more_ms = 0
         self.carried = {one.name: Carried(), other.name: Carried()}
         self._part_ms = part_ms
+        self._said_ms: dict[str, int] = {}  # by end
+        self._acked_ms: dict[str, int] = {}
+        self._acked: dict[str, bool] = {}  # whether an end has acknowledged all
 
     def takes_ms(self) -> int:
         """See Link: always the same."""
@@ -76,16 +84,49 @@ class Line(Link):
     def arrived(self, name: str, frame: SendFrame) -> None:
         """See Link."""
         carried = self.carried[name]
+        size_bytes = len(frame.data) + DATA_BYTES
+        self._own(name)
+        self._acked[self.other(name).name] = False
         carried.messages += 1
-        carried.size_bytes += len(frame.data)
+        carried.size_bytes += size_bytes
+        carried.kinds.count(frame.parts or (("overlay", size_bytes),), size_bytes)
         carried.events += frame.events
         part = self._world.now // self._part_ms
-        carried.series[part] = carried.series.get(part, 0) + len(frame.data)
-        found = frames.decoded(frame.data)
-        body = found.body if isinstance(found, frames.Frame) else None
+        carried.series[part] = carried.series.get(part, 0) + size_bytes
+        for received in frames.decoded(frame.data):
+            self._count(carried, getattr(received, "body", received))
+
+    def _own(self, name: str) -> None:
+        """Count what the link itself has said meanwhile, as `broker.core.links.session` does.
+
+        An acknowledgement goes with what is said anyway, or as a sign of life.
+        """
+        carried, now = self.carried[name], self._world.now
+        signs = (now - self._said_ms.get(name, now)) // LIMITS.heartbeat_ms
+        self._said_ms[name] = now
+        carried.messages += signs
+        carried.kinds.add("heartbeat", signs, signs * ACK_BYTES)
+        rides = now - self._acked_ms.get(name, 0) >= ACK_RIDES_MS
+        acks = rides and not signs and not self._acked.get(name, True)
+        if acks or signs:
+            self._acked[name], self._acked_ms[name] = True, now
+        carried.kinds.add("acknowledgements", 0, acks * ACK_BYTES)
+        size_bytes = (signs + acks) * ACK_BYTES
+        carried.size_bytes += size_bytes
+        part = now // self._part_ms
+        carried.series[part] = carried.series.get(part, 0) + size_bytes
+
+    def end(self) -> None:
+        """Count what the link has said until now."""
+        for name in self.carried:
+            self._own(name)
+
+    def _count(self, carried: Carried, body: object) -> None:
         if isinstance(body, frames.Passed | frames.Offered):
-            if frame.events:
+            if body.what.positions:
                 carried.events_bytes += len(body.what.events)
+        elif isinstance(body, Advanced):
+            carried.events_bytes += sum(len(row.events) for row in body.rows)
         elif isinstance(body, frames.Copied):
             carried.results += 1
             carried.results_bytes += len(body.payload)

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct, field
 
 from broker.core.broker import BrokerOptions
+from broker.network.overlay.kinds import table_of
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
@@ -43,6 +44,7 @@ SETTLED_MS_MAX = 2 * 86_400_000  # a window of a day is over by then
 CLIENT = "rehearsal"
 
 Progress = Callable[[int, int], None]
+Kinds = dict[str, dict[str, int]]  # messages and bytes, see `broker.network.overlay.kinds`
 
 
 class Worked(Struct):
@@ -64,7 +66,10 @@ class Worked(Struct):
 
 
 class Outcome(Struct):
-    """What a run came to; links are told by (from, to), `retained` by part of the time."""
+    """What a run came to; links are told by (from, to), `retained` by part of the time.
+
+    `kinds` is what went over links until all was ready, until the last event, and in the end.
+    """
 
     found: list[Found]
     arrived: dict[str, list[Arrived]]
@@ -74,6 +79,7 @@ class Outcome(Struct):
     part_ms: int
     retained: dict[str, list[tuple[int, int]]]
     unsettled: list[str]
+    kinds: tuple[Kinds, Kinds, Kinds] = ({}, {}, {})
 
 
 def rehearse(
@@ -117,14 +123,18 @@ class _Run:
 
     def run(self) -> Outcome:
         """All from the first event on."""
+        before = self._kinds()
         try:
             self._plan()
             self._play()
+            meanwhile = self._kinds()
             unsettled = self._settle()
         except RuntimeError as error:
             raise MaterialError(
                 f"{error}; choose a part of the recording, by --since and --until"
             ) from None
+        for line in self.lines.values():
+            line.end()
         links = {
             (name, line.other(name).name): carried
             for line in self.lines.values()
@@ -139,7 +149,12 @@ class _Run:
             part_ms=self._part_ms,
             retained=self._retained,
             unsettled=unsettled,
+            kinds=(before, meanwhile, self._kinds()),
         )
+
+    def _kinds(self) -> Kinds:
+        ends = [end for line in self.lines.values() for end in line.carried.values()]
+        return table_of([end.kinds for end in ends])
 
     # --- before ----------------------------------------------------------------------------
 

@@ -18,10 +18,12 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-VERSION = 2  # version 1 has no messages `Probe`, `Echo`, `RemoteCall`, and none of functions
+VERSION = 3  # version 1 has no messages `Probe`, `Echo`, `RemoteCall`, and none of functions
 OLDEST = 1  # that is spoken, too
 HELLO = 0
 LENGTH_BYTES = 4
+ACK_BYTES = 18  # of an acknowledgement, a sign of life too, with its length and of usual numbers
+DATA_BYTES = 14  # likewise around a message
 NAME_CHARS_MAX = 64
 NONCE_BYTES = 16
 REASON_CHARS_MAX = 400

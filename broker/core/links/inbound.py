@@ -12,6 +12,10 @@ from collections import deque
 from broker.core.links.frames import Ack, Data, LinkError
 from broker.core.links.limits import LinkLimits
 
+ACKED_PART = 8  # of the credit: after so small a part the other is told
+KEPT_BYTES = 262_144  # that the other keeps, after which it is told
+FRAME_BYTES = 64  # of a frame that is kept, beside its messages
+
 
 class Inbound:
     """See the module. A `restart` begins a stream: all that was there is gone."""
@@ -24,6 +28,7 @@ class Inbound:
         "_events_granted",
         "_events_seen",
         "_events_used",
+        "_kept_bytes",
         "_limits",
         "held",
         "received",
@@ -35,6 +40,7 @@ class Inbound:
         self._limits = limits
         self.held = False
         self.repeated = 0  # frames that came again after a reconnection
+        self._kept_bytes = 0  # at the other, of what came since it was told last
         self.restart()
 
     def restart(self) -> None:
@@ -45,6 +51,7 @@ class Inbound:
         self._events_used = self._bytes_used = 0  # of these, delivered
         self._events_granted = self._bytes_granted = 0
         self._acked = -1
+        self._kept_bytes = 0
 
     def take(self, frame: Data) -> Data | None:
         """A frame came: what is to be delivered now. Raises LinkError."""
@@ -61,6 +68,7 @@ class Inbound:
             self._events_seen += frame.events
             self._bytes_seen += sum(map(len, frame.messages))
         self.received = frame.seq
+        self._kept_bytes += FRAME_BYTES + sum(map(len, frame.messages))
         if frame.control:
             return frame
         if self.held:
@@ -81,6 +89,25 @@ class Inbound:
         self._events_used += frame.events
         self._bytes_used += sum(map(len, frame.messages))
 
+    @property
+    def is_ack_due(self) -> bool:
+        """Return if the other is to be told now: it keeps much, or may run out of credit.
+
+        It loses nothing by keeping what it sent for longer, and a frame of its own for each frame
+        that comes would cost as much as control does. So an acknowledgement else goes with what is
+        said anyway, a sign of life at the latest.
+        """
+        limits, part = self._limits, ACKED_PART
+        events = self._events_used + limits.credit_events_max - self._events_granted
+        size_bytes = self._bytes_used + limits.credit_bytes_max - self._bytes_granted
+        return (
+            self._acked < 0
+            or part * events >= limits.credit_events_max
+            or part * size_bytes >= limits.credit_bytes_max
+            or self._kept_bytes >= KEPT_BYTES
+            or part * self._kept_bytes >= min(limits.unacked_bytes_max, limits.control_bytes_max)
+        )
+
     def ack(self) -> Ack | None:
         """What to tell the other, if anything is new since it was told last."""
         limits = self._limits
@@ -89,7 +116,7 @@ class Inbound:
         told = (self._acked, self._events_granted, self._bytes_granted)
         if told == (self.received, events, size_bytes):
             return None
-        self._acked = self.received
+        self._acked, self._kept_bytes = self.received, 0
         self._events_granted, self._bytes_granted = events, size_bytes
         return Ack(self.received, events, size_bytes)
 

@@ -76,11 +76,16 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         int, said("until a connection is agreed on; some ten round trips to anywhere", "closed")
     ] = 5_000
     heartbeat_ms: Annotated[int, said("how long a link says nothing", "a sign of life is sent")] = (
-        2_000
+        75_000
     )
     silence_ms: Annotated[
-        int, said("how long nothing comes on a link: three heartbeats", "closed and dialled anew")
-    ] = 6_500
+        int,
+        said(
+            "how long nothing comes on a link: two heartbeats; a machine that is gone is noticed "
+            "by TCP's keep-alive, in a quarter of a minute",
+            "closed and dialled anew",
+        ),
+    ] = 190_000
 
     def __post_init__(self) -> None:
         """Raises ValueError where two of them do not go together."""

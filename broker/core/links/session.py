@@ -36,6 +36,9 @@ from broker.core.links.outbound import Outbound
 from broker.core.links.telling import Telling
 from broker.core.links.told import Close, Congested, Down, Effect, Refused, Up
 
+SELDOM_SINCE = 3  # the version from which on silence of minutes is allowed
+ACK_RIDES_MS = 10_000  # an acknowledgement goes with what is said anyway at most so often
+OFTEN_MS = 2_000  # between signs of life before
 CONGESTED_FROM = 0.5  # of what may wait
 RELIEVED_FROM = 0.25
 
@@ -70,6 +73,7 @@ class LinkSession:
         self._heard_ms = 0
         self._excused = False  # its silence, as this process slept
         self._flushed_ms = 0  # a frame of events
+        self._acked_ms = -ACK_RIDES_MS
         self._telling = Telling(peer)
 
     # --- connections ---------------------------------------------------------------------
@@ -217,10 +221,17 @@ class LinkSession:
         due = self._heard_ms + self.limits.silence_ms
         if not self.up:
             return due
-        due = min(due, self._telling.said_ms + self.limits.heartbeat_ms)
+        due = min(due, self._telling.said_ms + self._heartbeat_ms)
         if self._out.events_wait and self._out.may_send and not self._choked:
             due = min(due, self._flushed_ms + self.limits.flush_ms)
         return due
+
+    @property
+    def _heartbeat_ms(self) -> int:
+        """Return how long this end may say nothing: a neighbour of before cuts it soon."""
+        current = self._current
+        is_old = current is not None and current.hello.version < SELDOM_SINCE
+        return min(self.limits.heartbeat_ms, OFTEN_MS) if is_old else self.limits.heartbeat_ms
 
     def wake(self, now_ms: int) -> list[Effect]:
         """Time has passed."""
@@ -235,8 +246,9 @@ class LinkSession:
         elif late_ms >= 0:
             self._cut(f"it was silent for {limits.silence_ms} ms")
             return self._telling.taken()
-        if self.up and now_ms - self._telling.said_ms >= limits.heartbeat_ms:
-            self._telling.say(Ping())
+        if self.up and now_ms - self._telling.said_ms >= self._heartbeat_ms:
+            self.counts["signs_of_life"] += 1
+            self._telling.say(self._in.ack() or Ping())
         return self._flush(now_ms)
 
     # --- within --------------------------------------------------------------------------
@@ -341,12 +353,16 @@ class LinkSession:
         """Say all that may be said now."""
         if self.up:
             out = self._out
-            if (ack := self._in.ack()) is not None:
-                self._telling.say(ack)
             if not self._choked:
                 if out.control_waits:
                     self._telling.say_all(out.control_frames())
                 self._flush_events(now_ms)
+            rides = self._telling.speaks and now_ms - self._acked_ms >= ACK_RIDES_MS
+            if rides or self._in.is_ack_due:
+                self._acked_ms = now_ms
+                if (ack := self._in.ack()) is not None:
+                    self.counts["acks"] += not self._telling.speaks
+                    self._telling.say(ack)
         self._weigh()
         return self._telling.taken(now_ms)
 
@@ -397,4 +413,6 @@ COUNTED = (
     "rekeyed",
     "delivered_messages",
     "delivered_events",
+    "acks",
+    "signs_of_life",
 )

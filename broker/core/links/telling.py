@@ -22,6 +22,11 @@ class Telling:
         self.connection: int | None = None
         self.said_ms = 0  # when anything was said last
 
+    @property
+    def speaks(self) -> bool:
+        """Return if something is about to be written."""
+        return bool(self._pieces)
+
     def say(self, frame: Frame) -> None:
         """Say a frame on the connection in use."""
         self._pieces.append(encode(frame))

@@ -25,13 +25,15 @@ from broker.core.network.cell_packing import pressed
 from broker.core.network.cell_saving import Positions, Saver, Saving
 from broker.core.network.cell_told import CellStood, Reached, Row
 from broker.core.network.cell_view import CellCounts, Load, is_cell
-from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
+from broker.core.network.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.suspension.agreement import Rows, standing_of
 from broker.core.topics import is_of_suspended
 from broker.engine.ingest.times import TIME_MAX_MS
+from broker.network.replication.progress import Advanced, Awaited, StoredUpto
+from broker.network.replication.stored_reports import STORED_MS
 
 RESULTS_PART = 256  # results in one message, so that it stays far below what a link takes
 RESULTS_BYTES = 256 * 1024
@@ -130,8 +132,8 @@ class Cell(Hosting):
         due = self.durable.next_wake()
         if due is not None and due <= now:
             self._tell(core_messages.Woken())
-        if now - self._stored_at >= STORED_MS:
-            self._tell_stored()
+        if now - self.stored_reports.told_ms >= STORED_MS:
+            self.stored_reports.tell(self._now, self.durable.number)
         self._ask_again()
 
     def next_wake(self) -> int | None:
@@ -139,7 +141,7 @@ class Cell(Hosting):
         wakes = [self.durable.next_wake()]
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
         if self._unstored():
-            wakes.append(self._stored_at + STORED_MS)
+            wakes.append(self.stored_reports.told_ms + STORED_MS)
         if self.complete:
             end = self.durable.outbox_end
             wakes.append(self.saver.due_at(self._positions(), end, self._held()))
@@ -198,8 +200,8 @@ class Cell(Hosting):
 
     def _has_answered(self, origin: str) -> None:
         self._answered[origin] = None
-        self._stored.pop(origin, None)  # it may have been lost on its way
-        self._tell_stored()
+        self.stored_reports.hurry(origin)  # it may have been lost on its way
+        self.stored_reports.tell(self._now, self.durable.number)
 
     def _here(self, peer: str, one: frames.Here) -> None:
         if not is_cell(one.origin):  # another one is nothing to it
@@ -257,7 +259,7 @@ class Cell(Hosting):
         """The home has stored that snapshot."""
         self._now = max(now, self._now)
         if self.saver.done(number):
-            self._tell_stored()
+            self.stored_reports.tell(self._now, self.durable.number)
             self._said_ends = 0  # a home hears of ends from a term that serves alone
 
     def _unstored(self) -> list[tuple[str, int, int]]:
@@ -266,7 +268,7 @@ class Cell(Hosting):
         for origin, one in self.durable.network.upstream.items():
             if origin in self.ways.via:
                 place = self._stored_at_origin(origin)
-                if place is not None and place != self._stored.get(origin):
+                if place is not None and place != self.stored_reports.positions.get(origin):
                     found.append((origin, one.life, place))
         return found
 
@@ -361,5 +363,8 @@ _OF_NO_CONCERN: tuple[type[Any], ...] = (
     frames.Doubted,
     frames.Reoffer,
     frames.Stored,
+    StoredUpto,
+    Advanced,
+    Awaited,
     frames.Planned,
 )

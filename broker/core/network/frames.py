@@ -9,6 +9,8 @@ frame that is not understood is a `FrameError` with a sentence, and concerns nob
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -22,6 +24,7 @@ from broker.network.functions.exchange import FunctionGiven, FunctionsStated, Fu
 from broker.network.overlay.calls import RemoteCall
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
+from broker.network.replication.progress import Advanced, Awaited, StoredUpto
 from broker.network.routing.probes import Echo, Probe
 
 
@@ -135,6 +138,11 @@ class Stored(Struct, array_like=True, frozen=True, tag="stored"):
     life: int
     position: int
 
+    @property
+    def upto(self) -> StoredUpto:
+        """Return the same as one of several."""
+        return StoredUpto(self.host, ((self.origin, self.life, self.position),))
+
 
 class Passed(Struct, array_like=True, frozen=True, tag="passed"):
     """What hosts beyond this link need of an origin, in one with what is thereby complete.
@@ -235,7 +243,10 @@ Sealed: TypeAlias = (
     | Folded
     | Doubted
     | Stored
+    | StoredUpto
     | Passed
+    | Advanced
+    | Awaited
     | Offered
     | Listening
     | Copied
@@ -263,16 +274,58 @@ class Frame(Struct, array_like=True, frozen=True, tag="sealed"):
     body: Sealed
 
 
-AnyFrame: TypeAlias = Hello | States | Frame
+class ShortFrame(Struct, array_like=True, frozen=True, tag="s"):
+    """The same with a digest of both numbers, which are long."""
+
+    seal: int
+    body: Sealed
+
+
+AnyFrame: TypeAlias = Hello | States | Frame | ShortFrame
+
+
+class Bundle(Struct, array_like=True, frozen=True, tag="bundle"):
+    """Several frames in order, pressed by zlib or as they are."""
+
+    is_pressed: bool
+    frames: bytes
+
+
+BUNDLES_SINCE = 3  # the version of frames that has them
+PRESSED_BYTES_MIN = 200  # shorter ones hardly get smaller
+BUNDLE_BYTES_MAX = 2 * 1024 * 1024  # unpressed: twice what a link takes
+_LEVEL = 6
 
 encoded = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(AnyFrame).decode
+_decode = msgspec.msgpack.Decoder(AnyFrame | Bundle).decode
+_decode_all = msgspec.msgpack.Decoder(list[AnyFrame]).decode
 
 
-def decoded(data: bytes) -> AnyFrame:
-    """The frame that a neighbour sent. Raises FrameError."""
+def bundled(some: Sequence[bytes]) -> bytes:
+    """Return several encoded frames as one."""
+    frames = encoded([msgspec.Raw(one) for one in some])
+    if len(frames) >= PRESSED_BYTES_MIN:
+        pressed = zlib.compress(frames, _LEVEL)
+        if len(pressed) < len(frames):
+            return encoded(Bundle(True, pressed))
+    return encoded(Bundle(False, frames))
+
+
+def decoded(data: bytes) -> list[AnyFrame]:
+    """Return the frames that a neighbour sent as one message. Raises FrameError."""
     try:
-        found: AnyFrame = _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        first = _decode(data)
+        if not isinstance(first, Bundle):
+            return [first]
+        return _decode_all(_unpressed(first.frames) if first.is_pressed else first.frames)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, zlib.error) as error:
         raise FrameError(f"a frame cannot be read: {error}") from None
-    return found
+
+
+def _unpressed(data: bytes) -> bytes:
+    """Return the bytes that were pressed; nobody can be made to hold more than so many."""
+    reader = zlib.decompressobj()
+    frames = reader.decompress(data, BUNDLE_BYTES_MAX)
+    if not reader.eof or reader.unused_data:
+        raise FrameError("a frame cannot be read: it is a part, or holds too much")
+    return frames

@@ -20,8 +20,8 @@ from broker.core.operators.times import Times
 from broker.core.recovery.durable import DurableBroker
 from broker.core.routing.messages import LOCAL
 from broker.network.replication.absence_watch import AbsenceWatch
+from broker.network.replication.stored_reports import StoredReports
 
-STORED_MS = 500  # positions are told to origins at most so often
 ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked again
 
 
@@ -35,8 +35,9 @@ class Hosting(Linking):
         self._now = durable.now
         joins_ms = durable.limits.kept_back_ms_max if self.correlates else None
         self.needs = Needs(times or _times(durable), epoch << 20, joins_ms)
-        self._stored: dict[str, int] = {}  # by origin: the position that it was told
-        self._stored_at = 0
+        version, via = self.sessions.version, self.ways.via
+        lent = (self.me, via, version, self._unstored, self._say, frames.Stored)
+        self.stored_reports = StoredReports(*lent)
         self.absence = AbsenceWatch(durable.network.absent, durable.network.upstream, self._now)
         self._ended = durable.network.ended  # subscriptions whose end was looked at
         self._on_frame[frames.Offered] = self._offered
@@ -88,7 +89,7 @@ class Hosting(Linking):
         known = (network.own.hosts, network.upstream, network.actors(), network.copies.brokers())
         if any(broker in some for some in known):
             self._tell_network(told.BrokerForgotten(broker))
-        self._stored.pop(broker, None)
+        self.stored_reports.hurry(broker)
         self.needs.forget(broker)
         self.absence.forget(broker)
         self._activate()
@@ -123,7 +124,7 @@ class Hosting(Linking):
         else:
             if known is not None:
                 self._tell_network(told.OriginNamed(origin, ()))
-                self._stored.pop(origin, None)
+                self.stored_reports.hurry(origin)
             self.ways.close(origin, LOCAL, self.me)
             self.needs.forget(origin)
             serial = 0
@@ -209,6 +210,7 @@ class Hosting(Linking):
             self._ask(one.what.origin)
         elif one.last:
             self.needs.answered(one.what.origin, one.serial)
+            self.stored_reports.hurry(one.what.origin)
             self._activate()
             if self.correlates and not self.needs.asked:
                 for origin in self.durable.network.upstream:
@@ -220,16 +222,9 @@ class Hosting(Linking):
             (origin, one.life, one.position)
             for origin, one in self.durable.network.upstream.items()
             if one.position is not None
-            and self._stored.get(origin) != one.position
+            and self.stored_reports.positions.get(origin) != one.position
             and origin in self.ways.via
         ]
-
-    def _tell_stored(self) -> None:
-        self._stored_at = self._now
-        for origin, life, position in self._unstored():
-            self._stored[origin] = position
-            body = frames.Stored(self.me, origin, life, position)
-            self._say(self.ways.via[origin], body, self.durable.number)
 
     def _ask_again(self) -> None:
         """Ask those who have not answered for long."""

@@ -28,6 +28,7 @@ from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
 from broker.core.topology import told as topologies
 from broker.core.topology.topology import Topology
+from broker.network.overlay.kinds import kind_of
 from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
@@ -193,11 +194,12 @@ class Linking:
     def _say(self, peer: str, body: frames.Sealed, after: int = 0, events: int = -1) -> None:
         """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
         if peer in self.sessions:
-            data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
+            data = frames.encoded(self.sessions.sealed(peer, body))
             if events > 0 and peer not in self._inside:
                 self.traffic.count("sent", peer, body)
             place = max(events, 0), max(after, self._behind)
-            self._out.append(SendFrame(peer, data, events < 0, *place))
+            parts = ((kind_of(body), len(data)),)
+            self._out.append(SendFrame(peer, data, events < 0, *place, parts))
 
     def _pass_on(self, peer: str, to: str, body: frames.Sealed, events: int = -1) -> None:
         """Say what came from a neighbour on the way to a broker, unless that leads back."""
@@ -300,19 +302,20 @@ class Linking:
         peer = message.peer
         for data in message.frames:
             try:
-                frame = frames.decoded(data)
+                received = frames.decoded(data)
             except FrameError:
                 self.counts["frames_malformed"] += 1
                 continue
-            if isinstance(frame, frames.States):
-                states = topologies.StatesReceived(peer, frame.data)
-                self._of_topology(self.topology.handle(states, self._now))
-            elif isinstance(frame, frames.Hello):
-                self._heard_hello(peer, frame)
-            elif self.sessions.lets_in(peer, frame):
-                self._understood(peer, frame.body)
-            else:
-                self.counts["frames_stale"] += 1
+            for frame in received:
+                if isinstance(frame, frames.States):
+                    states = topologies.StatesReceived(peer, frame.data)
+                    self._of_topology(self.topology.handle(states, self._now))
+                elif isinstance(frame, frames.Hello):
+                    self._heard_hello(peer, frame)
+                elif self.sessions.lets_in(peer, frame):
+                    self._understood(peer, frame.body)
+                else:
+                    self.counts["frames_stale"] += 1
 
     def _understood(self, peer: str, body: frames.Sealed) -> None:
         """A frame that says what cannot be is passed over."""

@@ -27,7 +27,7 @@ from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, status_of, views
 from broker.core.network.folding import FoldingBroker
-from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
+from broker.core.network.hosting import ASK_AGAIN_MS
 from broker.core.network.linking import cancelled_again, drain, name_taken, use
 from broker.core.network.messages import (
     CellPlaced,
@@ -58,6 +58,7 @@ from broker.network.replication.cancellations import (
     SubscriptionsCancelled,
 )
 from broker.network.replication.incarnation import Recall, Recalled
+from broker.network.replication.progress import StoredUpto
 from broker.network.routing.entry import Joining
 
 TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
@@ -110,7 +111,8 @@ class NetworkBroker(FoldingBroker):
         }
         self._on_frame |= {
             frames.Reoffer: self._reoffer,
-            frames.Stored: self._stored_by,
+            StoredUpto: self._stored_upto,
+            frames.Stored: lambda peer, one: self._stored_upto(peer, one.upto),
             Recall: self._recall,
             Recalled: self._recall,
             RemoteCall: self.calls.hear,
@@ -143,6 +145,7 @@ class NetworkBroker(FoldingBroker):
             self._handle(message)
             while self._go_on_probing():
                 pass
+            self._progress.look(self._now)
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
@@ -240,12 +243,11 @@ class NetworkBroker(FoldingBroker):
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
         wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
         wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
+        wakes += [self.stored_reports.due(), self.sessions.outlet.next_wake()]
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
-        if self._unstored():
-            wakes.append(self._stored_at + STORED_MS)
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += [*self._wakes_for_cells(), self._ask_at]
+        wakes += [*self._wakes_for_cells(), self._ask_at, self._owed.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
@@ -253,7 +255,7 @@ class NetworkBroker(FoldingBroker):
         if self._cells or self._own_post:
             self._run_cells()
         out, self._out = self._out, []
-        return out
+        return self.sessions.outlet.pass_on(out, self._now)
 
     def _tell(self, message: core_messages.Message) -> None:
         """Have the core handle it, and spread what others may have to hear of."""
@@ -352,15 +354,15 @@ class NetworkBroker(FoldingBroker):
         if not one.quiet:
             self._tick_soon(TICK_MS)
 
-    def _stored_by(self, peer: str, one: frames.Stored) -> None:
-        if not self._comes_from(one.host, peer):
+    def _stored_upto(self, peer: str, stored: StoredUpto) -> None:
+        if not self._comes_from(stored.host, peer):
             return
-        if one.origin != self.me:
-            self._pass_on(peer, one.origin, one)
-        elif one.life == self.durable.network.own.life:
-            self._tell_network(told.HostStored(one.host, one.position))
-            if self._leaving:
-                self._let_leave()
+        for origin, life, position in stored.rows:
+            if origin == self.me and life == self.durable.network.own.life:
+                self._tell_network(told.HostStored(stored.host, position))
+        if self._leaving:
+            self._let_leave()
+        self.stored_reports.pass_on(peer, stored)
 
     def _settling(self, message: core_messages.Settling) -> None:
         self._settle_cells()
@@ -384,8 +386,7 @@ class NetworkBroker(FoldingBroker):
             if peer in self.sessions.peers:
                 self._begin(peer)
         self._of_topology(self.topology.handle(topologies.Woken(), now))
-        if now - self._stored_at >= STORED_MS:
-            self._tell_stored()
+        self.stored_reports.wake(now, self.durable.number)
         self._ask_again()
         for what in self.absence.handle(now, network, self.ways.via, self.needs):
             self._tell_network(what)

@@ -27,11 +27,13 @@ from broker.core.network.own import OwnLog, types_of
 from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
+from broker.engine.clock_names import by_wait
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
 from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.seats import next_report
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
@@ -160,6 +162,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         found = {name: last(name) for name in types if name not in self.told}
         return {name: one for name, one in found.items() if one > WATERMARK_NONE}
 
+    def awaited(self) -> dict[int | None, dict[str, int]]:
+        """Return, by wait and type, how far that has to come before tasks here report more."""
+        return by_wait(self._matcher.due(self._foreseen, ends=True, due_of=next_report))
+
     def due_to_promise(self, now: int) -> bool:
         """Whether others would be told something new; asking changes nothing."""
         return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
@@ -234,15 +240,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         entries = self._intake.registry.entries
         return {name: dict(entries[name].attributes) for name in self._matcher.wanted()}
 
-    def heard_types(self, origin: str) -> set[str]:
-        """The types of which an origin says something."""
-        return self._intake.clock.types_of(origin)
-
     def watermarks_of(self, origin: str) -> dict[str, int]:
         """What an origin has promised."""
         return {
             name: watermark
-            for name in sorted(self.heard_types(origin))
+            for name in sorted(self._intake.clock.types_of(origin))
             for watermark, other in self._intake.clock.waited_for(name)
             if other == origin
         }

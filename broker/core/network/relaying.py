@@ -9,26 +9,144 @@ that is needed is lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import cast
 
 from broker.core.network import frames, told
+from broker.core.network.cell import Cell
+from broker.core.network.cell_view import is_cell
 from broker.core.network.knowing import Knowing
-from broker.core.network.networked import PROMISE_MS, Fresh
-from broker.core.network.sending import Row, forwarded
-from broker.core.network.ways import Claim
+from broker.core.network.networked import PROMISE_MS, Fresh, NetworkedBroker
+from broker.core.network.sending import Row, advanced, forwarded, passages
+from broker.core.network.sessions import Sessions
+from broker.core.network.ways import Claim, Ways
+from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_events import unpacked
 from broker.core.routing import messages as routing
+from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
+from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaited, ProgressLedger
+from broker.network.replication.stored_reports import StoredReports
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 SPAN_MAX = 65_536  # positions from the first that is kept back: hosts remember those that came
 BEHIND_MS = 1_000  # an event's own type goes on so much longer than its partners may take
+FEW = 8  # events of one frame
 _END = 2**62
+
+
+class ProgressRelay:
+    """Progress among the neighbours of one broker, along its ways.
+
+    `waiting` returns the cores in this process whose tasks may wait, `promised` what was promised
+    of an origin.
+    """
+
+    def __init__(  # noqa: PLR0917  # what a broker lends it
+        self,
+        durable: DurableBroker,
+        ways: Ways,
+        sessions: Sessions,
+        waiting: Callable[[], list[NetworkedBroker]],
+        promised: Callable[[str], told.Watermarks],
+        say: Callable[[str, frames.Sealed, int, int], None],
+    ) -> None:
+        self.ledger = ProgressLedger()
+        self._durable = durable
+        self._number = 0  # the record after which tasks were fed last
+        self._me = durable.options.name
+        self._along = ways
+        self._sessions = sessions
+        self._waiting = waiting
+        self._promised = promised
+        self._say = say
+
+    def speaks(self, peer: str) -> bool:
+        """Return if a neighbour is a broker that knows of progress that is owed."""
+        if peer == LOCAL or is_cell(peer):
+            return False
+        return self._sessions.version(peer) >= PROGRESS_SINCE
+
+    def claimed(
+        self, origin: str, claim: Claim, rows: list[Row], *, promises: bool = True
+    ) -> list[told.Forwarded]:
+        """Return all that is claimed of an origin by now, with these events."""
+        after, upto, promised = claim.take(promises=promises)
+        life, complete = self._durable.network.own.life, upto
+        if origin != self._me:
+            came = self._along.came[origin]
+            life, complete = came.life, came.complete
+        complete = claim.complete(complete)
+        held_after = complete if complete < upto else None
+        return forwarded(origin, life, (after, upto), rows, promised, held_after)
+
+    def say(self, toward: str, now: int) -> None:
+        """Say in one frame all that is owed to a neighbour."""
+        self.ledger.settle(toward, now)
+        rows = [
+            (origin, claim.numbered(part))
+            for origin, claim in self._along.toward(toward)
+            if claim.watermarks and claim.sayable()
+            for part in self.claimed(origin, claim, [])
+        ]
+        if rows:
+            own = any(origin == self._me for origin, _ in rows)
+            number = self._durable.number if own else 0
+            self._say(toward, advanced([row for _, row in rows]), number, 0)
+
+    def hurry(self, origin: str, stored: StoredReports) -> None:
+        """Have hosts say at once what they have stored of an origin, which waits for that."""
+        for toward, claim in self._along.claims(origin):
+            if toward == LOCAL:
+                stored.hurry(origin)
+            elif self.speaks(toward):
+                claim.hurry = True
+                (part,) = self.claimed(origin, claim, [])
+                number = self._durable.number if origin == self._me else 0
+                self._say(toward, advanced([claim.numbered(part)]), number, 0)
+
+    def look(self, now: int) -> None:
+        """Ask for what tasks here, or beyond a neighbour, wait for, and say what is due."""
+        ledger = self.ledger
+        if self._durable.number != self._number and self._durable.network.upstream:
+            self._number = self._durable.number
+            ledger.feed(now)
+        if ledger.looks(now):
+            awaited = [network.awaited() for network in self._waiting()]
+            ledger.expect([times for waits in awaited for times in waits.values()])
+        peers = [peer for peer in self._sessions.standing if self.speaks(peer)]
+        for peer, body in ledger.questions(peers, self._along.changes, self._is_behind, now):
+            self._say(peer, body, 0, -1)
+        for toward in ledger.due(self._come, now):
+            self.say(toward, now)
+
+    def _is_behind(self, peer: str, name: str, time: int) -> bool:
+        """Return if an origin beyond a neighbour has not promised that of a type."""
+        ways = self._along
+        for origin, via in ways.via.items():
+            if via == peer and name in ways.types[origin] and ways.claims(origin):
+                reached = ways.came[origin].watermarks.get(name, WATERMARK_NONE)
+                if reached is not None and reached < time:
+                    return True
+        return False
+
+    def _come(self, toward: str, name: str) -> tuple[float, bool]:
+        """Return how far those of a type have come that go to a neighbour, and if all are known."""
+        least, whole = inf, True
+        for origin, _ in self._along.toward(toward):
+            if origin != self._me and origin not in self._along.via:
+                continue  # asked of, and out of reach
+            promised = self._promised(origin)
+            if name in promised:
+                reached = promised[name]
+                least = least if reached is None else min(least, reached)
+            elif origin != self._me and name in self._along.types[origin]:
+                whole = False
+        return least, whole
 
 
 class Relaying(Knowing):
@@ -42,11 +160,16 @@ class Relaying(Knowing):
         self._told_before: told.Watermarks = dict(self.durable.network.told)
         self._forgotten_ms = WATERMARK_NONE  # what began before is not remembered as a partner
         self._places: dict[str, dict[int, tuple[str, int]]] = {}  # of what is kept back
-        self._on_frame[frames.Passed] = self._passed
+        waiting = lambda: _waiting(self.durable.network, self._cells)  # noqa: E731
+        lent = (self.durable, self.ways, self.sessions, waiting, self._promised)
+        self._progress = ProgressRelay(*lent, self._say)
+        self._owed = self._progress.ledger
+        self._on_frame[frames.Passed] = lambda peer, one: self._passed(peer, _of_a_life(one))
+        self._on_frame[Advanced] = self._advanced
+        self._on_frame[Awaited] = self._owed.hear
 
     def _tick_soon(self, wait_ms: int) -> None:
-        due = self._now + wait_ms
-        self._tick_at = due if self._tick_at is None else min(self._tick_at, due)
+        self._tick_at = min(self._now + wait_ms, self._tick_at or _END)
 
     # --- events ----------------------------------------------------------------------------
 
@@ -96,6 +219,7 @@ class Relaying(Knowing):
                 self._missed(origin)
             else:
                 claim.serial += 1
+                claim.broken = True
 
     def _spread(
         self, came_from: str, what: told.Forwarded, rows: list[Row], before: told.Watermarks
@@ -104,7 +228,7 @@ class Relaying(Knowing):
 
         `before` is what was promised before these events.
         """
-        wanted, waiting = self._wanted(came_from, [event for _, event in rows])
+        wanted, waiting = _wanted(self.router, came_from, [event for _, event in rows])
         place = {id(event): position for position, event in rows}
         here: list[told.Forwarded] = []
         for toward, claim in self.ways.claims(what.origin):
@@ -123,11 +247,18 @@ class Relaying(Knowing):
                 else:
                     one.held.sent |= self.router.bit(toward)
                     some.append((position, cast("Event", one.held.event)))
-            here += self._say_claim(what.origin, toward, claim, some)
+            if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
+                here += self._say_claim(what.origin, toward, claim, some)
+                if self._owed.rides(toward, self._now):
+                    self._progress.say(toward, self._now)
+            else:
+                self._owed.owe(toward, self._now)
         for toward, events in wanted.items():
             self._find_partners(toward, [event for event in events if id(event) not in place])
         for part in here:
             self._take(part)
+        if self._inside:
+            self._owed.feed(self._now)
         self._let_go()
 
     def _say_claim(
@@ -136,33 +267,29 @@ class Relaying(Knowing):
         """Say what is to be said of an origin; what is for this broker itself is returned."""
         if not rows and not anyhow and not (claim.watermarks and claim.sayable()):
             return []
-        after, upto, promised = claim.take()
-        life, complete, behind = self.durable.network.own.life, upto, self.durable.number
-        if origin != self.me:
-            came = self.ways.came[origin]
-            life, complete, behind = came.life, came.complete, 0
-        complete = claim.complete(complete)
-        held_after = complete if complete < upto else None
-        parts = forwarded(origin, life, (after, upto), rows, promised, held_after)
+        # The times of few events cost as much as one of these, and are rarely awaited.
+        few = 0 < len(rows) < FEW and self._progress.speaks(toward) and not self.correlates
+        later = few and not claim.begins and not self._owed.is_awaited(toward)
+        parts = self._progress.claimed(origin, claim, rows, promises=not later)
         if toward == LOCAL:
             return parts
+        if later and claim.watermarks:
+            self._owed.owe(toward, self._now)
+        behind = self.durable.number if origin == self.me else 0
         for part in parts:
-            claim.serial += 1
-            self._say(toward, frames.Passed(part, claim.serial), behind, len(part.positions))
+            if self._progress.speaks(toward):
+                body: frames.Sealed = advanced([claim.numbered(part)])
+            else:
+                claim.serial += 1
+                body = frames.Passed(part, claim.serial)
+            self._say(toward, body, behind, len(part.positions))
         return []
 
-    def _wanted(
-        self, came_from: str, events: list[Event]
-    ) -> tuple[dict[str, list[Event]], dict[str, list[Waiting]]]:
-        """By neighbour what goes there now, and what of these events waits for a partner."""
-        found: dict[str, list[Event]] = {}
-        for send in self.router.events(came_from, events) if events else ():
-            match send.message:
-                case routing.Events(some, _):
-                    found.setdefault(send.to, []).extend(some)
-                case routing.Results(rows):
-                    found.setdefault(send.to, []).extend([event for event, _ in rows])
-        return found, self.router.waiting()
+    def _advanced(self, peer: str, frame: Advanced) -> None:
+        for passage in passages(frame, self.ways.life_of):
+            self._passed(peer, frames.Passed(passage.what, passage.serial))
+            if passage.hurry and self.ways.via.get(passage.what.origin) == peer:
+                self._progress.hurry(passage.what.origin, self.stored_reports)
 
     # --- what waits ------------------------------------------------------------------------
 
@@ -239,7 +366,7 @@ class Relaying(Knowing):
 
         def reached_ms(name: str, types: tuple[str, ...]) -> float:
             if types not in reached:
-                reached[types] = self._reached(types, origins)
+                reached[types] = _reached(types, origins, self._promised)
             at = own.get(name, WATERMARK_NONE)
             return max(reached[types], inf if at is None else at - BEHIND_MS)
 
@@ -256,34 +383,19 @@ class Relaying(Knowing):
         elif gone:
             self._say_claim(origin, toward, claim, [], anyhow=not claim.back)
 
-    def _reached(self, types: tuple[str, ...], origins: dict[str, tuple[str, ...]]) -> float:
-        """The time that all events of these types have passed, as promised by all who send them."""
-        least = inf
-        for origin, sent in origins.items():
-            promised = self._promised(origin)
-            for name in types:
-                at = promised.get(name, WATERMARK_NONE if name in sent else None)
-                if at is not None:
-                    least = min(least, at)
-        return least
-
     def _forget_partners(self) -> None:
         """Forget what no event that is still to come can have for a partner."""
-        if not self.correlates:
-            self.router.expire(_END)
-            return
-        joined = [self._joined_of(name) for name in self.router.neighbours]
-        types = dict.fromkeys([name for one in joined for name in one.types])
+        joined = [self._joined_of(name) for name in self.router.neighbours if self.correlates]
+        types = tuple(dict.fromkeys([name for one in joined for name in one.types]))
         if not types:
             self.router.expire(_END)
             return
         origins = {self.me: self.durable.network.types(), **self.ways.types}
-        reached = self._reached(tuple(types), origins)
-        if WATERMARK_NONE < reached < inf:
-            before = int(reached) - max(one.delta_t_ms for one in joined)
-            if before > self._forgotten_ms:
-                self._forgotten_ms = before
-                self.router.expire(before)
+        come = _reached(types, origins, self._promised)
+        before = int(come) - max(one.delta_t_ms for one in joined) if come < inf else 0
+        if come > WATERMARK_NONE and before > self._forgotten_ms:
+            self._forgotten_ms = before
+            self.router.expire(before)
 
     def _keeping(self) -> list[str]:
         return [toward for toward, some in self._places.items() if some]
@@ -292,6 +404,7 @@ class Relaying(Knowing):
 
     def _leave(self, peer: str) -> None:
         self._places.pop(peer, None)
+        self._owed.leave(peer)
         super()._leave(peer)
 
     def _gone(self, origin: str, peer: str) -> None:
@@ -300,3 +413,47 @@ class Relaying(Knowing):
             for one in claim.back.values():
                 places.pop(id(one.held.event), None)
         super()._gone(origin, peer)
+
+
+def _of_a_life(one: frames.Passed) -> frames.Passed:
+    """Return a frame that names the life of its origin, as all do. Raises ValueError.
+
+    Passed on as `Claimed`, one without would be taken for the life before.
+    """
+    if not one.what.life:
+        raise ValueError("a claim of an origin names none of its lives")
+    return one
+
+
+def _waiting(own: NetworkedBroker, cells: dict[str, Cell]) -> list[NetworkedBroker]:
+    return [own, *[cell.durable.network for cell in cells.values()]]
+
+
+def _wanted(
+    router: GrowingRouter, came_from: str, events: list[Event]
+) -> tuple[dict[str, list[Event]], dict[str, list[Waiting]]]:
+    """By neighbour what goes there now, and what of these events waits for a partner."""
+    found: dict[str, list[Event]] = {}
+    for send in router.events(came_from, events) if events else ():
+        match send.message:
+            case routing.Events(some, _):
+                found.setdefault(send.to, []).extend(some)
+            case routing.Results(rows):
+                found.setdefault(send.to, []).extend([event for event, _ in rows])
+    return found, router.waiting()
+
+
+def _reached(
+    types: tuple[str, ...],
+    origins: dict[str, tuple[str, ...]],
+    promised: Callable[[str], told.Watermarks],
+) -> float:
+    """The time that all events of these types have passed, as promised by all who send them."""
+    least = inf
+    for origin, sent in origins.items():
+        by_type = promised(origin)
+        for name in types:
+            reached = by_type.get(name, WATERMARK_NONE if name in sent else None)
+            if reached is not None:
+                least = min(least, reached)
+    return least

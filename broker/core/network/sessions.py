@@ -12,12 +12,16 @@ believes that the other knows is never more than the other was told in this very
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from msgspec import Struct
 
 from broker.core.links.frames import VERSION
-from broker.core.network.frames import Frame, Hello
+from broker.core.links.outlet import LinkOutlet
+from broker.core.network.frames import BUNDLES_SINCE, Frame, Hello, Sealed, ShortFrame, bundled
 from broker.network.routing.probes import Neighbours
 
+SHORT_SINCE = 3  # the version of frames that has short ones
 PROBES_SINCE = 2  # the version of frames that has them
 
 
@@ -35,6 +39,7 @@ class Sessions:
         self._next = first
         self._all: dict[str, _Session] = {}
         self._versions: dict[str, int] = {}  # of links with other brokers
+        self.outlet = LinkOutlet(bundled, self.bundles)
 
     def __contains__(self, peer: str) -> bool:
         """Whether a session stands."""
@@ -59,6 +64,10 @@ class Sessions:
     def version(self, peer: str) -> int:
         """Return the version of what is said with a neighbour, which may be in this process."""
         return self._versions.get(peer, VERSION)
+
+    def bundles(self, peer: str) -> bool:
+        """Return if a neighbour understands several frames as one."""
+        return self.version(peer) >= BUNDLES_SINCE
 
     def speak(self, peer: str, version: int) -> bool:
         """Take what the link to a neighbour has agreed on; return if a session was begun on it."""
@@ -100,9 +109,23 @@ class Sessions:
         one = self._all[peer]
         return one.mine, one.peer
 
-    def lets_in(self, peer: str, frame: Frame) -> bool:
+    def sealed(self, peer: str, body: Sealed) -> Frame | ShortFrame:
+        """Return a frame for a neighbour with whom a session stands."""
+        numbers = self.seal(peer)
+        if self.version(peer) < SHORT_SINCE:
+            return Frame(*numbers, body)
+        return ShortFrame(digest(*numbers), body)
+
+    def lets_in(self, peer: str, frame: Frame | ShortFrame) -> bool:
         """Whether a frame belongs to the session that stands."""
         one = self._all.get(peer)
         if one is None or not one.stands:
             return False
+        if isinstance(frame, ShortFrame):
+            return frame.seal == digest(one.peer, one.mine)
         return (one.peer, one.mine) == (frame.mine, frame.echo)
+
+
+def digest(mine: int, echo: int) -> int:
+    """Return 32 bits for the two numbers of a session, as its frames carry them."""
+    return crc32(b"%d %d" % (mine, echo))

@@ -36,6 +36,7 @@ class Showing(Relaying):
         self._shown: dict[str, int] = {}  # sources, with the position when they were told of last
         self._said: dict[str, Advertisement] = {}  # what others were told of each source
         self._leaving: dict[str, int] = {}  # sources of which less is to be told, behind that
+        self._hurries = False  # hosts are to say what they have stored, as a source leaves
         self._narrow: dict[str, Wants] = {}  # by host: what is asked only where it is known to be
 
     def _advertise(self) -> None:
@@ -49,6 +50,7 @@ class Showing(Relaying):
             both = known if one is None else joined([known, one])
             if both != one:
                 self._leaving[source] = self.durable.network.own.position
+                self._hurries = True
             one = both
         self._say_of(source, one)
 
@@ -69,6 +71,9 @@ class Showing(Relaying):
         Where events wait for partners, those of a source that has gone come from nowhere from then
         on: first all that it sent has to be where it is needed, also where nobody is to be reached.
         """
+        if self._hurries:
+            self._hurries = False
+            self._progress.hurry(self.me, self.stored_reports)
         network = self.durable.network
         hosts = network.own.hosts
         if not self.correlates:

@@ -17,14 +17,19 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from broker.core.network.kept_back import KeptBack
-from broker.core.network.told import Watermarks
+from broker.core.network.sending import Passage
+from broker.core.network.told import Forwarded, Watermarks
 from broker.core.routing.messages import LOCAL
+
+OWED_POSITIONS = 1_024  # that are not claimed: origins keep as many for hosts longer than need be
 
 
 class Claim(Struct):
     """What of an origin is to be claimed toward one neighbour (or here), for these hosts.
 
-    `back` are the events that are kept back; `serial` counts what was said.
+    `back` are the events that are kept back; `serial` counts what was said. `begins`: of a type
+    beyond which nobody waits, as nothing was said of it or that it has no source, there is one now:
+    hosts would pass by its events, so this is said at once.
     """
 
     hosts: dict[str, None] = field(default_factory=dict)
@@ -34,6 +39,11 @@ class Claim(Struct):
     back: KeptBack = field(default_factory=KeptBack)
     serial: int = 0
     limited: dict[str, int] = field(default_factory=dict)  # promised short of what was heard
+    broken: bool = False  # something is missing before it: the other end is to see that at once
+    life: int = 0  # that was said last
+    hurry: bool = False  # the origin waits until this is stored
+    begins: bool = False
+    waited: dict[str, None] = field(default_factory=dict)  # types of which a time was said last
 
     def extend(self, after: int, upto: int, watermarks: Mapping[str, int | None]) -> None:
         """Claim (after, upto], too, with what was promised at its end."""
@@ -41,16 +51,30 @@ class Claim(Struct):
             self.after = after  # what was promised short of what was heard is still owed
         if after > self.upto:
             self.after = after
+            self.broken = True
             self.watermarks = {}
             self.limited = {}
         self.upto = upto
         self.watermarks.update(watermarks)
+        for name, time in watermarks.items():
+            self.begins = self.begins or (time is not None and name not in self.waited)
 
-    def take(self) -> tuple[int, int, Watermarks]:
-        """(after, upto, watermarks), now said; for what is kept back no time passes."""
+    def take(self, *, promises: bool = True) -> tuple[int, int, Watermarks]:
+        """(after, upto, watermarks), now said; for what is kept back no time passes.
+
+        Without `promises` these stay to be said.
+        """
         after = self.upto if self.after is None else self.after
-        self.after = None
+        self.after, self.broken = None, False
+        if not promises:
+            return after, self.upto, {}
         promised = self.sayable()
+        self.begins = False
+        for name, time in promised.items():
+            if time is None:
+                self.waited.pop(name, None)
+            else:
+                self.waited[name] = None
         self.limited |= {
             name: at
             for name, at in promised.items()
@@ -60,6 +84,19 @@ class Claim(Struct):
             del self.watermarks[name]
             self.limited.pop(name, None)
         return after, self.upto, promised
+
+    def numbered(self, part: Forwarded) -> Passage:
+        """Return what is said now, with its number; see `Passage`."""
+        self.serial += 1
+        is_new, self.life = part.life != self.life, part.life
+        hurry, self.hurry = self.hurry, False
+        return Passage(part, self.serial, is_new, hurry)
+
+    def may_be_owed(self) -> bool:
+        """Return if nothing is lost when this is said later, with what comes then."""
+        if self.broken or self.begins:
+            return False
+        return self.after is None or self.upto - self.after < OWED_POSITIONS
 
     def sayable(self) -> Watermarks:
         """What may be promised now and was not before."""
@@ -115,11 +152,17 @@ class Ways:
         self.types: dict[str, tuple[str, ...]] = {}
         self.came: dict[str, Came] = {}
         self._claims: dict[str, dict[str, Claim]] = {}
+        self.changes = 0  # how often a way was another, or opened
 
     def here(self, origin: str, via: str, types: tuple[str, ...]) -> None:
         """An origin is behind this neighbour."""
         self.via[origin], self.types[origin] = via, types
+        self.changes += 1
         self.came.setdefault(origin, Came())
+
+    def life_of(self, origin: str) -> int:
+        """Return the life that an origin was said to have; 0 where none was."""
+        return self.came[origin].life if origin in self.came else 0
 
     def gone(self, origin: str) -> None:
         """The way to an origin is no more, nor any way from it."""
@@ -142,6 +185,7 @@ class Ways:
 
         Where it is the first one, claims of the origin begin anew all the way to there.
         """
+        self.changes += 1
         if not self._claims.get(origin) and origin in self.came:
             self.came[origin].begin()
         self._claims.setdefault(origin, {}).setdefault(toward, Claim()).hosts[host] = None

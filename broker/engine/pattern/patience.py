@@ -6,7 +6,7 @@ alone only while nothing can be reported of it; what waits is given in order, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from broker.engine import native
@@ -117,6 +117,27 @@ class Patience(Generic[P]):
                 self.forget(partition, event.end - 1 if since is None else since)
                 if 2 * len(partition.fresh) > FRESH_MAX:
                     touched[key] = None
+
+    def completing(self, entries: Sequence[Entry], partitions: Mapping[Group, P]) -> int | None:
+        """Return the end of the first event to come, in order, that may complete something.
+
+        Nothing is changed; events that have not come yet may complete more.
+        """
+        key_of, tests = self._key, self._prospect.tests
+        reaches: dict[Group, Reach] = {}
+        for place, event in entries:
+            key = () if key_of is None else key_of(event)
+            if key is None:
+                continue
+            reach = reaches.get(key)
+            if reach is None:
+                partition = partitions.get(key)
+                reach = self.reach() if partition is None else list(partition.reach)
+                reaches[key] = reach
+            if tests[place](reach, event):
+                end: int = event.end
+                return end
+        return None
 
     @property
     def trial(self) -> list[int]:

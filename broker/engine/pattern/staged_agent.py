@@ -26,6 +26,7 @@ from broker.engine.runtime.pending import Pending, by_end
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.runtime.subscribed import all_made, put_in_order
 
+LOOKED_EVENTS = 256  # to come, that are looked through for what they complete: some 100 µs
 STATE_VERSION = 2  # version 1, of stages or of joins (join_snapshot.py), is read as well
 
 
@@ -80,7 +81,11 @@ class StagedAgent(StagedGroups):
         if silent:
             self._drop_idle(silent)
         if self._patience is not None and self._patience.in_vain:
-            self._give_up_waiting()
+            self._catch_up()  # from now on all is given to stages at once
+            for partition in self._partitions.values():
+                if not partition.open:
+                    self.plan.open(partition, self._begin)
+            self._patience = None
         self._hold_groups()
         put_in_order(found, self.plan.layout.budget)
         return all_made(self.outcome, found)
@@ -111,6 +116,14 @@ class StagedAgent(StagedGroups):
         ends = None if self._ending is None else self._ending.due(self._watermark)
         return least([*known, ends])
 
+    def next_report(self) -> int | None:
+        """Return the watermark from which on what came may be reported; no later than it is."""
+        if self._patience is None or len(self._pending) > LOOKED_EVENTS:
+            return self.next_due()
+        completing = self._patience.completing(self._pending.entries, self._partitions)
+        ends = None if self._ending is None else self._ending.due(self._watermark)
+        return least([completing, self._agenda.first(), ends])
+
     def held(self) -> int:
         """See agent.Agent; asking moves no group on, as what is due next would show it.
 
@@ -118,7 +131,10 @@ class StagedAgent(StagedGroups):
         """
         if self.plan.is_plain:
             self._catch_up()
-        self._forget_waiting()
+        if self._patience is not None and self._patience.forgets and self._patience.count:
+            for partition in self._partitions.values():  # whose operators hold nothing
+                if not partition.open or not partition.size:
+                    self._patience.forget(partition, self._watermark)
         waiting = 0 if self._patience is None else self._patience.count
         ends = 0 if self._ending is None else len(self._ending.waiting)
         return len(self._pending) + self._size + waiting + ends

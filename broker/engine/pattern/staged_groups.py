@@ -95,21 +95,6 @@ class StagedGroups:
             found = [one for key in behind for one in self._advance(key)]
             assert not found, "what may be complete does not wait"
 
-    def _forget_waiting(self) -> None:
-        """Let groups whose operators hold nothing forget what they can of what waits."""
-        if self._patience is not None and self._patience.forgets and self._patience.count:
-            for one in self._partitions.values():
-                if not one.open or not one.size:
-                    self._patience.forget(one, self._watermark)
-
-    def _give_up_waiting(self) -> None:
-        """From now on all is given to stages at once."""
-        self._catch_up()
-        for partition in self._partitions.values():
-            if not partition.open:
-                self.plan.open(partition, self._begin)
-        self._patience = None
-
     def _partition(self, key: Group) -> Partition:
         partition = self._partitions.get(key)
         if partition is None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
+DueOf = Callable[[Domain, Mapping[int, Seat]], int | None]
 
 
 # `_routes`: content id to seats: the unique id of the matching content with which paper 003
@@ -383,7 +384,9 @@ class Matcher:
             lambda domain: self._watermark(domain, watermark_of),
         )
 
-    def due(self, watermark_of: WatermarkOf, *, ends: bool = False) -> dict[str, int]:
+    def due(
+        self, watermark_of: WatermarkOf, *, ends: bool = False, due_of: DueOf = next_due
+    ) -> dict[str, int]:
         """Primitive event types that agents wait for: the least watermark that may bring more.
 
         Before a type named here has reached that, nothing is reported without events. What waits
@@ -394,8 +397,7 @@ class Matcher:
         wanted: dict[str, int] = {}
         for domains in self._domains.levels:
             for domain in domains:
-                due = next_due(domain, self._seats)
-                if due is not None and due < WATERMARK_END:
+                if (due := due_of(domain, self._seats)) is not None and due < WATERMARK_END:
                     self._want(domain, due, watermark_of, wanted)
         for domain, at in self._endings.first() if ends and self._endings.domains else ():
             self._want(domain, at, watermark_of, wanted)

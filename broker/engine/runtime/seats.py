@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 AtOnce = Callable[[Sequence[Event]], list[Result]]
+LOOKED_SEATS = 64  # of a domain, that are asked one by one when they may report
 BENEATH = "what it needs is suspended"
 
 
@@ -105,6 +106,24 @@ def next_due(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
         if seat is not None and due >= WATERMARK_END:
             seat.waits_for_end = False  # it is to be noted anew
     return None
+
+
+def next_report(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
+    """Return the watermark from which on a seat may report something; None where none does.
+
+    Of many that are due, which are not all looked through, the first that is due stands for it.
+    """
+    from broker.engine.pattern.staged_agent import StagedAgent
+
+    due = next_due(domain, seats)
+    if due is None or len(domain.due) > LOOKED_SEATS:
+        return due
+    reports = []
+    for seat in [seats[index] for _, index in domain.due if index in seats]:
+        agent = seat.agent
+        report = agent.next_report() if isinstance(agent, StagedAgent) else agent.next_due()
+        reports += [] if report is None else [report]
+    return min(reports, default=None)
 
 
 def at_once(seat: Seat) -> AtOnce | None:

@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from broker.network.replication.progress import Advanced
+
 TYPES_MAX = 1_000  # of a link and a direction; a network has some dozens
 OTHERS = "(other types)"  # no event type has a blank in its name
 
@@ -46,7 +48,13 @@ class LinkTraffic:
         A body without events counts as nothing; so does one that cannot be read, which is refused
         where it is handled.
         """
-        what: PackedEvents | None = getattr(body, "what", None)
+        if isinstance(body, Advanced):
+            for row in body.rows:
+                self._count(direction, peer, row)
+        else:
+            self._count(direction, peer, getattr(body, "what", None))
+
+    def _count(self, direction: Direction, peer: str, what: PackedEvents | None) -> None:
         if what is None or not what.positions:
             return
         try:

@@ -75,6 +75,7 @@ def as_data(picture: NetworkPicture, flows: list[LinkFlow]) -> dict[str, Any]:
                 "to": flow.receiver,
                 "events": flow.events,
                 "per_s": {name: round(rate, 3) for name, rate in flow.per_s.items()},
+                "kinds": flow.kinds,
                 "waiting": flow.waiting,
             }
             for flow in flows

@@ -16,7 +16,8 @@ Counts = dict[str, int]
 class LinkFlow:
     """Events over a link in one direction; `events` by type, `per_s` where there were two looks.
 
-    `operators` are those that the events are wanted for, `hosts` the brokers that wait for them.
+    `operators` are those that the events are wanted for, `hosts` the brokers that wait for them,
+    `kinds` messages and bytes by what they are for.
     """
 
     sender: str
@@ -26,6 +27,7 @@ class LinkFlow:
     operators: list[Mapping[str, Any]] = field(default_factory=list)
     waiting: list[Mapping[str, Any]] = field(default_factory=list)
     hosts: tuple[str, ...] = ()
+    kinds: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -111,6 +113,7 @@ class NetworkPicture:
             operators=[row for row in wants if not row["covered_by"]],
             waiting=list((near or {}).get("waits_for_partners", ())),
             hosts=tuple((near or {}).get("hosts", ())),
+            kinds=dict((near or {}).get("kinds", {})),
         )
 
     def _link(self, name: str, peer: str) -> View | None:

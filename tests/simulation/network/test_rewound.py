@@ -18,7 +18,7 @@ def test_nothing_else_is_lost_and_nothing_is_doubled(first):
     outcomes = [rewound.run(seed) for seed in FAST_SEEDS[first : first + 3]]
     assert {outcome.kind for outcome in outcomes} == {"restored", "emptied"}
     assert all(outcome.of_run.results > 0 for outcome in outcomes)
-    assert first != 3 or outcomes[0].cancelled
+    assert first != 3 or any(outcome.cancelled for outcome in outcomes)
 
 
 @pytest.mark.long

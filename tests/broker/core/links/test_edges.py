@@ -28,6 +28,7 @@ from broker.core.links.inbound import Inbound
 from broker.core.links.limits import make_link_limits
 from broker.core.links.links import Links
 from broker.core.links.outbound import Outbound
+from broker.core.links.session import ACK_RIDES_MS
 from broker.core.links.told import (
     Choked,
     Close,
@@ -44,6 +45,7 @@ from broker.core.links.told import (
 )
 from tests.broker.core.links.world import World
 
+OFTEN = {"heartbeat_ms": 2_000, "silence_ms": 6_500}
 FRAMES = [
     Hello(1, "a", 1, bytes(16), 1, 0, True),
     Proof(bytes(32)),
@@ -153,7 +155,7 @@ def test_links_on_which_nothing_is_said_stay_up_by_heartbeats():
 
 def test_a_neighbour_that_falls_silent_is_cut_in_time():
     """Its socket stands and says nothing, as after a broken cable."""
-    world, _ = met()
+    world, _ = met(**OFTEN)
     world.pipes = []
     for _ in range(16):
         world.pass_ms(500)
@@ -164,7 +166,7 @@ def test_a_neighbour_that_falls_silent_is_cut_in_time():
 
 
 def test_a_link_that_carries_one_way_alone_is_cut_on_both_sides():
-    world, _ = met()
+    world, _ = met(**OFTEN)
     lost = next(pipe for pipe in world.pipes if pipe.to == "b")
     for _ in range(40):
         world.pass_ms(500)
@@ -185,7 +187,7 @@ def test_a_broker_that_slept_itself_cuts_nobody_before_it_has_listened():
 
 
 def test_a_broker_that_looks_seldom_cuts_a_silent_neighbour_all_the_same():
-    world, _ = met()
+    world, _ = met(**OFTEN)
     world.pipes = []
     for _ in range(3):
         world.pass_ms(60_000)
@@ -526,3 +528,38 @@ def test_effects_name_what_they_are_of():
         world.perform(name, effects)
         world.step()
     assert seen <= {Write, Delivered, Up}
+
+
+def test_a_frame_is_acknowledged_with_what_is_said_anyway_or_a_sign_of_life():
+    """A frame for each frame would cost as much as what is carried."""
+    world, _ = met()
+    session = world.links["a"].sessions["b"]
+    world.tell("a", Offered("b", [b"word"], control=True))
+    world.settle()
+    assert world.heard("b", control=True) == [b"word"]
+    assert session.loads()["control_bytes"]
+    world.pass_ms(ACK_RIDES_MS)
+    world.tell("b", Offered("a", [b"answer"], control=True))
+    world.settle()
+    assert not session.loads()["control_bytes"]
+    world.tell("a", Offered("b", [b"word"], control=True))
+    world.settle()
+    for _ in range(2):
+        world.pass_ms(world.limits.heartbeat_ms)
+        world.settle()
+    assert not session.loads()["control_bytes"]
+
+
+def test_a_neighbour_of_the_version_before_hears_a_sign_of_life_every_two_seconds(monkeypatch):
+    """It cuts who is silent for six and a half."""
+    monkeypatch.setattr("broker.core.links.links.VERSION", 2)
+    world, _ = met()
+    connections = len(world.ends)
+    begun = list(world.pipes)
+    written = 0
+    for _ in range(6):
+        world.pass_ms(2_000)
+        written += sum(len(pipe.bytes) > 0 for pipe in begun)
+        world.settle()
+    assert written >= 10
+    assert len(world.ends) == connections

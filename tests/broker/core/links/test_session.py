@@ -81,6 +81,8 @@ class Course:
         world.settle()
         world.dial("b", "a")
         world.settle()
+        world.pass_ms(world.limits.heartbeat_ms)  # acknowledgements go with signs of life
+        world.settle()
         for name, other in ("ab", "ba"):
             assert world.links[name].up(other)
             loads = world.links[name].sessions[other].loads()

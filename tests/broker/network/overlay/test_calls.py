@@ -70,7 +70,7 @@ def test_a_call_does_not_go_back_where_it_came_from():
 
 def test_the_frame_is_read_as_it_was_written():
     frame = frames.Frame(1, 2, CALL)
-    assert frames.decoded(frames.encoded(frame)) == frame
+    assert frames.decoded(frames.encoded(frame)) == [frame]
 
 
 STEPS = st.lists(

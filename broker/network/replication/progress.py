@@ -1,0 +1,236 @@
+"""Progress of origins, which is sent when somebody waits for it.
+
+Owns the times that are awaited beyond each neighbour and here, what of it neighbours were asked,
+and since when something is owed to whom. Must not know claims, events or tasks. Invariant: progress
+that a neighbour waits for is owed for no longer than it takes to come; what nobody waits for is
+sent every `OWED_MS`.
+
+A result often depends on how far every origin has come, and an origin comes further with each of
+its readings. To send all of that costs more than the readings that are needed. So a broker whose
+tasks cannot report before a type has come as far as a time says so (`Awaited`) to the neighbours
+that lead to origins of the type; these pass it on, and answer when all origins beyond have come as
+far. Each answer is one frame for each link, whatever the number of origins beyond it. A fixed
+period was rejected: it either costs a frame for each link and period where nothing is found, or
+has all results wait for as many periods as there are hops.
+
+    settled --progress that was not sent--> owed
+    owed --all that is awaited has come, or OWED_MS since the last time--> settled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+PROGRESS_SINCE = 3  # the version of frames that has them
+OWED_MS = 60_000  # a link without traffic says something once a minute
+RIDES_MS = 30_000  # what is owed for so long goes with a frame that goes anyway
+LOOK_MS = 100  # how often it is looked what tasks wait for; lateness is a second, as a rule
+ASK_AGAIN_MS = 30_000  # a question may be lost where a neighbour's neighbour begins again
+
+Times = dict[str, int]  # by event type
+StoredRow = tuple[str, int, int]  # origin, life, position
+IsBehind = Callable[[str, str, int], bool]  # (neighbour, type, time)
+
+
+class Awaited(Struct, array_like=True, frozen=True, tag="awaited"):
+    """At the sender or beyond, tasks wait until these types have come as far as these times."""
+
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+    @property
+    def times(self) -> Times:
+        """Return the time of each type."""
+        return {name: time for time, types in self.rows for name in types}
+
+
+def awaited(times: Mapping[str, int]) -> Awaited:
+    """Return that these are awaited, each time once."""
+    by_time: dict[int, list[str]] = {}
+    for name, time in times.items():
+        by_time.setdefault(time, []).append(name)
+    return Awaited(tuple([(time, tuple(types)) for time, types in by_time.items()]))
+
+
+class Claimed(Struct, array_like=True, frozen=True):
+    """A claim of what is complete of one origin, with its events: as `Passed`, in fewer bytes.
+
+    All before `upto` - `span` was claimed before. `promised` are pairs of a place among the sets of
+    types of the frame and a time, from the frame's earliest on; -1: there is no source of them.
+    `life` 0: as in the frame before. `back`: so far before `upto` lies what is kept back. `hurry`:
+    the origin waits until hosts have stored this.
+    """
+
+    origin: str
+    span: int
+    upto: int
+    serial: int
+    promised: tuple[tuple[int, int], ...] = ()
+    life: int = 0
+    places: tuple[int, ...] = ()
+    events: bytes = b""
+    back: int | None = None
+    hurry: bool = False
+
+    @property
+    def positions(self) -> list[int]:
+        """Return the positions of the events."""
+        return [self.upto - place for place in self.places]
+
+
+class Advanced(Struct, array_like=True, frozen=True, tag="adv"):
+    """Claims of several origins in one frame."""
+
+    since: int
+    types: tuple[tuple[str, ...], ...]
+    rows: tuple[Claimed, ...]
+
+
+class StoredUpto(Struct, array_like=True, frozen=True, tag="stored_upto"):
+    """A host has on its disk all that it needs of these (origin, life) up to these positions."""
+
+    host: str
+    rows: tuple[StoredRow, ...]
+
+
+class ProgressLedger:
+    """Times that are awaited and progress that is owed, by neighbour."""
+
+    def __init__(self) -> None:
+        self._expected: list[Times] = []  # by tasks in this process
+        self._awaited: dict[str, Times] = {}  # by neighbour
+        self._asked: dict[str, dict[str, tuple[int, int]]] = {}  # the time, and when it was asked
+        self._owed: dict[str, int] = {}  # since when
+        self._sent_ms: dict[str, int] = {}  # when nothing was owed last
+        self._look_at: int | None = None  # what tasks wait for may be another then
+        self._looked_ms = 0
+        self._changed = False  # what is awaited
+        self._ways = 0
+
+    # --- what is awaited -------------------------------------------------------------------
+
+    def feed(self, now: int) -> None:
+        """Note that tasks here were fed."""
+        soon = max(now, self._looked_ms + LOOK_MS)
+        self._look_at = soon if self._look_at is None else min(soon, self._look_at)
+
+    def looks(self, now: int) -> bool:
+        """Return if it is time to look what tasks wait for; it then counts as done."""
+        if self._look_at is None or self._look_at > now:
+            return False
+        self._look_at, self._looked_ms = None, now
+        late = now - ASK_AGAIN_MS
+        self._changed = self._changed or any(
+            asked_ms <= late for asked in self._asked.values() for _, asked_ms in asked.values()
+        )
+        return True
+
+    def expect(self, times: Sequence[Times]) -> None:
+        """Note all that tasks in this process wait for.
+
+        They are apart where tasks wait for brokers for different times: what one of them is not
+        to reach, as a broker is away, is no reason not to ask for another's.
+        """
+        if times != self._expected:
+            self._expected = list(times)
+            self._changed = True
+        if times and self._look_at is None:
+            self._look_at = self._looked_ms + ASK_AGAIN_MS
+
+    def hear(self, peer: str, said: Awaited) -> None:
+        """Note what a neighbour waits for besides."""
+        self._awaited.setdefault(peer, {}).update(said.times)
+        self._changed = True
+
+    def leave(self, peer: str) -> None:
+        """Forget a neighbour, as its session ended."""
+        for ledger in (self._awaited, self._asked, self._owed, self._sent_ms):
+            ledger.pop(peer, None)
+        self._changed = True
+
+    def questions(
+        self, peers: Iterable[str], ways: int, is_behind: IsBehind, now: int
+    ) -> list[tuple[str, Awaited]]:
+        """Return what neighbours are to be asked now; they then count as asked.
+
+        `ways` is another number than before when origins are behind other neighbours.
+        """
+        if not self._changed and ways == self._ways:
+            return []
+        self._changed, self._ways = False, ways
+        asked = []
+        for peer in peers:
+            times = self._question(peer, is_behind, now)
+            if times:
+                self._asked.setdefault(peer, {}).update(
+                    {name: (time, now) for name, time in times.items()}
+                )
+                asked.append((peer, awaited(times)))
+        return asked
+
+    def _question(self, peer: str, is_behind: IsBehind, now: int) -> Times:
+        """Of each type the least time that is awaited elsewhere and not reached behind `peer`."""
+        least: Times = {}
+        others = [times for toward, times in self._awaited.items() if toward != peer]
+        for times in (*self._expected, *others):
+            for name, time in times.items():
+                if time < least.get(name, time + 1) and is_behind(peer, name, time):
+                    least[name] = time
+        asked = self._asked.get(peer, {})
+        return {
+            name: time
+            for name, time in least.items()
+            if name not in asked or asked[name][0] != time or now - asked[name][1] >= ASK_AGAIN_MS
+        }
+
+    # --- what is owed ----------------------------------------------------------------------
+
+    def owe(self, toward: str, now: int) -> None:
+        """Note that progress was not sent to a neighbour."""
+        self._owed.setdefault(toward, now)
+
+    def settle(self, toward: str, now: int) -> None:
+        """Note that all was sent to it."""
+        self._owed.pop(toward, None)
+        self._sent_ms[toward] = now
+
+    def is_awaited(self, toward: str) -> bool:
+        """Return if a neighbour waits for anything."""
+        return bool(self._awaited.get(toward))
+
+    def rides(self, toward: str, now: int) -> bool:
+        """Return if what is owed is to go with a frame that goes anyway."""
+        return toward in self._owed and now - self._sent_ms.get(toward, now) >= RIDES_MS
+
+    def due(self, reached: Callable[[str, str], tuple[float, bool]], now: int) -> list[str]:
+        """Return the neighbours to whom progress is to be sent now.
+
+        `reached` tells of a neighbour and a type how far those origins have come that are heard of
+        there, and if these are all.
+        """
+        due = []
+        for toward, times in self._awaited.items():
+            come = False
+            for name in list(times):
+                least, whole = reached(toward, name)
+                if least >= times[name]:
+                    come = True
+                    if whole:
+                        del times[name]
+                        self._changed = True
+            if come and toward in self._owed:
+                due.append(toward)
+        overdue = [toward for toward in self._owed if self._due_ms(toward) <= now]
+        return list(dict.fromkeys([*due, *overdue]))
+
+    def next_wake(self) -> int | None:
+        """Return when something is due, if nothing else happens before."""
+        wakes = [self._due_ms(toward) for toward in self._owed]
+        if self._look_at is not None:
+            wakes.append(self._look_at)
+        return min(wakes, default=None)
+
+    def _due_ms(self, toward: str) -> int:
+        since = self._owed[toward]
+        return max(since, self._sent_ms.get(toward, since) + OWED_MS)

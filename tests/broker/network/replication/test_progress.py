@@ -1,0 +1,88 @@
+"""Who is asked for progress, and when what is owed is sent."""
+
+from broker.network.replication.progress import (
+    LOOK_MS,
+    OWED_MS,
+    Awaited,
+    ProgressLedger,
+    awaited,
+)
+
+UP, DOWN = "up", "down"
+
+
+def test_what_tasks_wait_for_is_asked_once_where_an_origin_is_behind():
+    ledger = ProgressLedger()
+    ledger.expect([{"A": 10, "B": 20}])
+    asked = ledger.questions([UP, DOWN], 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0)
+    assert [(peer, one.times) for peer, one in asked] == [(UP, {"A": 10})]
+    ledger.expect([{"A": 10, "B": 20, "C": 5}])
+    assert ledger.questions([UP, DOWN], 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0) == []
+
+
+def test_what_a_neighbour_waits_for_is_asked_of_others_alone_and_the_least_time_first():
+    ledger = ProgressLedger()
+    ledger.hear(DOWN, awaited({"A": 30}))
+    ledger.expect([{"A": 20}])
+    asked = ledger.questions([UP, DOWN], 1, lambda *_: True, 0)
+    assert [(peer, one.times) for peer, one in asked] == [(UP, {"A": 20}), (DOWN, {"A": 20})]
+
+
+def test_a_new_session_is_asked_again():
+    ledger = ProgressLedger()
+    ledger.expect([{"A": 10}])
+    assert ledger.questions([UP], 1, lambda *_: True, 0)
+    ledger.leave(UP)
+    assert ledger.questions([], 1, lambda *_: True, 0) == []
+    assert ledger.questions([UP], 2, lambda *_: True, 0) == [(UP, awaited({"A": 10}))]
+
+
+def test_what_is_awaited_is_sent_when_all_origins_have_come_as_far_and_not_before():
+    ledger = ProgressLedger()
+    ledger.hear(DOWN, awaited({"A": 10}))
+    ledger.settle(DOWN, 0)
+    ledger.owe(DOWN, 1)
+    assert ledger.due(lambda *_: (9, True), 1) == []
+    assert ledger.due(lambda *_: (10, True), 1) == [DOWN]
+    ledger.settle(DOWN, 1)
+    ledger.owe(DOWN, 2)
+    assert ledger.due(lambda *_: (99, True), 2) == [], "nobody waits any more"
+
+
+def test_while_an_origin_is_not_known_nobody_waits_for_it_and_the_question_stands():
+    ledger = ProgressLedger()
+    ledger.hear(DOWN, awaited({"A": 10}))
+    ledger.owe(DOWN, 1)
+    assert ledger.due(lambda *_: (10, False), 1) == [DOWN]
+    assert ledger.is_awaited(DOWN)
+
+
+def test_what_nobody_waits_for_is_sent_once_a_minute():
+    ledger = ProgressLedger()
+    ledger.settle(DOWN, 1_000)
+    ledger.owe(DOWN, 2_000)
+    assert ledger.next_wake() == 1_000 + OWED_MS
+    assert ledger.due(lambda *_: (0, True), OWED_MS) == []
+    assert ledger.due(lambda *_: (0, True), 1_000 + OWED_MS) == [DOWN]
+
+
+def test_tasks_are_looked_at_ten_times_a_second_at_most():
+    ledger = ProgressLedger()
+    ledger.feed(1_000)
+    assert ledger.looks(1_000)
+    ledger.feed(1_001)
+    assert not ledger.looks(1_000 + LOOK_MS - 1)
+    assert ledger.looks(1_000 + LOOK_MS)
+
+
+def test_a_time_that_several_types_share_is_named_once():
+    assert awaited({"A": 1, "B": 2, "C": 1}) == Awaited(((1, ("A", "C")), (2, ("B",))))
+
+
+def test_who_passes_over_a_broker_asks_for_more_than_who_waits_for_it():
+    """That one is away: all others have come to 10, and nobody behind them is asked for it."""
+    ledger = ProgressLedger()
+    ledger.expect([{"A": 10}, {"A": 90}])
+    assert ledger.questions([UP], 1, lambda _peer, _name, time: time > 50, 0) == [
+        (UP, awaited({"A": 90}))
+    ]
