@@ -26,8 +26,8 @@ from broker.engine.pattern.patience import Entry, Group, Patience
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.promises import Promise
 from broker.engine.pattern.prospects import Reach, prospect_of
+from broker.engine.pattern.search import Searching, search_of
 from broker.engine.pattern.sequence import SequencePlan, chain_of_atoms
-from broker.engine.pattern.solved import Solving, solver_of
 from broker.engine.pattern.staged_partition import (
     LOG_MAX,
     Partition,
@@ -162,10 +162,12 @@ class StagedPlan:
         ends = self.subscription is not None and (
             self.subscription.for_ms is not None or self.subscription.until_ms is not None
         )
-        solver = None if ends or self.is_plain else solver_of(self.layout)
-        if solver is None:
+        search = None
+        if isinstance(self.fused, SequencePlan) and not ends:
+            search = search_of(self.fused.chain, self.layout.budget)
+        if search is None:
             return Patience(prospect, self.key, self.new, self._slots)
-        return Solving(prospect, self.key, self.new, solver, self._slots)
+        return Searching(prospect, self.key, self.new, search, self._slots)
 
     def new(self, key: Group, reach: Reach) -> Partition:
         """Return a partition without operators."""
