@@ -56,7 +56,7 @@ def links_of(case: Case, layout: Layout) -> list[Link] | None:
     links: list[Link] = []
     operand: Operand = layout.root
     while isinstance(operand, Joint):
-        plain = operand.operator in FOLLOWS and operand.context == "unrestricted"
+        plain = operand.operator in FOLLOWS and not operand.context.chooses
         limited = operand.next or operand.nth is not None
         if not plain or limited or not isinstance(operand.right, Leaf):
             return None

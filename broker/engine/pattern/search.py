@@ -157,9 +157,10 @@ def search_of(chain: Chain, budget: Budget) -> ChainSearch | None:
         return None
     places = [leaf_of(element).low for element in chain.elements]
     if gathered is None:
-        runs = chain.context == "first"
-        return ChainSearch(places[-1], True, _run(places[-1], within_ms)) if runs else None
-    plain = all(link.context == "unrestricted" for link in chain.links)
+        if not chain.context.runs or chain.context.replaces:
+            return None
+        return ChainSearch(places[-1], True, _run(places[-1], within_ms))
+    plain = not any(link.context.chooses for link in chain.links)
     if not plain or any(
         member.conjuncts or member.after_bound or member.before_bound for member in gathered.members
     ):
