@@ -23,7 +23,7 @@ from server.source.watch import Known
 ROWS_MAX: Final = 10_000  # of a page
 
 
-class Passage(NamedTuple):
+class HistoryStretch(NamedTuple):
     """A half-open range of a log, and whether the history is where it is read."""
 
     begin: int
@@ -146,18 +146,18 @@ class Backfill:
         ranges = [(begin, min(end, earliest)) for begin, end in behind]
         return [(begin, end) for begin, end in ranges if begin < end]
 
-    def passages(self, name: str, epoch: str, begin: int, end: int) -> list[Passage]:
+    def passages(self, name: str, epoch: str, begin: int, end: int) -> list[HistoryStretch]:
         """Cut a range where the history has it and where it has not."""
         kept = self._kept(name)
         if kept is None or kept.epoch != epoch:
-            return [Passage(begin, end, kept=False)]
+            return [HistoryStretch(begin, end, kept=False)]
         cuts = [0, kept.first, *(edge for gap in kept.gaps for edge in gap), kept.end, end]
         edges = sorted({begin, end, *(edge for edge in cuts if begin < edge < end)})
         passages = []
         for first, last in pairwise(edges):
             inside = kept.first <= first < kept.end
             gone = any(low <= first < high for low, high in kept.gaps)
-            passages.append(Passage(first, last, kept=inside and not gone))
+            passages.append(HistoryStretch(first, last, kept=inside and not gone))
         return passages
 
     def paths(self, name: str, begin: int, end: int) -> tuple[str, ...]:

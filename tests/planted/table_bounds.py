@@ -47,6 +47,14 @@ chain-orphans: what led on from a run whose time has passed stays
 -             self._prune(group)
 + for group in ended:
 +             self.groups.get(group)
+
+chain-not-yet: what came before the watermark to an agent without a store is taken as if in order
+- if event.end > state["watermark"]:
++ if event.end > state["watermark"] + 1_000:
+
+chain-early: of a batch what ends last is taken first
+- for end, instant in groupby(entries, key=_end_of):
++ for end, instant in groupby(reversed(entries), key=_end_of):
 """,
     tests=("tests/broker/core/test_chain_store.py",),
 )

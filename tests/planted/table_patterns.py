@@ -324,26 +324,46 @@ reach-of-nothing: a group of a snapshot is taken for a new one
     )
 )
 
-SOLVED = part(
-    "broker/engine/pattern/solved.py",
+SEARCHED = part(
+    "broker/engine/pattern/search.py",
     r"""
-solved-same-instant: a reading of the same instant advances a run
-- before = one.end
-+ before = one.end - 1
+searched-same-instant: a reading of the same instant advances a run
+- before = reading.end
++ before = reading.end - 1
 
-solved-spent-again: what a run has spent begins another
-- if made and self._solver.spends:
+searched-spent-again: what a run has spent begins another
+- if made and self._search.spends:
 + if False:
 
-solved-lasting: what lasts is looked for as if it were a reading
+searched-lasting: what lasts is looked for as if it were a reading
 - or event.start != event.end:
 + or False:
 
-solved-empty-list: a list that may be empty must have one
-- if low >= high and not optional:
-+ if low >= high:
+searched-empty-list: a list that may be empty must have one
+- if not listed.optional:
+-             yield
++ if True:
++             yield
+
+searched-needed: where a list that may be empty is empty nothing is found
+- for listed in lists if not listed.optional)]
++ for listed in lists)]
+
+searched-early: a list has what lies before the element that it follows
+- bisect_right({ends}, e{listed.after}.end)"
++ bisect_left({ends}, 0)"
+
+searched-between: an element may lie before the one that it follows
+- if number:
+-             yield
++ if False:
++             yield
+
+searched-free: more is found at once than may be without being charged
+- (1 / len(elements))) - 1
++ (1 / len(elements))) + 1_000
 """,
-    tests=PATIENCE,
+    tests=(*PATIENCE, "tests/broker/engine/test_search.py"),
 )
 
 UNPACKED = part(
@@ -432,7 +452,7 @@ TABLE = [
         + ASSIGNED
         + AGENT
         + GROUPS
-        + SOLVED
+        + SEARCHED
         + UNPACKED
         + OPERATORS
         + PATTERN

@@ -289,8 +289,8 @@ SWEPT = part(
     "broker/engine/pattern/staged_agent.py",
     r"""
 swept-forgotten: after a restart silent groups go at another time
-- self._swept = state.get("swept", WATERMARK_NONE)
-+ pass
+- self._begin, self._swept = state["begin"], state.get("swept", WATERMARK_NONE)
++ self._begin, self._swept = state["begin"], WATERMARK_NONE
 """,
     tests=("tests/broker/core/test_state_visible.py",),
 )

@@ -21,7 +21,7 @@ import msgspec
 
 from broker.engine.limits import Limits
 from broker.engine.pattern.assigned import assigned_end, later_ms, types_begun_at_ends
-from broker.engine.pattern.chain_agent import links_of
+from broker.engine.pattern.chain_store import links_of
 from broker.engine.pattern.completion import Completion
 from broker.engine.pattern.hold import (
     Flow,

@@ -1,9 +1,14 @@
-"""A small store of events for the runs of a chain, and what goes when it is full.
+"""A small store of events for the runs of a chain, in which they wait for what completes one.
 
-Owns the events stored, by group, and the choice of what is overwritten (Saleh and others, section
-6.3: the newest event of the oldest run, until that run has nothing but its first and ends; then of
-the next). Must not know agents, text or time but that of events. Invariant: never more events than
-the capacity, and each that goes before its time is counted.
+Owns the events stored, by group, when they are looked through, and the choice of what is
+overwritten (Saleh and others, section 6.3: the newest event of the oldest run, until that run has
+nothing but its first and ends; then of the next). Must not know text, nor how partners are found:
+the chain's operator does that, for each instant at which a chain can be complete. Invariant: never
+more events than the capacity, each that goes before its time is counted, and each match is one that
+is found without such a store.
+
+It is one store for all groups of an agent. What fits the last place is not stored: it completes
+what is there, or nothing.
 
 An event that fits the first place begins a run. One that fits a later place belongs to each run
 from whose first event stored ones lead to it, link by link; where none do it is not stored. Events
@@ -14,12 +19,29 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from broker.engine.event.agent import WATERMARK_END, LeafEvents
 from broker.engine.event.event import Event, Order
+from broker.engine.event.occurrence import Occurrence
+from broker.engine.pattern import patience
+from broker.engine.pattern.durations import Foresight
+from broker.engine.pattern.fusion import FusedPlan
+from broker.engine.pattern.operands import Joint, Leaf, Operand
+from broker.engine.pattern.patience import Group, Patience
+from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.prospects import Prospect
+from broker.engine.pattern.staged_partition import Partition
+from broker.engine.runtime.pending import Pending
+from broker.engine.runtime.shelf import Shelf
+from language.relations import FOLLOWS
+from language.tree import Case
 
-Group = tuple[Any, ...]
+STATE_VERSION = 1
+OVERWRITTEN = "chain_overwritten"
+NO_PROSPECT = Prospect(0, (), None, ())  # what is stored, the store alone decides
 
 
 class Link(NamedTuple):
@@ -27,6 +49,22 @@ class Link(NamedTuple):
 
     low_ms: int | None = None
     high_ms: int | None = None
+
+
+def links_of(case: Case, layout: Layout) -> list[Link] | None:
+    """Return the links of a chain of atoms that reports every combination; else None."""
+    links: list[Link] = []
+    operand: Operand = layout.root
+    while isinstance(operand, Joint):
+        plain = operand.operator in FOLLOWS and not operand.context.chooses
+        limited = operand.next or operand.nth is not None
+        if not plain or limited or not isinstance(operand.right, Leaf):
+            return None
+        bound = operand.bound
+        links.insert(0, Link() if bound is None else Link(bound.low_ms, bound.high_ms))
+        operand = operand.left
+    chosen = layout.last or layout.first or case.consuming or case.detect.report != "all"
+    return links if isinstance(operand, Leaf) and links and not chosen else None
 
 
 class Entry(NamedTuple):
@@ -65,7 +103,7 @@ class ChainStore:
             self._starts.append((entry, group))
 
     def reached(self, group: Group, entry: Entry) -> bool:
-        """Whether the entry begins a run or continues one."""
+        """Return True where the entry begins a run or continues one."""
         if entry.place == 0:
             return True
         stored = self.groups.get(group, [])
@@ -83,6 +121,10 @@ class ChainStore:
             ended[group] = None
         for group in ended:
             self._prune(group)
+
+    def blank(self) -> ChainStore:
+        """Return such a store with nothing in it."""
+        return ChainStore(self._links, self._within_ms, self._capacity)
 
     def restore(self, groups: Sequence[tuple[Group, int, Event]]) -> None:
         """Hold these again: group, place, event, in any order."""
@@ -141,7 +183,7 @@ class ChainStore:
         return found
 
     def _linked(self, before: Sequence[Entry], entry: Entry, stored: Sequence[Entry]) -> bool:
-        """Whether any of `before`, which are in order, leads to the entry."""
+        """Return True where any of `before`, which are in order, leads to the entry."""
         link = self._links[entry.place - 1]
         start = entry.event.start
         for one in reversed(before):
@@ -159,8 +201,190 @@ def _place_in_order(entry: Entry) -> tuple[Order, int]:
 
 
 def _touches(entry: Entry, stored: Sequence[Entry]) -> bool:
-    """Whether something longer than a point touches at the entry's start: so readings cannot."""
+    """Tell if something longer than a point touches at the entry's start: so readings cannot."""
     at = entry.event.start
     if at < entry.event.end:
         return True
     return any(one.event.end == at and one.event.start < at for one in stored)
+
+
+class StoredChains(Patience[Partition]):
+    """Lets the events of all groups wait in one such store, and finds what they complete there.
+
+    Groups have no operators of their own: one is made for what is looked through, and goes with it.
+    """
+
+    def __init__(
+        self,
+        fused: FusedPlan,
+        key: Callable[[Event], Any] | None,
+        links: Sequence[Link],
+        capacity: int,
+        foresight: Foresight,
+    ) -> None:
+        super().__init__(NO_PROSPECT, key, _no_partition)
+        self._fused = fused
+        self._final = len(links)
+        self._foresight = foresight if fused.asks_durations() else None
+        self.store = ChainStore(links, fused.layout.root.within_ms, capacity)
+        self._matches: list[tuple[Occurrence, Group]] = []
+        self._looked = False  # whether anything was ever looked through
+
+    def put(
+        self,
+        entries: Sequence[patience.Entry],
+        partitions: dict[Group, Partition],  # noqa: ARG002 - there are none
+        since: int | None = None,  # noqa: ARG002 - they are in order
+        *,
+        eager: bool,  # noqa: ARG002 - the store has a limit of its own
+    ) -> dict[Group, None]:
+        """Store events, or find what they complete."""
+        for end, instant in groupby(entries, key=_end_of):
+            self._take(end, instant)
+        self.count = self.store.size
+        return {}
+
+    def _take(self, end: int, entries: Iterator[patience.Entry]) -> None:
+        """Take events of one end: first those that are stored, then those that complete."""
+        store, key_of = self.store, self._key
+        store.expire(end)
+        closing: dict[Group, list[patience.Entry]] = {}
+        for place, event in entries:
+            group = () if key_of is None else key_of(event)
+            if group is None:
+                continue
+            if place == self._final:
+                closing.setdefault(group, []).append((place, event))
+            else:
+                store.take(group, place, event)
+        for group, last in closing.items():
+            stored = store.groups.get(group)
+            if stored is not None:
+                self._looked = True
+                chain = [(entry.place, entry.event) for entry in stored]
+                if self._foresight is not None:
+                    self._foresight.observe([(place, (event,)) for place, event in (*chain, *last)])
+                made = self._fused.open(group).step([*chain, *last], end)
+                self._matches += [(match, group) for match in made]
+
+    def completing(
+        self,
+        entries: Sequence[patience.Entry],
+        partitions: Mapping[Group, Partition],  # noqa: ARG002 - there are none
+    ) -> int | None:
+        """Return the end of the first event to come that stands at the end of the chain."""
+        return next((event.end for place, event in entries if place == self._final), None)
+
+    def found(self) -> list[tuple[Occurrence, Group]]:
+        """Return what was found, with the group; it is told once."""
+        matches, self._matches = self._matches, []
+        return matches
+
+    @property
+    def in_vain(self) -> bool:
+        """Be never in vain: nothing else would do it."""
+        return False
+
+    @property
+    def forgets(self) -> bool:
+        """Leave nothing to be forgotten: the store drops by itself what has expired."""
+        return False
+
+    def eldest(self) -> int:
+        """Return when the eldest begins of what is stored."""
+        starts = [entry.event.start for own in self.store.groups.values() for entry in own]
+        return min(starts, default=WATERMARK_END)
+
+    def dropped(self) -> dict[str, int]:
+        """Return how many were overwritten."""
+        return {OVERWRITTEN: self.store.overwritten}
+
+    def members(self) -> list[LeafEvents]:
+        """Return what is stored, by place."""
+        events: dict[int, list[Event]] = {}
+        for entries in self.store.groups.values():
+            for entry in entries:
+                events.setdefault(entry.place, []).append(entry.event)
+        return list(events.items())
+
+    # --- snapshots -----------------------------------------------------------------------
+
+    def state(
+        self,
+        watermark: int,
+        pending: Sequence[patience.Entry],
+        dropped: Mapping[str, int],
+        classes: Mapping[str, type[Event]],
+    ) -> Any:
+        """Return the state of the agent: of what is stored, and of what the watermark holds up."""
+        shelf = Shelf(classes)
+        counts = {name: count for name, count in dropped.items() if name != OVERWRITTEN}
+        return {
+            "version": STATE_VERSION,
+            "watermark": watermark,
+            "pending": [[place, shelf.put(event)] for place, event in pending],
+            "chain": [
+                [list(group), entry.place, shelf.put(entry.event)]
+                for group, entries in self.store.groups.items()
+                for entry in entries
+            ],
+            "overwritten": self.store.overwritten,
+            "dropped": counts if self._looked else {},
+            "events": shelf.packed(),
+        }
+
+    def restore(
+        self, state: Mapping[str, Any], shelf: Shelf, pending: Pending
+    ) -> Mapping[str, int]:
+        """Take such a state up, or go on where an agent without this store has stopped.
+
+        `pending` waits for the watermark. Return what the agent has dropped so far.
+        """
+        self.store = self.store.blank()
+        if "chain" not in state:
+            self._take_over(state, shelf, pending)
+        elif state["version"] != STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        else:
+            self.store.restore(
+                [
+                    (tuple(group), place, shelf.get(number))
+                    for group, place, number in state["chain"]
+                ]
+            )
+            self.store.overwritten = state["overwritten"]
+        dropped: Mapping[str, int] = state.get("dropped", {})
+        self._looked = bool(dropped)
+        self.count = self.store.size
+        return dropped
+
+    def _take_over(self, state: Mapping[str, Any], shelf: Shelf, pending: Pending) -> None:
+        """Store what operators held, in order, as if it came now."""
+        for key, _, _, root, *_, fresh in state["partitions"]:
+            group = tuple(key)
+            operator = self._fused.open(group)
+            if root:
+                operator.restore(shelf.get_all(root))
+            operator.expire(state["watermark"])
+            held = {(event.order, place): event for place, event in operator.members()}
+            held |= {(event.order, place): event for place, event in map(_got(shelf), fresh)}
+            for order, place in sorted(held):
+                event = held[order, place]
+                # Without a store nothing waits for the watermark; what is missing may yet come.
+                if event.end > state["watermark"]:
+                    pending.add(place, (event,))
+                else:
+                    self.store.take(group, place, event)
+
+
+def _end_of(entry: patience.Entry) -> int:
+    end: int = entry[1].end
+    return end
+
+
+def _no_partition(*_: Any) -> Any:
+    raise AssertionError("a store is one for all groups")
+
+
+def _got(shelf: Shelf) -> Callable[[Sequence[int]], patience.Entry]:
+    return lambda packed: (packed[0], shelf.get(packed[1]))

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
+from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.prospects import Prospect, Reach
 
 FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
@@ -138,6 +139,18 @@ class Patience(Generic[P]):
                 end: int = event.end
                 return end
         return None
+
+    def found(self) -> list[tuple[Occurrence, Group]]:
+        """Return matches found while waiting, with the group; each is told once."""
+        return []
+
+    def dropped(self) -> dict[str, int]:
+        """Return what was dropped of what waits, by reason."""
+        return {}
+
+    def eldest(self) -> int:
+        """Return when the eldest begins of what waits where groups have no operators."""
+        return WATERMARK_END
 
     @property
     def trial(self) -> list[int]:

@@ -15,10 +15,10 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Event
 from broker.engine.pattern import join_snapshot
 from broker.engine.pattern.base import least
+from broker.engine.pattern.chain_store import StoredChains
 from broker.engine.pattern.choice import hold
 from broker.engine.pattern.fusion import Fused
-from broker.engine.pattern.patience import Entry, Group
-from broker.engine.pattern.solved import Solving
+from broker.engine.pattern.patience import Group
 from broker.engine.pattern.staged_groups import GROUPS_OVERFLOW, OUTLASTING, Found, StagedGroups
 from broker.engine.pattern.staged_partition import packed, unpack
 from broker.engine.runtime.agenda import Agenda
@@ -73,7 +73,7 @@ class StagedAgent(StagedGroups):
         if self._watermark >= WATERMARK_END:  # now all that is open is decided
             touched.update(dict.fromkeys(self._partitions))
         silent = self._sweep(touched)
-        found: list[Found] = self._patience.found() if isinstance(self._patience, Solving) else []
+        found: list[Found] = [] if self._patience is None else self._patience.found()
         for key in touched:
             found += self._advance(key)
         if self._ending is not None:
@@ -102,7 +102,8 @@ class StagedAgent(StagedGroups):
         reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
         if self._ending is not None:
             reported = min(reported, self._ending.hold())
-        eldest = min(self._eldest.values(), default=WATERMARK_END)
+        waiting = WATERMARK_END if self._patience is None else self._patience.eldest()
+        eldest = min(self._eldest.values(), default=waiting)
         return self.plan.promise.out(watermark, reported, eldest)
 
     def next_due(self) -> int | None:
@@ -135,9 +136,9 @@ class StagedAgent(StagedGroups):
             for partition in self._partitions.values():  # whose operators hold nothing
                 if not partition.open or not partition.size:
                     self._patience.forget(partition, self._watermark)
-        waiting = 0 if self._patience is None else self._patience.count
-        ends = 0 if self._ending is None else len(self._ending.waiting)
-        return len(self._pending) + self._size + waiting + ends
+        waiting = 0 if self._ending is None else len(self._ending.waiting)
+        waiting += 0 if self._patience is None else self._patience.count
+        return len(self._pending) + self._size + waiting
 
     def dropped(self) -> dict[str, int]:
         """See agent.Agent."""
@@ -149,25 +150,17 @@ class StagedAgent(StagedGroups):
         if self.plan.manner.at_most is not None:
             suppressed = [one.waiting.suppressed for one in self._partitions.values()]
             dropped["at_most"] = sum(suppressed)
-        return (
-            dropped if self.plan.key is None else {**dropped, GROUPS_OVERFLOW: self.dropped_groups}
-        )
+        if self.plan.key is not None:
+            dropped[GROUPS_OVERFLOW] = self.dropped_groups
+        return dropped if self._patience is None else {**dropped, **self._patience.dropped()}
 
-    def members(self) -> list[tuple[Group, int, Event]]:
-        """Return what plain operators hold: the group, the place and the event, each once."""
-        self._catch_up()
-        members: list[tuple[Group, int, Event]] = []
-        for key, partition in self._partitions.items():
-            root = partition.root if partition.open else None
-            if isinstance(root, Fused):
-                held = {(event.order, place): event for place, event in root.members()}
-                members += [(key, place, held[order, place]) for order, place in sorted(held)]
-        return members
-
-    def wait_for(self, entries: Sequence[Entry]) -> None:
-        """Take events to come, each with its place, that the watermark has not passed yet."""
-        for place, event in entries:
-            self._pending.add(place, (event,))
+    def hand_over(self, other: StagedAgent) -> None:
+        """Give what the store of a chain holds to an agent without; this one is done with."""
+        assert isinstance(self._patience, StoredChains)
+        completed = other.feed(self._patience.members(), self._watermark)
+        assert not completed, "what completes a chain is never stored"
+        for place, event in self._pending.entries:
+            other._pending.add(place, (event,))
 
     # --- taking events -------------------------------------------------------------------
 
@@ -248,6 +241,9 @@ class StagedAgent(StagedGroups):
         """See agent.Agent; what waits with its group goes on waiting, here and where this goes."""
         if self.plan.is_plain:
             self._catch_up()  # where operators run one by one, nothing waits so
+        if isinstance(self._patience, StoredChains):
+            parts = self._watermark, self._pending.entries, self.dropped(), self._classes
+            return self._patience.state(*parts)
         shelf = Shelf(self._classes)
         partitions = [packed(one, shelf) for one in self._partitions.values()]
         early = () if self._ending is None else self._ending.waiting
@@ -274,26 +270,30 @@ class StagedAgent(StagedGroups):
         """See agent.Agent."""
         if state["version"] > STATE_VERSION:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
-        if join_snapshot.is_of_joins(state):
+        if "chain" not in state and join_snapshot.is_of_joins(state):
             state = join_snapshot.staged(state, self.plan.layout)
         shelf = Shelf(self._classes, state["events"])
-        self._begin, self._watermark = state["begin"], state["watermark"]
-        self._swept = state.get("swept", WATERMARK_NONE)
+        self._watermark, self._pending = state["watermark"], Pending(self.plan.layout.budget)
         self.plan.durations.know(state.get("lasting", {}))
+        for at, n in state["pending"]:
+            self._pending.add(at, (shelf.get(n),))
+        if isinstance(self._patience, StoredChains):
+            counts = self._patience.restore(state, shelf, self._pending)
+            self.outcome.dropped_inverted = counts.get("start_after_end", 0)
+            self.outlasting = counts.get(OUTLASTING, 0)
+            return
+        self._begin, self._swept = state["begin"], state.get("swept", WATERMARK_NONE)
         if self.plan.doubt is not None:
             self.plan.doubt.most_ms = max(self.plan.doubt.most_ms, state["doubt_ms"] or 0)
         self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
         self.dropped_groups = state.get(GROUPS_OVERFLOW, 0)
         self.outcome.dropped_inverted = state["inverted"]
-        self._pending = Pending(self.plan.layout.budget)
-        for at, n in state["pending"]:
-            self._pending.add(at, (shelf.get(n),))
         self._partitions, self._agenda, self._size = {}, Agenda(), 0
         self._holds, self._moved, self._eldest = {}, {}, {}
-        if self._patience is not None and state.get("patience", [0, 0]) is None:
-            self._patience = None
+        trial = state.get("patience", [0, 0])
+        self._patience = None if trial is None else self._patience
         if self._patience is not None:
-            self._patience.count, self._patience.trial = 0, state.get("patience", [0, 0])
+            self._patience.count, self._patience.trial = 0, trial
         for one in state["partitions"]:
             self._restore_partition(tuple(one[0]), one, shelf)
         if self._ending is not None:

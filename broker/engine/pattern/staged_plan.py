@@ -15,6 +15,7 @@ from broker.engine.event.occurrence import Occurrence
 from broker.engine.filter.conditions import slots_read
 from broker.engine.pattern.base import Make, Site
 from broker.engine.pattern.build import Builder
+from broker.engine.pattern.chain_store import StoredChains, links_of
 from broker.engine.pattern.choice import Waiting, hold, take
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.fusion import Fused, FusedPlan
@@ -25,8 +26,8 @@ from broker.engine.pattern.patience import Entry, Group, Patience
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.promises import Promise
 from broker.engine.pattern.prospects import Reach, prospect_of
+from broker.engine.pattern.search import Searching, search_of
 from broker.engine.pattern.sequence import SequencePlan, chain_of_atoms
-from broker.engine.pattern.solved import Solving, solver_of
 from broker.engine.pattern.staged_partition import (
     LOG_MAX,
     Partition,
@@ -57,8 +58,14 @@ class StagedPlan:
         durations: Foresight,
         subscription: Subscription | None = None,
         doubt: Doubt | None = None,
+        *,
+        capacity: int = 0,
     ) -> None:
-        """`doubt`: that of times; None where it does not matter to the case."""
+        """Compile.
+
+        `doubt`: that of times; None where it does not matter to the case. `capacity`: of the store
+        that a chain is given; 0 is none, and so have all other patterns.
+        """
         self.layout = layout
         self.durations = durations = durations.of(types_that_last(layout.root))
         self.subscription = subscription
@@ -79,7 +86,12 @@ class StagedPlan:
             doubt=doubt,
             as_decided=self.is_plain and bool(layout.last),
         )
-        self.at_once = reports_at_once(layout, self.manner, either=self.is_plain)
+        # The paper keeps a relational store for each state (003, 3.3.2); with a bound on it only
+        # plain sequences can say which event to let go, all others hold what they need.
+        self.links = links_of(case, layout) if capacity and self.is_plain else None
+        self._capacity = capacity
+        either = reports_at_once(layout, self.manner, either=self.is_plain)
+        self.at_once = either and self.links is None
         self.is_lone = self.is_plain and self.at_once and not layout.joints
         self.waits = not (self.is_plain and self.at_once)
         self.silences = any(isinstance(each, Silence) for each in operands(layout.root))
@@ -129,12 +141,17 @@ class StagedPlan:
         """Return True where a plain pattern depends on how long events last."""
         if self.layout.last or self.promise.lags:
             return True
+        if self.links is not None:  # the store alone says how long what is kept
+            return False
         return isinstance(self.fused, FusedPlan) and self.fused.asks_durations()
 
     # --- partitions ----------------------------------------------------------------------
 
     def patience(self) -> Patience[Partition] | None:
         """Return how events wait with their groups; None where they cannot."""
+        if self.links is not None:
+            assert isinstance(self.fused, FusedPlan)
+            return StoredChains(self.fused, self.key, self.links, self._capacity, self.durations)
         if self.fused is None:
             may_wait = not (self.is_plain or self.doubt or self.at_once or self.in_turn)
         else:
@@ -145,10 +162,12 @@ class StagedPlan:
         ends = self.subscription is not None and (
             self.subscription.for_ms is not None or self.subscription.until_ms is not None
         )
-        solver = None if ends or self.is_plain else solver_of(self.layout)
-        if solver is None:
+        search = None
+        if isinstance(self.fused, SequencePlan) and not ends:
+            search = search_of(self.fused.chain, self.layout.budget)
+        if search is None:
             return Patience(prospect, self.key, self.new, self._slots)
-        return Solving(prospect, self.key, self.new, solver, self._slots)
+        return Searching(prospect, self.key, self.new, search, self._slots)
 
     def new(self, key: Group, reach: Reach) -> Partition:
         """Return a partition without operators."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from broker.engine.pattern.chain_agent import ChainAgent, links_of
 from broker.engine.pattern.operands import composite
 from broker.engine.pattern.pattern import Layout, lay_out
 from broker.engine.pattern.staged_agent import StagedAgent
@@ -74,18 +73,13 @@ class Maker:
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
-    def _of_pattern(self, task: Task, case: Case, outcome: Any) -> StagedAgent | ChainAgent:
+    def _of_pattern(self, task: Task, case: Case, outcome: Any) -> StagedAgent:
         lone = self._lone_plan(task, case)
         if lone is not None:
             return self._running(lone, outcome)
         layout = lay_out(case)
         layout.budget = self._shared.budget
-        agent = self._staged(task, case, layout, outcome)
-        # The paper keeps a relational store for each state (003, 3.3.2); with a bound on it only
-        # plain sequences can say which event to let go, all others hold what they need.
-        if not (self._limits.chain_events_max and agent.plan.is_plain and links_of(case, layout)):
-            return agent
-        return self._chain(task, case, agent)
+        return self._staged(task, case, layout, outcome, capacity=self._limits.chain_events_max)
 
     def _lone_plan(self, task: Task, case: Case) -> StagedPlan | None:
         """The plan of a subscription to single events; None of all others.
@@ -112,21 +106,16 @@ class Maker:
             self._lone_plans[key] = plan if plan.is_lone else None
         return self._lone_plans[key]
 
-    def _chain(self, task: Task, case: Case, agent: StagedAgent) -> ChainAgent:
-        return ChainAgent(
-            _timed(task, case),
-            agent,
-            self._shared.classes,
-            capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
-            foresight=self._shared.foresight(task),
-        )
-
-    def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
+    def _staged(
+        self, task: Task, case: Case, layout: Layout, outcome: Any, *, capacity: int = 0
+    ) -> StagedAgent:
         subscription = task.node if isinstance(task.node, Subscription) else None
         doubts = needs_stages(case, layout, subscription) or self._weighs(case, layout)
         doubt = self._shared.doubted if doubts else None
         foresight = self._shared.foresight(task)
-        plan = StagedPlan(_timed(task, case), layout, foresight, subscription, doubt)
+        plan = StagedPlan(
+            _timed(task, case), layout, foresight, subscription, doubt, capacity=capacity
+        )
         agent = self._running(plan, outcome)
         if agent.minds_beginning:
             self._shared.begins_with(task.key, agent)
@@ -155,8 +144,13 @@ class Maker:
         if isinstance(agent, TickAgent):
             agent.inner = self.weighing(task, case, agent.inner)
             return agent
-        if isinstance(agent, ChainAgent):
-            agent = agent.unlimited() if self._weighs(case, agent.layout) else agent
+        if isinstance(agent, StagedAgent) and agent.plan.links is not None:
+            if not self._weighs(case, agent.plan.layout):
+                return agent
+            plan = StagedPlan(_timed(task, case), agent.plan.layout, self._shared.foresight(task))
+            unlimited = self._running(plan, agent.outcome)
+            agent.hand_over(unlimited)
+            agent = unlimited
         if isinstance(agent, StagedAgent) and (
             not agent.plan.is_plain or self._weighs(case, agent.plan.layout)
         ):
@@ -174,10 +168,14 @@ class Maker:
         # gone.
         if SUSPENDED in state:
             return SuspendedAgent(state[SUSPENDED])
-        if isinstance(agent, StagedAgent) and "chain" in state:
-            foresight = self._shared.foresight(task)
-            plan = StagedPlan(_timed(task, case), agent.plan.layout, foresight)
-            chain = self._chain(task, case, self._running(plan, agent.outcome))
+        if isinstance(agent, StagedAgent) and agent.plan.links is None and "chain" in state:
+            plan = StagedPlan(
+                _timed(task, case),
+                agent.plan.layout,
+                self._shared.foresight(task),
+                capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
+            )
+            chain = self._running(plan, agent.outcome)
             chain.restore(state)
             return self.weighing(task, case, chain)
         agent.restore(state)

@@ -11,7 +11,8 @@ from broker.engine.pattern import patience, staged_plan
 from broker.engine.pattern.patience import FRESH_MAX
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.prospects import prospect_of
-from broker.engine.pattern.solved import solver_of
+from broker.engine.pattern.search import search_of
+from broker.engine.pattern.sequence import chain_of_atoms
 from headwater import Engine
 from language import check_text
 
@@ -118,7 +119,7 @@ def test_results_are_those_of_one_that_waits_for_nothing(
     assert total
 
 
-SOLVED = (
+SEARCHED = (
     "detect[first] A then B then C within 60 ms",
     "detect[first] A then B then C then D within 80 ms",
     "detect[first] A before B within 30 ms",
@@ -129,8 +130,8 @@ SOLVED = (
 )
 
 
-@pytest.mark.parametrize("pattern", SOLVED)
-def test_plain_chains_of_readings_are_found_without_stages(pattern, monkeypatch):
+@pytest.mark.parametrize("pattern", SEARCHED)
+def test_plain_chains_of_readings_are_found_without_operators(pattern, monkeypatch):
     text = f"{DECLARED}{HEAD}{pattern} group by source"
     events = stream(Random(pattern), 500, 25, lasting=False)
     engine = Engine(text, 25)
@@ -139,7 +140,7 @@ def test_plain_chains_of_readings_are_found_without_stages(pattern, monkeypatch)
     assert sum(map(len, found)) > 10
     assert not any(one.open for one in seat.agent._partitions.values())
     assert seat.agent.held() < 60
-    monkeypatch.setattr(staged_plan, "solver_of", lambda _: None)
+    monkeypatch.setattr(staged_plan, "search_of", lambda *_: None)
     again = Engine(text, 25)
     assert [again.push(batch) for batch in batches(Random(4), events)] == found
 
@@ -171,7 +172,7 @@ def test_a_group_with_what_lasts_gets_stages_and_loses_them_with_time():
     assert push("A", "a5", 543_000) == [{"A": ["a4"], "B": ["b3"], "C": ["c3"]}]
 
 
-NOT_SOLVED = (
+NOT_SEARCHED = (
     "detect[first] A then B then C",
     "detect[first] A then[..20 ms] B then C within 60 ms",
     "detect[first] A as a then B as b then C within 60 ms where b.x > a.x",
@@ -188,9 +189,11 @@ NOT_SOLVED = (
 )
 
 
-@pytest.mark.parametrize("pattern", NOT_SOLVED)
+@pytest.mark.parametrize("pattern", NOT_SEARCHED)
 def test_what_asks_for_more_is_left_to_stages(pattern):
-    assert solver_of(lay_out(case_of(pattern))) is None
+    layout = lay_out(case_of(pattern))
+    chain = chain_of_atoms(layout)
+    assert chain is None or search_of(chain, layout.budget) is None
 
 
 NOT_PATIENT = (
