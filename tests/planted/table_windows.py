@@ -192,6 +192,14 @@ first-id-alone: of a window's constituents the first alone is listed
 - self.in_order())), IDS_MAX)
 + self.in_order())), 1)
 
+first-as-it-came: the first id of a window is that of the event that came first
+- return events[ends.index(least)]
++ return events[0]
+
+first-of-those-that-tie: of events that end first the one that came first counts
+- return min(tied, key=_order)
++ return tied[0]
+
 bound-too-near: a pane forgets events that tie with the last it keeps
 - if low > self.bound:
 + if low >= self.bound:
