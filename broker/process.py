@@ -22,9 +22,6 @@ from broker.wiring.reload import ReloadError
 from broker.wiring.site import Site
 from broker.wiring.supervisor import Supervisor
 
-YOUNG_MAX = 20_000  # objects made between looks for garbage: with Python's 700, brokers with much
-# state spend half of their time looking
-
 _RELOADS: set[asyncio.Task[None]] = set()  # the loop itself would let go of them
 
 
@@ -60,7 +57,6 @@ async def _serve(config: Config, folder: Path | None) -> None:
         # What is there now stays; to look through it again and again would only delay events.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(YOUNG_MAX)
         if hangup_heard:
             loop.add_signal_handler(signal.SIGHUP, _reload, site)
         logs.announce("ready", **where)

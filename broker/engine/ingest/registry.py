@@ -15,7 +15,7 @@ A type has three struct classes of one layout, so that an event's class can be s
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 from weakref import WeakSet
@@ -34,6 +34,7 @@ from broker.engine.event.event import (
 from broker.engine.event.source import Constants, build
 from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS
 from broker.engine.limits import LimitReachedError, Limits
+from language.printing.expressions import duration_text
 
 if TYPE_CHECKING:
     from language.specification import EventType
@@ -143,6 +144,7 @@ class TypeEntry:
         self, name: str, attributes: dict[str, AttributeType], version: int, forms: TypeForms
     ) -> None:
         self.name = name
+        self.lasts_ms: int | None = None  # what lasts longer is refused
         self.attributes = attributes
         self.version = version
         self.exact, self.loose, self.lenient = forms.exact, forms.loose, forms.lenient
@@ -162,6 +164,7 @@ class TypeRegistry:
         self.entries: dict[str, TypeEntry] = {}
         self._limits = limits
         self._declared: dict[str, dict[str, dict[str, AttributeType]]] = {}  # type → owner → …
+        self._lasting: dict[str, dict[str, int]] = {}  # type → owner → `lasts at most`
         self._classes: dict[str, WeakSet[type[Event]]] = {}
         self._union: Reader | None = None
         self._exact: frozenset[type[Event]] | None = None
@@ -174,13 +177,18 @@ class TypeRegistry:
         wanted = [one for one in event_types if not one.defined]
         # All are merged before any is taken: a text that conflicts in its last type leaves nothing
         # behind.
-        merged = {one.name: self._merged(one, owner) for one in wanted}
-        if len(self.entries.keys() | merged.keys()) > self._limits.types_max:
-            raise LimitReachedError("types_max", self._limits.types_max, "event types")
+        merged = self._merged(wanted, (owner,), self.entries)
         for one in wanted:
             self._declared.setdefault(one.name, {})[owner] = dict(one.attributes)
         changed = [self._replace(name, attributes) for name, attributes in merged.items()]
+        for event_type in wanted:
+            self._lasts(event_type.name, owner, event_type.lasts_ms)
         return any(changed)
+
+    def check(self, event_types: Iterable[EventType], without: Collection[str]) -> None:
+        """Raise what declaring these would raise, once the owners `without` have released all."""
+        beside = [name for name, by in self._declared.items() if not by.keys() <= set(without)]
+        self._merged([kind for kind in event_types if not kind.defined], without, beside)
 
     def release(self, owner: str) -> bool:
         """Take back all that an owner declared; whether any class was replaced or dropped."""
@@ -190,8 +198,10 @@ class TypeRegistry:
             del owners[owner]
             if owners:
                 changed |= self._replace(name, _union_of(owners.values()))
+                self._lasts(name, owner, None)
             else:
                 del self._declared[name], self.entries[name]
+                self._lasting.pop(name, None)
                 self._changed()
                 changed = True
         for name in [n for n, known in self._classes.items() if not known]:
@@ -215,10 +225,25 @@ class TypeRegistry:
             self._union = Reader(forms)
         return self._union
 
-    def _merged(self, event_type: EventType, owner: str) -> dict[str, AttributeType]:
+    def _merged(
+        self, wanted: Iterable[EventType], without: Collection[str], beside: Iterable[str]
+    ) -> dict[str, dict[str, AttributeType]]:
+        """Return the attributes of each type with what all owners but those `without` declare.
+
+        `beside` are the types that there are then.
+        """
+        merged = {one.name: self._merged_type(one, without) for one in wanted}
+        if len(merged.keys() | set(beside)) > self._limits.types_max:
+            raise LimitReachedError("types_max", self._limits.types_max, "event types")
+        return merged
+
+    def _merged_type(
+        self, event_type: EventType, without: Collection[str]
+    ) -> dict[str, AttributeType]:
         _check_names(event_type)
         owners = dict(self._declared.get(event_type.name, {}))
-        owners.pop(owner, None)
+        for owner in without:
+            owners.pop(owner, None)
         for other, attributes in owners.items():
             for name, kind in event_type.attributes.items():
                 before = attributes.get(name, kind)
@@ -229,11 +254,34 @@ class TypeRegistry:
                         f" {other or 'another specification'} declares it as {before}; give it the"
                         f" same type or the event type another name",
                     )
+        self._check_lasting(event_type, without)
         merged = _union_of([*owners.values(), event_type.attributes])
         if len(merged) > self._limits.attributes_max:
             what = f"attributes of event {event_type.name}"
             raise LimitReachedError("attributes_max", self._limits.attributes_max, what)
         return merged
+
+    def _check_lasting(self, event_type: EventType, without: Collection[str]) -> None:
+        """Refuse another `lasts at most` than others say; who says none is held to theirs."""
+        for other, lasts_ms in self._lasting.get(event_type.name, {}).items():
+            if other not in without and event_type.lasts_ms not in (None, lasts_ms):
+                raise ConflictError(
+                    event_type.name,
+                    f"found `lasts at most` {duration_text(event_type.lasts_ms or 0)}, but"
+                    f" {other or 'another specification'} declares {duration_text(lasts_ms)}; say"
+                    f" the same or nothing of it, or give the event type another name",
+                )
+
+    def _lasts(self, name: str, owner: str, lasts_ms: int | None) -> None:
+        """Take up what an owner says of a type, in the place of what it said before."""
+        stated = self._lasting.setdefault(name, {})
+        stated.pop(owner, None)
+        if lasts_ms is not None:
+            stated[owner] = lasts_ms
+        # All that say anything say the same.
+        self.entries[name].lasts_ms = next(iter(stated.values()), None)
+        if not stated:
+            del self._lasting[name]
 
     def _replace(self, name: str, attributes: dict[str, AttributeType]) -> bool:
         entry = self.entries.get(name)
@@ -244,7 +292,9 @@ class TypeRegistry:
             forms = type_forms(name, tuple(attributes.items()), self._limits)
         else:
             forms = TypeForms(name, attributes, self._limits)
+        lasts_ms = None if entry is None else entry.lasts_ms
         entry = self.entries[name] = TypeEntry(name, attributes, self.version, forms)
+        entry.lasts_ms = lasts_ms
         # Weak: an older class lives as long as an event of it does, in an agent or a window, and
         # goes with the last.
         known = self._classes.setdefault(name, WeakSet())
