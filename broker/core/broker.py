@@ -112,12 +112,14 @@ class Broker:
         To be asked after a message; the answer is later than that message. Asking changes nothing,
         so that a journal of messages tells all that a broker's state depends on.
         """
-        wakes = [self._lives.next_wake()]
+        wake = self._lives.next_wake()
         due = self._matcher.due(self._foreseen, ends=True)
-        if due:
-            wakes.append(self._intake.next_wake(self._now, due))
-        known = [wake for wake in wakes if wake is not None]
-        return max(min(known), self._now + 1) if known else None
+        by_clock = self._intake.next_wake(self._now, due) if due else None
+        if wake is None or by_clock is None:
+            wake = by_clock if wake is None else wake
+        else:
+            wake = min(wake, by_clock)
+        return None if wake is None else max(wake, self._now + 1)
 
     # --- events --------------------------------------------------------------------------
 
@@ -159,7 +161,7 @@ class Broker:
         """Give events to the tasks, and the time that has come; what they report goes out."""
         results = self._matcher.push(events, self._watermark_of, self._foreseen)
         self.ledger.results += len(results)
-        out.results += [self._emission(one) for one in results]
+        out.results += map(self._emission, results)
         if self._matcher.suspensions.untold:
             out.publications += self.installer.tell_suspended(self._notes, self._now)
 

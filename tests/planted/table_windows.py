@@ -73,9 +73,9 @@ runs-are-not-counted: of a run that comes too late one event is counted
 
 limit-one-more: one group more than allowed is opened
 - if self._open >= self._limits.groups_max:
--                 self.drops[GROUPS_OVERFLOW] += 1
+-                 self.drops[GROUPS_OVERFLOW] += events_count
 + if self._open > self._limits.groups_max:
-+                 self.drops[GROUPS_OVERFLOW] += 1
++                 self.drops[GROUPS_OVERFLOW] += events_count
 
 restored-open: after a restore panes that are kept do not count
 - self._open = len(partials)
