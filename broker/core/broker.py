@@ -112,14 +112,12 @@ class Broker:
         To be asked after a message; the answer is later than that message. Asking changes nothing,
         so that a journal of messages tells all that a broker's state depends on.
         """
-        wake = self._lives.next_wake()
+        wakes = [self._lives.next_wake()]
         due = self._matcher.due(self._foreseen, ends=True)
-        by_clock = self._intake.next_wake(self._now, due) if due else None
-        if wake is None or by_clock is None:
-            wake = by_clock if wake is None else wake
-        else:
-            wake = min(wake, by_clock)
-        return None if wake is None else max(wake, self._now + 1)
+        if due:
+            wakes.append(self._intake.next_wake(self._now, due))
+        known = [wake for wake in wakes if wake is not None]
+        return max(min(known), self._now + 1) if known else None
 
     # --- events --------------------------------------------------------------------------
 

@@ -97,6 +97,8 @@ class Lazy:
         return bool(self.first() == first_of(other) and self.made() == made_of(other))
 
     def __lt__(self, other: object) -> bool:
+        # Two empty lists are equal in their first as well, and one of them is less than any other:
+        # only two firsts that differ decide.
         mine, its = self.first(), first_of(other)
         if mine == its or mine is None or its is None:
             return bool(self.made() < made_of(other))
@@ -159,6 +161,8 @@ class Constituents(Lazy):
         return self._first
 
     def _first_of(self, events: Sequence[Any]) -> Any:
+        # A minimum over at most 128 ends in place of a sort, which cost five times as much and was
+        # a fifth of what a tumbling average took.
         ends = list(map(_end, events))
         least = min(ends)
         if ends.count(least) == 1:

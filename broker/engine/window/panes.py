@@ -258,6 +258,7 @@ class PaneWindows:
 
     def _take_runs(self, leaf: int, events: Sequence[Any], ends: list[int]) -> None:
         """Take events that are in order and of no group: all of one pane at once."""
+        # With groups every event has to be looked at for its key, and its time beside it is cheap.
         for number, begin, stop in self._grid.runs(ends):
             pending = self.pending_of(number, leaf)
             if pending is None:
