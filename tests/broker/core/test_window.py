@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -735,8 +736,9 @@ def test_a_window_spans_its_events_in_whatever_order_they_come(keys: str):
     text = text_of(
         "(n, x, y) aggr every 10 ms", f"detect A assign n = Count(A), x = start, y = end{keys}"
     )
-    batches = ((14, 18, 11), (3, 5, 16), (4, 9, 12, 1, 17), (2, 6), (7, 8, 10))
-    for lasts in (0, 2):
+    mixed = ((14, 18, 11), (3, 5, 16), (4, 9, 12, 1, 17), (2, 6), (7, 8, 10))
+    behind = ((14, 18), (3, 5, 16), (1, 4, 9, 11, 12, 17), (2, 6), (7, 8, 10))
+    for batches, lasts in product((mixed, behind), (0, 2)):
         agent = agent_of(text)
         for batch in batches:
             feed(agent, 0, *[a(end, start=end - (end > 2) * lasts, g="u") for end in batch])
