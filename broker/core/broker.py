@@ -159,7 +159,7 @@ class Broker:
         """Give events to the tasks, and the time that has come; what they report goes out."""
         results = self._matcher.push(events, self._watermark_of, self._foreseen)
         self.ledger.results += len(results)
-        out.results += [self._emission(one) for one in results]
+        out.results += map(self._emission, results)
         if self._matcher.suspensions.untold:
             out.publications += self.installer.tell_suspended(self._notes, self._now)
 

@@ -138,11 +138,11 @@ ORDERS = part(
     "broker/engine/window/constituents.py",
     r"""
 orders-free: to put a window's events in order by what they are made of is not charged
-- self.budget.spend(int(one_costs * len(events)))
+- self.budget.spend(int(one_costs * len(tied)))
 + pass
 
 orders-all-alike: an event of a window costs no more than one that was sent
-- PRIMITIVES if events[0].primitive else DETECTED
+- PRIMITIVES if tied[0].primitive else DETECTED
 + PRIMITIVES
 """,
     tests=("tests/broker/core/test_window_ids.py",),

@@ -59,11 +59,23 @@ pane-kept: a pane goes on after its last window
 - [1] <= window:
 + [1] < window:
 
+in-order-as-it-begins: a batch is taken for ordered that begins after what is pending
+- self._newest[leaf] <= ends[0] and ends == sorted(ends)
++ self._newest[leaf] <= ends[0]
+
+in-order-by-itself: a batch in order is taken for ordered behind what is pending
+- self._newest[leaf] <= ends[0] and ends == sorted(ends)
++ ends == sorted(ends)
+
+runs-are-not-counted: of a run that comes too late one event is counted
+- self.pass_over(number, stop - begin)
++ self.pass_over(number)
+
 limit-one-more: one group more than allowed is opened
 - if self._open >= self._limits.groups_max:
--                 self.drops[GROUPS_OVERFLOW] += 1
+-                 self.drops[GROUPS_OVERFLOW] += events_count
 + if self._open > self._limits.groups_max:
-+                 self.drops[GROUPS_OVERFLOW] += 1
++                 self.drops[GROUPS_OVERFLOW] += events_count
 
 restored-open: after a restore panes that are kept do not count
 - self._open = len(partials)
@@ -192,6 +204,14 @@ first-id-alone: of a window's constituents the first alone is listed
 - self.in_order())), IDS_MAX)
 + self.in_order())), 1)
 
+first-as-it-came: the first id of a window is that of the event that came first
+- return events[ends.index(least)]
++ return events[0]
+
+first-of-those-that-tie: of events that end first the one that came first counts
+- return min(tied, key=_order)
++ return tied[0]
+
 bound-too-near: a pane forgets events that tie with the last it keeps
 - if low > self.bound:
 + if low >= self.bound:
@@ -304,8 +324,12 @@ begins-with-the-first: a run of events begins where the first of them does
 + start = events[0].start
 
 as-sure-as-the-last: a run of events is as uncertain as the last of them
-- uncertainty = max(map(_uncertainty, events))
-+ uncertainty = events[-1].uncertainty
+- *map(_uncertainty, events))
++ events[-1].uncertainty)
+
+instants-of-the-first: events are taken for points in time as the first of them is
+- if len(events) == 1:
++ if events:
 """,
     tests=EVERYTHING,
 )

@@ -149,17 +149,19 @@ class DurableBroker:
         except Exception as error:
             if not data:
                 raise
-            data = told.bounded(data, core.budget.exceeded, now)
+            if core.budget.exceeded:
+                data = told.bounded(data, core.budget.exceeded, now)
             raise CoreFaultError([self._append(data)]) from error
-        data = told.bounded(data, core.budget.exceeded, now)
+        if core.budget.exceeded:
+            data = told.bounded(data, core.budget.exceeded, now)
         resumes = isinstance(message, ResumeRequested)
         is_request = isinstance(message, _REQUESTS) and not resumes
         if not data or (is_request and not (core.came or core.left)):
-            return [self._promised(effect) for effect in effects]
+            return list(map(self._promised, effects))
         first: list[Effect] = [self._append(data)]
         if is_request:
             first.append(Enlist(tuple(core.entries(core.came)), core.left, self.number))
-        return first + [self._promised(effect) for effect in effects]
+        return [*first, *map(self._promised, effects)]
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing."""

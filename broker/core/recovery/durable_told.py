@@ -16,6 +16,7 @@ topics that were refused. The counters of the latter begin anew with each proces
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -146,6 +147,7 @@ _Told: TypeAlias = (
     | _Functions
 )
 
+_row = attrgetter("type_name", "source", "data", "format")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Told).decode
 
@@ -154,8 +156,7 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
     """The record's data of a message that is to be written down; empty for others."""
     match message:
         case messages.EventsReceived(payloads):
-            rows = [(one.type_name, one.source, one.data, one.format) for one in payloads]
-            return _encode(_Events(now, rows))
+            return _encode(_Events(now, list(map(_row, payloads))))
         case messages.Woken():
             return _encode(_Woken(now))
         case messages.Settling():
@@ -184,7 +185,7 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
 
 def bounded(data: bytes, steps: Sequence[tuple[int, str]], now: int) -> bytes:
     """The record's data of a message of whose steps these exceeded their budget."""
-    return _encode(Bounded(now, data, tuple(steps))) if steps else data
+    return _encode(Bounded(now, data, tuple(steps)))
 
 
 def opened(one: Opened) -> bytes:

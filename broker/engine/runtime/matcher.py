@@ -348,7 +348,7 @@ class Matcher:
             return known
         # Each domain is walked once a push and kept: a diamond of definitions would otherwise be
         # walked once for every path.
-        inputs = [watermark_of(name) for name in domain.types]
+        inputs = list(map(watermark_of, domain.types))
         for key in domain.definitions:
             for seat in self._by_task[key]:
                 below = self._watermark(seat.domain, watermark_of, cache)

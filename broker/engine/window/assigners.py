@@ -13,6 +13,8 @@ greatest common divisor of T and R (Li and others, SIGMOD Record 34, 2005) were 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -157,6 +159,15 @@ class Grid:
             return [f"pane, low, high = {constants.add(self._located)}(end)"]
         every = constants.add(self.every)
         return [f"pane = end // {every}", f"low = pane * {every}", f"high = low + {every}"]
+
+    def runs(self, times_ms: list[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield (pane, begin, stop) of times that ascend; of each pane they are bisected."""
+        begin = 0
+        while begin < len(times_ms):
+            pane, _, high = self._located(times_ms[begin])
+            stop = bisect_left(times_ms, high, begin)
+            yield pane, begin, stop
+            begin = stop
 
     def _located(self, time_ms: int) -> tuple[int, int, int]:
         pane = self.pane_of(time_ms)

@@ -2,7 +2,8 @@
 
 Owns the lists of ids by which events of equal end and start are ordered. Must not know when
 windows close. Invariant: a list depends on the window's events alone, and is made only where two
-are compared, so that nobody pays for a long window who does not ask.
+begin alike, so that nobody pays for a long window who does not ask. No event is in two groups of
+a window, so that the first id, which needs no sorting, nearly always decides.
 
 A window may have more events than could be kept beside its running sums, so a list holds its first
 IDS_MAX ids (IDS_CROWDED, and counted, while very many groups are open). Lists that are longer and
@@ -11,14 +12,14 @@ agree so far are ordered by what comes after them: by definition, case, window a
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from operator import attrgetter, lt
+from operator import attrgetter
 from typing import Any
 
 from broker.engine.event.event import Order
-from broker.engine.event.occurrence import said_in_order
+from broker.engine.event.occurrence import said_in_order, sort_in_order, span_of
 from broker.engine.runtime.budget import Budget
 
 IDS_MAX = 64  # ids of a window's event that order looks at; up to 128 events a group are kept
@@ -85,11 +86,23 @@ class Lazy:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def first(self) -> Any:
+        """Return what comes first in the tuple; None where it is empty."""
+        made = self.made()
+        return made[0] if made else None
+
     def __eq__(self, other: object) -> bool:
-        return self is other or self.made() == made_of(other)
+        if self is other:
+            return True
+        return bool(self.first() == first_of(other) and self.made() == made_of(other))
 
     def __lt__(self, other: object) -> bool:
-        return bool(self.made() < made_of(other))
+        # Two empty lists are equal in their first as well, and one of them is less than any other:
+        # only two firsts that differ decide.
+        mine, its = self.first(), first_of(other)
+        if mine == its or mine is None or its is None:
+            return bool(self.made() < made_of(other))
+        return bool(mine < its)
 
     def __le__(self, other: object) -> bool:
         return bool(self.made() <= made_of(other))
@@ -108,7 +121,7 @@ class Constituents(Lazy):
     beyond do not show. The first `most` in order are told.
     """
 
-    __slots__ = ("_blocks", "_count", "_most", "_skip", "budget")
+    __slots__ = ("_blocks", "_count", "_first", "_most", "_skip", "budget")
 
     def __init__(
         self,
@@ -118,6 +131,7 @@ class Constituents(Lazy):
         most: int = IDS_MAX,
     ) -> None:
         self._made = None
+        self._first: Any = None
         self._blocks = blocks
         self._skip = skip
         self._count = count
@@ -133,11 +147,34 @@ class Constituents(Lazy):
         """The first events, in order; whole orders are asked for only where ends tie."""
         events = sorted(self.events(), key=_end)
         if len(set(map(_end, events))) < len(events):
-            if self.budget is not None:
-                one_costs = PRIMITIVES if events[0].primitive else DETECTED
-                self.budget.spend(int(one_costs * len(events)))
+            self._charge(events)
             events.sort(key=_order)
         return events[: self._most]
+
+    def first(self) -> Any:
+        """Return the first id; nothing is sorted for it unless the first events tie."""
+        if self._first is None:
+            events = self.events()
+            first = first_of(self._first_of(events).ids) if events else None
+            # A detected event may be of no ids at all: then a later one gives the first.
+            self._first = super().first() if first is None else first
+        return self._first
+
+    def _first_of(self, events: Sequence[Any]) -> Any:
+        # A minimum over at most 128 ends in place of a sort, which cost five times as much and was
+        # a fifth of what a tumbling average took.
+        ends = list(map(_end, events))
+        least = min(ends)
+        if ends.count(least) == 1:
+            return events[ends.index(least)]
+        tied = [event for event, end in zip(events, ends, strict=True) if end == least]
+        self._charge(tied)
+        return min(tied, key=_order)
+
+    def _charge(self, tied: Sequence[Any]) -> None:
+        if self.budget is not None:
+            one_costs = PRIMITIVES if tied[0].primitive else DETECTED
+            self.budget.spend(int(one_costs * len(tied)))
 
     def _make(self) -> tuple[Any, ...]:
         # In C as far as can be: of many hopping windows, making these lists is the greatest part.
@@ -276,28 +313,28 @@ class Trail:
 def put_in_order(events: list[Any]) -> None:
     """Sort the events of windows; those of sessions and sliding windows mostly come in order.
 
-    Of aligned windows all events of one tick have one end, so that their ids decide. The lists are
-    made first, once, of events that tie, and stay with them as tuples: a comparison of two `Lazy`
-    costs six calls, and every later sort of the same events would pay it again. Which lists are
-    made, and charged, is the same: a sort compares each event with one beside it.
+    Of aligned windows all events of one tick have one end, so that their ids decide: the first of
+    each alone where no two are equal, else all of them, which then stay with the events as tuples.
     """
-    if len(events) < 2:
-        return
-    spans = [(event.end, event.start) for event in events]
-    if all(map(lt, spans, islice(spans, 1, None))):
-        return
-    ties = Counter(spans)
-    keys: list[Any] = []
-    for event, span in zip(events, spans, strict=True):
-        ids: Any = ()
-        if ties[span] > 1:
-            ids = event.constituents = made_of(event.constituents)
-        keys.append((*span, ids))
-    if len(set(keys)) < len(keys):
-        events.sort(key=_order)  # events of one detected event, say, tie up to their windows
-        return
-    # The keys are the beginnings of the orders, so they decide where no two are equal.
-    events[:] = [events[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
+    sort_in_order(events, span_of, _first_id, _all_ids, _order)
+
+
+def _first_id(event: Any) -> Any:
+    first = first_of(event.constituents)
+    return () if first is None else (first,)
+
+
+def _all_ids(event: Any) -> Any:
+    # A comparison of two `Lazy` costs several calls, and every later sort would pay them again.
+    ids = event.constituents = made_of(event.constituents)
+    return ids
+
+
+def first_of(ids: Any) -> Any:
+    """Return the first of ids, late or not; None of none."""
+    if isinstance(ids, Lazy):
+        return ids.first()
+    return ids[0] if ids else None
 
 
 def made_of(value: object) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Protocol
 
 from broker.engine.event.agent import WATERMARK_NONE, LeafEvents
@@ -32,6 +33,7 @@ from broker.engine.window.partials import (
     Groups,
     PaneRows,
     Partial,
+    are_instants,
     groups_of,
     key_of,
     plain_groups,
@@ -42,6 +44,8 @@ PANES_FEW = 8  # up to so many panes, merging all of them at once is cheapest
 PANES_MANY = 32  # with more, merging what grows with its events costs more than to add and remove
 
 NumberedGroups = tuple[int, Groups]
+
+_end = attrgetter("end")
 
 
 class Pane:
@@ -77,6 +81,10 @@ class PaneWindows:
         self._values = 0  # kept for quantiles and distinct counts
         self._touched: dict[int, Pane] = {}  # the panes with events pending
         self._pending = 0
+        # Of all that is pending: whether each leaf's events came in order, up to its newest end,
+        # and whether all are points in time, as those of most streams are.
+        self._in_order = self._instants = True
+        self._newest = [WATERMARK_NONE for _ in shape.leaves]
         self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0, IDS_CUT: 0}
 
     # --- the door ------------------------------------------------------------------------
@@ -125,8 +133,7 @@ class PaneWindows:
         self._watermark, self._closed = state["watermark"], state["closed"]
         self._merger = merger_of(self._grid.panes_each, growing=self._shape.grows)
         self.drops.update(state["drops"])
-        self._touched.clear()
-        self._pending = 0
+        self._folded()
         self._panes = {
             pane: Pane(self._shape, groups_of(self._shape, groups))
             for pane, groups in state["panes"]
@@ -200,23 +207,25 @@ class PaneWindows:
         self._touched[number] = pane
         return pane.pending[leaf]
 
-    def open_group(self, number: int, leaf: int, key: Any) -> list[Any] | None:
-        """Return the list for pending events of a group; None (and counted) past the limit."""
+    def open_group(
+        self, number: int, leaf: int, key: Any, events_count: int = 1
+    ) -> list[Any] | None:
+        """Return the list for pending events of a group; None past the limit, and they count."""
         pane = self._panes[number]
         if key not in pane.groups:
             if self._open >= self._limits.groups_max:
-                self.drops[GROUPS_OVERFLOW] += 1
+                self.drops[GROUPS_OVERFLOW] += events_count
                 return None
             self._open += 1
             pane.groups[key] = Partial(self._shape)
         events = pane.pending[leaf][key] = []
         return events
 
-    def pass_over(self, pane: int) -> None:
-        """Count an event that came when its windows were closed; one between windows is in none."""
+    def pass_over(self, pane: int, events_count: int = 1) -> None:
+        """Count events that came when their windows were closed; one between windows is in none."""
         first, last = self._grid.windows_of(pane)
         if first <= last:
-            self.drops[CLOSED] += 1
+            self.drops[CLOSED] += events_count
 
     def _pane(self, number: int) -> Pane | None:
         pane = self._panes.get(number)
@@ -238,10 +247,38 @@ class PaneWindows:
             events = events[:room]
         if not events:
             return
-        self._takes[leaf](events, self)
+        ends = list(map(_end, events))
+        if self._note(leaf, events, ends) and not self._shape.names.keys:
+            self._take_runs(leaf, events, ends)
+        else:
+            self._takes[leaf](events, self)
         self._pending += len(events)
         if self._pending >= PENDING_MAX:
             self._fold()
+
+    def _take_runs(self, leaf: int, events: Sequence[Any], ends: list[int]) -> None:
+        """Take events that are in order and of no group: all of one pane at once."""
+        # With groups every event has to be looked at for its key, and its time beside it is cheap.
+        for number, begin, stop in self._grid.runs(ends):
+            pending = self.pending_of(number, leaf)
+            if pending is None:
+                self.pass_over(number, stop - begin)
+                continue
+            own = pending.get(())
+            if own is None:
+                own = self.open_group(number, leaf, (), stop - begin)
+            if own is not None:
+                own += events[begin:stop]
+
+    def _note(self, leaf: int, events: Sequence[Any], ends: list[int]) -> bool:
+        """Note what is known of the times of all that is pending; return if they are in order."""
+        if self._instants:
+            self._instants = are_instants(events)
+        # A batch that is in no order costs a sort to be looked at: once until all is folded.
+        if self._in_order:
+            self._in_order = self._newest[leaf] <= ends[0] and ends == sorted(ends)
+            self._newest[leaf] = ends[-1]
+        return self._in_order
 
     def _fold(self) -> None:
         """Take in what is pending; only then are the values kept of it known to the limit."""
@@ -260,12 +297,24 @@ class PaneWindows:
                     if ids < IDS_MAX:
                         self.drops[IDS_CUT] += partial.crowd(ids)
                     self._values += growing * len(events)
-                    partial.take(leaf, events, fold, detected=detected)
+                    partial.take(
+                        leaf,
+                        events,
+                        fold,
+                        detected=detected,
+                        ascending=self._in_order,
+                        instants=self._instants,
+                    )
                 # A new dict and not lists that are emptied: of 10,000 groups that came in one run
                 # most do not come in the next, and empty lists would be gone through each time.
                 pane.pending[leaf] = {}
+        self._folded()
+
+    def _folded(self) -> None:
         self._touched.clear()
         self._pending = 0
+        self._in_order = self._instants = True
+        self._newest = [WATERMARK_NONE for _ in self._shape.leaves]
 
     # --- closing windows -----------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import add, attrgetter
 from typing import Any
 
-from broker.engine import native
+from broker.engine.event.event import doubtful, lasting
 from broker.engine.window.aggregates import plain_value, value_of
 from broker.engine.window.code import Fold, Shape
 from broker.engine.window.constituents import NEVER, Constituents, Heads
@@ -38,24 +38,32 @@ class Partial:
         self.uncertainty = 0
         self.maybe = False
 
-    def take(self, leaf: int, events: Sequence[Any], fold: Fold | None, *, detected: bool) -> None:
-        """Take a run of events of a leaf; only `detected` events can be of less than certainty."""
+    def take(
+        self,
+        leaf: int,
+        events: Sequence[Any],
+        fold: Fold | None,
+        *,
+        detected: bool,
+        ascending: bool,
+        instants: bool,
+    ) -> None:
+        """Take a run of events of a leaf; only `detected` events can be of less than certainty.
+
+        `ascending`: none ends before the one before it; `instants`: see `are_instants`.
+        """
         self.counts[leaf] += len(events)
-        if len(events) == 1:  # as in most windows of a few seconds
-            event = events[0]
-            low, start, high, uncertainty = event.end, event.start, event.end, event.uncertainty
-        else:
+        # As a rule two look-ups in place of three walks over the run, for each group and run.
+        low, high = events[0].end, events[-1].end
+        if not ascending:
             ends = list(map(_end, events))
             low, high = min(ends), max(ends)
-            start, uncertainty = low, 0
-            # Most streams are of points that are sure of their time; two passes in C say so.
-            if native.passes is None or native.passes.lasting(events) != []:
-                start = min(map(_start, events))
-            if native.passes is None or native.passes.doubtful(events) is not False:
-                uncertainty = max(map(_uncertainty, events))
+        start = low
+        if not instants:
+            start = min(map(_start, events))
+            self.uncertainty = max(self.uncertainty, *map(_uncertainty, events))
         self.start = min(self.start, start)
         self.end = max(self.end, high)
-        self.uncertainty = max(self.uncertainty, uncertainty)
         self.heads.take(events, low)
         if detected and not self.maybe:
             self.maybe = any(event.certainty != "yes" for event in events)
@@ -114,6 +122,13 @@ class Partial:
         for accumulator, plain in zip(made.kept, kept, strict=True):
             accumulator.restore(plain)
         return made
+
+
+def are_instants(events: Sequence[Any]) -> bool:
+    """Return True if the events are points in time, and sure of it, as those of most streams."""
+    if len(events) == 1:
+        return bool(events[0].start == events[0].end and not events[0].uncertainty)
+    return not lasting(events) and not doubtful(events)
 
 
 Groups = dict[Any, Partial]

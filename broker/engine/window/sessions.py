@@ -24,7 +24,13 @@ from broker.engine.window.buffer import Entry, WindowStore
 from broker.engine.window.code import GROUPS_OVERFLOW, IDS_CUT, Shape
 from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.emit import Frame, WindowKey, WindowOutcome
-from broker.engine.window.partials import PENDING_MAX, Partial, key_of, plain_key
+from broker.engine.window.partials import (
+    PENDING_MAX,
+    Partial,
+    are_instants,
+    key_of,
+    plain_key,
+)
 from language.tree import Window
 
 LIMITS_SLACK = 64  # limits of closed runs that may stand in the heap
@@ -245,7 +251,14 @@ class Runs:
                 self.store.drops[IDS_CUT] += run.partial.crowd(ids)
             for leaf, events in enumerate(run.pending):
                 if events:
-                    run.partial.take(leaf, events, self._folds[leaf], detected=shape.detected[leaf])
+                    run.partial.take(
+                        leaf,
+                        events,
+                        self._folds[leaf],
+                        detected=shape.detected[leaf],
+                        ascending=True,
+                        instants=are_instants(events),
+                    )
                     run.pending[leaf] = []
         self._touched.clear()
         self._pending = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -720,6 +721,29 @@ def test_an_event_whose_windows_are_closed_is_counted():
         feed(agent, 20, a(5))
         assert feed(agent, 30, a(6)) == []
         assert agent.dropped()["window_closed"] == 1
+
+
+def test_of_several_events_whose_windows_are_closed_each_is_counted():
+    agent = agent_of(COUNT)
+    feed(agent, 20, a(5))
+    assert [event.a_n for event in feed(agent, 40, *map(a, (3, 6, 7, 12, 31, 35)))] == [2]
+    assert agent.dropped()["window_closed"] == 4
+
+
+@pytest.mark.parametrize("keys", ["", " group by g"])
+def test_a_window_spans_its_events_in_whatever_order_they_come(keys: str):
+    """Within a batch, behind what a batch before has brought, and where they have a duration."""
+    text = text_of(
+        "(n, x, y) aggr every 10 ms", f"detect A assign n = Count(A), x = start, y = end{keys}"
+    )
+    mixed = ((14, 18, 11), (3, 5, 16), (4, 9, 12, 1, 17), (2, 6), (7, 8, 10))
+    behind = ((14, 18), (3, 5, 16), (1, 4, 9, 11, 12, 17), (2, 6), (7, 8, 10))
+    for batches, lasts in product((mixed, behind), (0, 2)):
+        agent = agent_of(text)
+        for batch in batches:
+            feed(agent, 0, *[a(end, start=end - (end > 2) * lasts, g="u") for end in batch])
+        made = feed(agent, ALL)
+        assert [(e.a_n, e.a_x, e.a_y) for e in made] == [(9, 1, 9), (7, 10 - lasts, 18)]
 
 
 def test_groups_beyond_the_limit_are_refused_and_counted():

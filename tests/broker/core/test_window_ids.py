@@ -20,6 +20,7 @@ from broker.engine.window.constituents import (
     Heads,
     Lineage,
     Trail,
+    put_in_order,
     united,
 )
 from tests.broker.core.window_support import Defined, Leaf, agent_of
@@ -55,6 +56,7 @@ def test_a_pane_keeps_the_first_ids_whatever_the_order_of_its_events(
     for at in range(0, len(shuffled), size):
         run = shuffled[at : at + size]
         heads.take(run, min(event.end for event in run))
+    assert heads.constituents().first() == listed(events)[0]
     assert tuple(heads.constituents()) == listed(events)
     assert len(heads.events) <= 2 * IDS_MAX
     restored = Heads()
@@ -122,6 +124,7 @@ def test_lists_compare_as_tuples_with_each_other_and_with_tuples(given_ids: list
 def test_a_detected_constituent_counts_by_its_own_list():
     made = W(id="w", start=1, end=5, constituents=("p", "q"), tie=("W", 0, 3))
     constituents = Constituents([[a(6, "b"), made, a(5, "c")]])
+    assert constituents.first() == "p"
     assert tuple(constituents) == ("p", "q", "c", "b")
     spans = ((5, 1), (5, 5), (6, 6))
     ids, ties = ("p", "q", "c", "b"), (("W", 0, 3),)
@@ -183,6 +186,28 @@ def event_group(made: Any, events: list[Any]) -> Any:
     return next(one.a_g for one in events if one.id == first)
 
 
+def test_of_events_that_end_first_the_least_id_is_the_first():
+    assert Constituents([[a(1, "c"), a(2, "0"), a(1, "b"), a(1, "d")]]).first() == "b"
+
+
+def test_where_the_first_event_is_of_no_ids_a_later_one_gives_the_first():
+    silent = W(id="s", start=1, end=1, tie=("W", 0, 1))
+    assert Constituents([[a(2, "b"), silent]]).first() == "b"
+    assert Constituents([[silent]]).first() is None
+
+
+def test_windows_go_by_all_ids_where_they_begin_alike_and_by_their_order_where_all_are():
+    """Events of the same first constituent, and two of the same constituents altogether."""
+    made = [
+        W(id=str(number), start=1, end=9, constituents=ids, tie=("W", number, 1))
+        for number, ids in enumerate((("p", "r"), ("p", "q"), (), ("p",), ("p", "q"), ("a", "z")))
+    ]
+    for turn in range(len(made)):
+        events = made[turn:] + made[:turn]
+        put_in_order(events)
+        assert [event.id for event in events] == ["2", "5", "3", "1", "4", "0"]
+
+
 @pytest.mark.parametrize(
     ("events", "candidates"),
     [
@@ -204,3 +229,23 @@ def test_events_that_end_together_are_put_in_order_at_a_price(events: list[Any],
     constituents.in_order()  # outside of steps nothing is charged
     budget.begin([])
     assert budget.candidates == before
+
+
+@pytest.mark.parametrize(
+    ("events", "candidates"),
+    [
+        ([a(1, "x"), a(2, "y"), a(2, "z"), a(2, "u")], 0),
+        ([a(2, "z"), *(a(1, name) for name in "abcdefgh")], 2),
+        ([w(9, name) for name in "abc"], 3 * 16),
+    ],
+)
+def test_the_first_id_has_the_price_of_the_events_that_end_first(
+    events: list[Any], candidates: int
+):
+    budget = Budget(1_000)
+    budget.begin([])
+    constituents = Constituents([events])
+    constituents.budget = budget
+    for _ in range(2):  # once, however often it is asked for
+        constituents.first()
+        assert 1_000 - budget.candidates == candidates
