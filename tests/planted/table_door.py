@@ -338,8 +338,12 @@ CELLS = part(
     "broker/engine/filter/cells.py",
     r"""
 cell-short: the last cell of a range is left out
-- bisect_left(self.edges, high)
-+ bisect_left(self.edges, high) - 1
+- bisect_left(edges, high)
++ bisect_left(edges, high) - 1
+
+step-keeps-shut-rows: rows that a stretch has shut stay in the sets behind it
+- kept ^= _turned(turned)
++ kept |= _turned(turned)
 
 null-is-least: null falls into the first cell
 - if v is not None else -1]
@@ -353,7 +357,11 @@ appended-row-bounded: a further row without a range is in no cell
 - self.cells[:] = [cell | bit for cell in self.cells]
 + self.cells[:] = [cell & ~bit for cell in self.cells]
 """,
-    tests=("tests/broker/core/test_filterer_index.py", *CORE),
+    tests=(
+        "tests/broker/core/test_filterer_index.py",
+        "tests/broker/core/routing/test_rows.py",
+        *CORE,
+    ),
 )
 
 CONDITIONS = part(
