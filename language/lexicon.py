@@ -43,6 +43,7 @@ KEYWORDS = frozenset(
         "from",
         "in",
         "key",
+        "lasts",
         "most",
         "of",
         "per",

@@ -19,11 +19,13 @@ class EventType:
 
     What every event has (`location`, `timestamp`, …) is not among the attributes. A defined type
     has "any" in place of an attribute's type where that comes from a table or a user's function.
+    `lasts_ms`: its events last no longer, as it is declared; None: nothing is said of that.
     """
 
     name: str
     attributes: dict[str, tree.AttributeType] = field(default_factory=dict)
     defined: bool = False
+    lasts_ms: int | None = None
 
 
 @dataclass(frozen=True)

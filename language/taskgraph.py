@@ -221,7 +221,12 @@ def _resolved_case(case: tree.Case, names: Names) -> tree.Case:
 
 
 def _with_values(node: _N, names: Names) -> _N:
-    """`node` with every named set and region replaced by its value."""
+    """Return `node` with the values of sets and regions, and with what declarations say of times.
+
+    Of a type that `lasts at most T` each atom asks `duration <= T`: what a broker elsewhere, which
+    does not have the declaration, takes in is nothing to the task, and neither it nor anybody on
+    the way waits longer for its partners.
+    """
 
     def value(part: tree.Node) -> tree.Node:
         if isinstance(part, tree.Membership) and isinstance(part.container, tree.Name):
@@ -235,9 +240,17 @@ def _with_values(node: _N, names: Names) -> _N:
             return replace(part, values=content.columns[part.column], digest=content.digest)
         if isinstance(part, tree.InRegion) and isinstance(part.region, tree.Name):
             return replace(part, region=names.regions[part.region.name])
+        if isinstance(part, tree.Atom):
+            lasts_ms = names.event_types[part.type].lasts_ms
+            if lasts_ms is not None:
+                return replace(part, conditions=(*part.conditions, _lasts_at_most(lasts_ms)))
         return part
 
     return rewrite(node, value)
+
+
+def _lasts_at_most(lasts_ms: int) -> tree.Comparison:
+    return tree.Comparison((tree.Name("duration"), tree.Constant(lasts_ms, "ms")), ("<=",))
 
 
 def _with_contexts(pattern: tree.Pattern, context: tree.Context) -> tree.Pattern:

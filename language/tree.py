@@ -187,10 +187,11 @@ AttributeType = Literal["int", "float", "text", "bool", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class EventDeclaration(Node):
-    """`event Name(attribute: type, …)`."""
+    """`event Name(attribute: type, …) lasts at most T`; `lasts_ms` None: without the limit."""
 
     name: str
     attributes: tuple[tuple[str, AttributeType], ...]
+    lasts_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,8 @@ class Installer:
     def _plan(self, specification: Specification, asker: Asker, now: int) -> _Plan:
         types = [one for one in specification.event_types.values() if not one.defined]
         declared = digest(
-            "declared", [[one.name, sorted(one.attributes.items())] for one in _sorted(types)]
+            "declared",
+            [[one.name, sorted(one.attributes.items()), *_lasting(one)] for one in _sorted(types)],
         )
         plan = _Plan(specification, [], [], types, declared)
         troubles: list[Trouble] = []
@@ -363,14 +364,17 @@ class Installer:
     def state(self) -> list[list[Any]]:
         """The declarations as plain data, in their order; the catalogue speaks for itself."""
         return [
-            [digest_, label, [[one.name, one.attributes] for one in types]]
+            [digest_, label, [[one.name, one.attributes, *_lasting(one)] for one in types]]
             for digest_, (label, types) in self._declarations.items()
         ]
 
     def restore(self, state: Iterable[Any]) -> None:
         """Declare all this, where nothing is declared yet."""
         for digest_, label, types in state:
-            declared = [EventType(name, dict(attributes)) for name, attributes in types]
+            declared = [
+                EventType(name, dict(attributes), lasts_ms=next(iter(lasting), None))
+                for name, attributes, *lasting in types
+            ]
             self._intake.declare(declared, label)
             self._declarations[digest_] = (label, declared)
 
@@ -438,3 +442,8 @@ def _declaration_of(type_name: str, specification: Specification) -> Span | None
 
 def _sorted(types: list[EventType]) -> list[EventType]:
     return sorted(types, key=lambda one: one.name)
+
+
+def _lasting(one: EventType) -> list[int]:
+    """State how long events of the type last at most; nothing where nothing is declared of it."""
+    return [] if one.lasts_ms is None else [one.lasts_ms]

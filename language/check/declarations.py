@@ -61,7 +61,7 @@ def collect(
                 declared.definitions[item.name] = item
                 declared.event_types[item.name] = None
             else:
-                event_type = EventType(item.name, dict(item.attributes))
+                event_type = EventType(item.name, dict(item.attributes), lasts_ms=item.lasts_ms)
                 declared.event_types[item.name] = event_type
         elif item.name in values:
             _twice(item, "a set, region or table", collector)

@@ -84,7 +84,10 @@ def _simple(indent: int, text: str, offset: int) -> Line:
 def _event(item: tree.EventDeclaration) -> Line:
     texts = [f"{name_text(name)}: {kind}" for name, kind in item.attributes]
     places = [item.place(f"attribute {name}").start for name, _ in item.attributes]
-    return _bracketed(f"event {name_text(item.name)}(", texts, ")", [item.span.start, *places[1:]])
+    close = ")" if item.lasts_ms is None else f") lasts at most {duration_text(item.lasts_ms)}"
+    return _bracketed(
+        f"event {name_text(item.name)}(", texts, close, [item.span.start, *places[1:]]
+    )
 
 
 def _bracketed(head: str, texts: list[str], close: str, places: list[int]) -> Line:

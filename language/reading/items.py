@@ -72,6 +72,25 @@ ORDER = ("detect", "assign", "consuming", "group by", "at most", "wait")
 OF_SUBSCRIPTIONS = ("at most", "wait")
 
 
+def _kinds_of(
+    attributes: list[tuple[Token, Token]],
+) -> tuple[tuple[str, tree.AttributeType], ...]:
+    """Return the attributes of an event, each once, with their types."""
+    unique_names([token for token, _ in attributes], "the event")
+    kinds: dict[str, tree.AttributeType] = {}
+    for token, kind in attributes[:LIST_LENGTH_MAX]:
+        attribute = attribute_name(token)
+        if attribute in RESERVED_KEYS:
+            note("HW211", span_of(token), name=name_of(token))
+        if str(kind) not in ATTRIBUTE_TYPES:
+            COLLECTOR.get().misspelt("HW216", span_of(kind), str(kind), ATTRIBUTE_TYPES)
+            # So that what uses it has no errors of its own.
+            kinds.setdefault(attribute, cast("tree.AttributeType", "any"))
+            continue
+        kinds.setdefault(attribute, cast("tree.AttributeType", str(kind)))
+    return tuple(kinds.items())
+
+
 class Items(Patterns, WindowActions):
     """Actions of the sections `declarations` and `definitions and subscriptions`."""
 
@@ -79,25 +98,17 @@ class Items(Patterns, WindowActions):
         return children[0], children[1]
 
     def event_declaration(self, children: list[Any]) -> tree.EventDeclaration:
-        word, name, *attributes, close = children
-        unique_names([token for token, _ in attributes], "the event")
-        found: dict[str, tree.AttributeType] = {}
-        for token, kind in attributes[:LIST_LENGTH_MAX]:
-            attribute = attribute_name(token)
-            if attribute in RESERVED_KEYS:
-                note("HW211", span_of(token), name=name_of(token))
-            if str(kind) not in ATTRIBUTE_TYPES:
-                COLLECTOR.get().misspelt("HW216", span_of(kind), str(kind), ATTRIBUTE_TYPES)
-                # So that what uses it has no errors of its own.
-                found.setdefault(attribute, cast("tree.AttributeType", "any"))
-                continue
-            found.setdefault(attribute, cast("tree.AttributeType", str(kind)))
-        span = between(word, close)
+        word, name, *parts = children
+        attributes = [part for part in parts if isinstance(part, tuple)]
+        close, lasts_ms = parts[-1], None
+        if isinstance(close, tree.Constant):
+            lasts_ms = duration_ms(close, zero=True)
         marks = (
             ("name", span_of(name)),
             *marks_of([token for token, _ in attributes], "attribute"),
         )
-        return tree.EventDeclaration(owner_name(name), tuple(found.items()), span=span, marks=marks)
+        kinds, span = _kinds_of(attributes), between(word, close)
+        return tree.EventDeclaration(owner_name(name), kinds, lasts_ms, span=span, marks=marks)
 
     def set_declaration(self, children: list[Any]) -> tree.SetDeclaration:
         word, name, _, members = children

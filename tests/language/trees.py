@@ -260,6 +260,7 @@ event_declarations = st.builds(
         max_size=3,
         unique_by=lambda pair: pair[0],
     ).map(tuple),
+    st.none() | st.integers(0, 10**9),
 )
 items = st.one_of(
     event_declarations,

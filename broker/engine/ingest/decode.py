@@ -273,7 +273,7 @@ class PayloadDecoder:
         latest = normaliser.latest(origin)
         stamped = normaliser.stamped
         for index, event in enumerate(events):
-            fault = normaliser.complete(event, entries[event.event_type].exact, origin, latest)
+            fault = normaliser.complete(event, entries[event.event_type], origin, latest)
             if fault is None:
                 decoded.events.append(event)
             else:
@@ -381,10 +381,10 @@ class PayloadDecoder:
     def _take(
         self, event: Event, index: int | None, origin: Origin, decoded: Decoded, *, foreign: bool
     ) -> None:
-        exact = self._registry.entries[event.event_type].exact
+        entry = self._registry.entries[event.event_type]
         fault = unsound(event) if foreign else None
         if fault is None:
-            fault = self._normaliser.complete(event, exact, origin, self._normaliser.latest(origin))
+            fault = self._normaliser.complete(event, entry, origin, self._normaliser.latest(origin))
         if fault is None:
             decoded.events.append(event)
         else:

@@ -22,6 +22,7 @@ from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS, parse_time
 
 if TYPE_CHECKING:
     from broker.engine.event.event import Event
+    from broker.engine.ingest.registry import TypeEntry
     from broker.engine.limits import Limits
 
 # (reason, what was found)
@@ -136,12 +137,10 @@ class Normaliser:
 
     # --- what was decoded into the lenient class ---------------------------------------------
 
-    def complete(
-        self, event: Event, exact: type[Event], origin: Origin, latest: int
-    ) -> Fault | None:
+    def complete(self, event: Event, entry: TypeEntry, origin: Origin, latest: int) -> Fault | None:
         """Complete one event of any form in place and give it its class, or say what is wrong.
 
-        `latest` is that of the origin.
+        `entry` is that of its type, `latest` is that of the origin.
         """
         # None and 0 differ here: who says 0 knows its clock, and is not given the advertised doubt.
         stated: Any = event.uncertainty  # the lenient class holds None where there is none
@@ -167,7 +166,7 @@ class Normaliser:
                 event.start = event.end = origin.arrival_ms
                 untimed = True
         else:
-            fault = self._spanned(event)
+            fault = self._spanned(event, entry.lasts_ms)
         if fault is None and (event.end > latest or event.position is not None):
             fault = self._checked(event, latest)
         if fault is not None:
@@ -175,7 +174,7 @@ class Normaliser:
         event.timestamp = None
         # Last of all: until here the lenient class may hold texts for times, and nobody beyond this
         # line may meet such an event.
-        event.__class__ = exact
+        event.__class__ = entry.exact
         self.stamped += untimed
         if not event.id:
             event.id = event_id(event)
@@ -193,7 +192,7 @@ class Normaliser:
             _supply(event, known)
         return None
 
-    def _spanned(self, event: Event) -> Fault | None:
+    def _spanned(self, event: Event, lasts_ms: int | None) -> Fault | None:
         for name, value in (("start", event.start), ("end", event.end)):
             if value is None:
                 other = "end" if name == "start" else "start"
@@ -204,9 +203,12 @@ class Normaliser:
             setattr(event, name, time_ms)
         if event.start > event.end:
             return reasons.START_AFTER_END, f"found start {event.start} and end {event.end}"
-        if event.end - event.start > self._limits.event_duration_ms_max:
-            most = self._limits.event_duration_ms_max
-            return reasons.DURATION_TOO_LONG, f"found {event.end - event.start} ms, at most {most}"
+        lasted_ms, most_ms = event.end - event.start, self._limits.event_duration_ms_max
+        if lasted_ms > most_ms:
+            return reasons.DURATION_TOO_LONG, f"found {lasted_ms} ms, at most {most_ms}"
+        if lasts_ms is not None and lasted_ms > lasts_ms:
+            found = f"found {lasted_ms} ms, declared as at most {lasts_ms}"
+            return reasons.DURATION_TOO_LONG, found
         return None
 
     def _checked(self, event: Event, latest: int) -> Fault | None:

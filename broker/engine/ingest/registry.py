@@ -34,6 +34,7 @@ from broker.engine.event.event import (
 from broker.engine.event.source import Constants, build
 from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS
 from broker.engine.limits import LimitReachedError, Limits
+from language.printing.expressions import duration_text
 
 if TYPE_CHECKING:
     from language.specification import EventType
@@ -143,6 +144,7 @@ class TypeEntry:
         self, name: str, attributes: dict[str, AttributeType], version: int, forms: TypeForms
     ) -> None:
         self.name = name
+        self.lasts_ms: int | None = None  # what lasts longer is refused
         self.attributes = attributes
         self.version = version
         self.exact, self.loose, self.lenient = forms.exact, forms.loose, forms.lenient
@@ -162,6 +164,7 @@ class TypeRegistry:
         self.entries: dict[str, TypeEntry] = {}
         self._limits = limits
         self._declared: dict[str, dict[str, dict[str, AttributeType]]] = {}  # type → owner → …
+        self._lasting: dict[str, dict[str, int]] = {}  # type → owner → `lasts at most`
         self._classes: dict[str, WeakSet[type[Event]]] = {}
         self._union: Reader | None = None
         self._exact: frozenset[type[Event]] | None = None
@@ -180,6 +183,8 @@ class TypeRegistry:
         for one in wanted:
             self._declared.setdefault(one.name, {})[owner] = dict(one.attributes)
         changed = [self._replace(name, attributes) for name, attributes in merged.items()]
+        for event_type in wanted:
+            self._lasts(event_type.name, owner, event_type.lasts_ms)
         return any(changed)
 
     def release(self, owner: str) -> bool:
@@ -190,8 +195,10 @@ class TypeRegistry:
             del owners[owner]
             if owners:
                 changed |= self._replace(name, _union_of(owners.values()))
+                self._lasts(name, owner, None)
             else:
                 del self._declared[name], self.entries[name]
+                self._lasting.pop(name, None)
                 self._changed()
                 changed = True
         for name in [n for n, known in self._classes.items() if not known]:
@@ -229,11 +236,34 @@ class TypeRegistry:
                         f" {other or 'another specification'} declares it as {before}; give it the"
                         f" same type or the event type another name",
                     )
+        self._check_lasting(event_type, owner)
         merged = _union_of([*owners.values(), event_type.attributes])
         if len(merged) > self._limits.attributes_max:
             what = f"attributes of event {event_type.name}"
             raise LimitReachedError("attributes_max", self._limits.attributes_max, what)
         return merged
+
+    def _check_lasting(self, event_type: EventType, owner: str) -> None:
+        """Refuse another `lasts at most` than others say; who says none is held to theirs."""
+        for other, lasts_ms in self._lasting.get(event_type.name, {}).items():
+            if other != owner and event_type.lasts_ms not in (None, lasts_ms):
+                raise ConflictError(
+                    event_type.name,
+                    f"found `lasts at most` {duration_text(event_type.lasts_ms or 0)}, but"
+                    f" {other or 'another specification'} declares {duration_text(lasts_ms)}; say"
+                    f" the same or nothing of it, or give the event type another name",
+                )
+
+    def _lasts(self, name: str, owner: str, lasts_ms: int | None) -> None:
+        """Take up what an owner says of a type, in the place of what it said before."""
+        stated = self._lasting.setdefault(name, {})
+        stated.pop(owner, None)
+        if lasts_ms is not None:
+            stated[owner] = lasts_ms
+        # All that say anything say the same.
+        self.entries[name].lasts_ms = next(iter(stated.values()), None)
+        if not stated:
+            del self._lasting[name]
 
     def _replace(self, name: str, attributes: dict[str, AttributeType]) -> bool:
         entry = self.entries.get(name)
@@ -244,7 +274,9 @@ class TypeRegistry:
             forms = type_forms(name, tuple(attributes.items()), self._limits)
         else:
             forms = TypeForms(name, attributes, self._limits)
+        lasts_ms = None if entry is None else entry.lasts_ms
         entry = self.entries[name] = TypeEntry(name, attributes, self.version, forms)
+        entry.lasts_ms = lasts_ms
         # Weak: an older class lives as long as an event of it does, in an agent or a window, and
         # goes with the last.
         known = self._classes.setdefault(name, WeakSet())

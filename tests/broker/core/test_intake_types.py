@@ -46,6 +46,40 @@ def test_an_attribute_cannot_have_two_types():
     assert intake.decode(payload("Hum")).skipped == 1
 
 
+def test_what_is_declared_of_durations_is_held_to_while_anybody_says_it():
+    intake = Intake()
+    lasting = payload(timestamp=None, start=6_000 - 1_001, end=6_000)
+    just = payload(timestamp=None, start=6_000 - 1_000, end=6_000)
+    intake.declare(EventType("Temp", {}), "silent")
+    intake.declare(EventType("Temp", {}, lasts_ms=1_000), "first")
+    intake.declare(EventType("Temp", {}, lasts_ms=1_000), "second")
+    for owner in ("first", "second"):
+        [rejected] = intake.decode(lasting).rejections
+        assert rejected.reason == "duration_too_long"
+        assert "1001 ms, declared as at most 1000" in str(rejected)
+        assert len(intake.decode(just).events) == 1
+        intake.release(owner)
+    assert len(intake.decode(lasting).events) == 1
+
+
+def test_what_is_declared_of_durations_outlives_a_new_attribute():
+    intake = Intake()
+    intake.declare(EventType("Temp", {}, lasts_ms=0), "first")
+    intake.declare(EventType("Temp", {"val": "float"}), "second")
+    lasting = payload(timestamp=None, start=6_000 - 1, end=6_000, val=1.5)
+    assert [one.reason for one in intake.decode(lasting).rejections] == ["duration_too_long"]
+    intake.release("second")
+    assert len(intake.decode(lasting).rejections) == 1
+
+
+def test_two_cannot_declare_different_durations():
+    intake = Intake()
+    intake.declare(EventType("Temp", {}, lasts_ms=3_600_000), "meadow.hw")
+    with pytest.raises(ConflictError, match=r"Temp.*at most` 2 h.*meadow\.hw declares 1 h"):
+        intake.declare(EventType("Temp", {}, lasts_ms=7_200_000), "wood.hw")
+    intake.declare(EventType("Temp", {}, lasts_ms=7_200_000), "meadow.hw")  # its own
+
+
 def test_an_owner_may_declare_otherwise_what_nobody_else_declares():
     intake = Intake()
     intake.declare(EventType("Temp", {"val": "float"}), "a")

@@ -209,6 +209,8 @@ def test_intervals_of_any_length_or_a_longer_time_do_not_wait_for_partners():
     assert usual.duration_ms_max == WEEK_MS
     assert said(" A then[..2 s] B", usual) == ["A", "B"]
     assert said(" A(duration = 0 s) then[..2 s] B(duration = 0 s)", usual) == ["A B"]
+    declared = "".join(f"event {name}() lasts at most 3 h\n" for name in "PQ")
+    assert said(" P then[..2 s] Q", usual, before=declared) == ["P Q"]
     assert said(" A and B within 1 day", usual) == ["A B"]
     assert usual.delta_t_ms_max == DAY_MS
     assert said(" A and B within 2 days", usual) == ["A", "B"]
