@@ -276,12 +276,12 @@ CONTENTS = part(
     "broker/engine/filter/contents.py",
     r"""
 hashed-numbers-say-all: behind a hashed number all is taken for said
-- if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
+- if self._layers or not exact or not self._settled:
 + if self._layers:
 
 dead-rows-alive: a content that was taken away gets events
-- row.layer.alive &= ~(1 << row.slot)
-+ row.layer.alive |= 1 << row.slot
+- self.alive &= ~(1 << row.slot)
++ self.alive |= 1 << row.slot
 
 narrowest-range-lost: of two bounds of one term the wider counts
 - literal.high < high)
@@ -296,8 +296,8 @@ whole-location-only: a location is not found beneath its path
 + found.append(location[end:])
 
 rows-lost-in-building: rows of a layer are lost where it is built anew
-- rows += [row for row in layer.rows if row.layer is layer and _alive(row)]
-+ rows += [row for row in layer.rows if row.layer is None and _alive(row)]
+- rows += [row for row in layer.rows if layer.has(row)]
++ rows += [row for row in layer.rows if not layer.has(row)]
 """,
     tests=CORE,
 )
@@ -332,6 +332,32 @@ scale-takes-all: every comparison is taken for a range
 + return -EXACT
 """,
     tests=CORE,
+)
+
+LISTED = part(
+    "broker/engine/filter/listed.py",
+    r"""
+listed-begins-with-cell: a row holds for all of the cell in which it begins
+- begun = place > first or low is None or self._edges[place - 1] == low
++ begun = True
+
+listed-ends-with-cell: a row holds for all of the cell in which it ends
+- lasts = place < last or high is None or self._edges[place : place + 1] == [high]
++ lasts = True
+
+listed-one-term-says-all: what a row asks of other terms is not tested
+- all_said and begun and lasts
++ begun and lasts
+
+listed-row-stays: a content that was taken away stands in its cells
+- if one is not row.content])
++ if one])
+
+listed-further-row-untested: a further row is given without its test
+- self._asked[place] += (row.content,)
++ self._asked[place] += ()
+""",
+    tests=("tests/broker/core/test_filterer_index.py", *CORE),
 )
 
 CELLS = part(
@@ -502,6 +528,7 @@ TABLE = [
         + CONTENTS
         + CONTENT
         + SCALE
+        + LISTED
         + CELLS
         + CONDITIONS
         + EXPRESSIONS

@@ -17,7 +17,7 @@ the bits of the few rows that begin or end are turned over.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import iter_unpack
 from typing import Any
 
@@ -85,14 +85,14 @@ def _swept(edges: list[Any], spans: Sequence[Span]) -> Iterator[tuple[list[int],
     opened: list[list[int]] = [[] for _ in range(len(edges) + 1)]
     shut: list[list[int]] = [[] for _ in range(len(edges) + 2)]
     for slot, low, high in spans:
-        first, last = _reach(edges, low, high)
+        first, last = reach_of(edges, low, high)
         if first <= last:
             opened[first].append(slot)
             shut[last + 1].append(slot)
     return zip(opened, shut, strict=False)
 
 
-def _reach(edges: list[Any], low: Any, high: Any) -> tuple[int, int]:
+def reach_of(edges: list[Any], low: Any, high: Any) -> tuple[int, int]:
     """Return the first and the last cell of a range; of an empty one the last comes first."""
     first = 0 if low is None else bisect_right(edges, low)
     last = len(edges) if high is None else bisect_left(edges, high)
@@ -106,7 +106,8 @@ class Column:
 
     def __init__(self, key: str, spans: Sequence[Span], free: int, cells_max: int) -> None:
         self.key = key
-        self.edges = _edges(spans, cells_max)
+        ends = [end for _, low, high in spans for end in (low, high) if end is not None]
+        self.edges = spread_edges(ends, cells_max)
         self.cells: list[int] = []
         current = free
         for opened, shut in _swept(self.edges, spans):
@@ -122,7 +123,7 @@ class Column:
         if span is None:
             self.cells[:] = [cell | bit for cell in self.cells]
             return
-        first, last = _reach(self.edges, *span)
+        first, last = reach_of(self.edges, *span)
         for place in range(first, last + 1):
             self.cells[place] |= bit
 
@@ -131,8 +132,9 @@ class Column:
         return sum(cell.bit_count() for cell in self.cells)
 
 
-def _edges(spans: Sequence[Span], cells_max: int) -> list[Any]:
-    ends = sorted(end for _, low, high in spans for end in (low, high) if end is not None)
+def spread_edges(ends: Iterable[Any], cells_max: int) -> list[Any]:
+    """Return the ends that cut a term's values into at most so many cells."""
+    ends = sorted(ends)
     distinct = list(dict.fromkeys(ends))
     most = cells_max - 1
     if len(distinct) <= most:
