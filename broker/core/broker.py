@@ -68,7 +68,7 @@ class Broker:
         self.budget = self._matcher.budget
         if self.options.drift_ppm:
             self._matcher.doubt(Fraction(self.options.drift_ppm, 1_000_000))
-        self._installer = Installer(
+        self.installer = Installer(
             self.catalogue, self._intake, self._matcher, self.limits, self.options.tables
         )
         self.functions: Mapping[str, Any] = {}
@@ -95,7 +95,7 @@ class Broker:
 
     def know(self, functions: Mapping[str, Any]) -> None:
         """Functions of one's own that texts may call, by name (`broker.engine.event.own`)."""
-        self.functions = self._installer.functions = functions
+        self.functions = self.installer.functions = functions
 
     def handle(self, message: Message, now: int) -> list[Effect]:
         """What is to be done because of the message. `now` must not go back."""
@@ -161,7 +161,7 @@ class Broker:
         self.ledger.results += len(results)
         out.results += [self._emission(one) for one in results]
         if self._matcher.suspensions.untold:
-            out.publications += self._installer.tell_suspended(self._notes, self._now)
+            out.publications += self.installer.tell_suspended(self._notes, self._now)
 
     def _feed_passed_over(self, out: Outgoing) -> None:
         """Decide all that waited only for types of which no source is left."""
@@ -310,7 +310,7 @@ class Broker:
         self, message: messages.SpecificationSubmitted, out: Outgoing
     ) -> None:
         asker, now = Asker(message.client, message.proven), self._intake.time_of_day(self._now)
-        answer = self._installer.submit(message.text, message.checked, asker, now)
+        answer = self.installer.submit(message.text, message.checked, asker, now)
         if answer.changed:
             self._notes.tell(
                 "info", "installed", client=message.client, count=answer.changed,
@@ -326,12 +326,12 @@ class Broker:
         self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
     ) -> None:
         """All of it runs here, and nothing else is to be waited for."""
-        if (active := self._installer.activated(answer)) is not None:
+        if (active := self.installer.activated(answer)) is not None:
             self._reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         asker = Asker(message.client, message.proven)
-        answer = self._installer.asked(message.done, message.name, asker, self._now)
+        answer = self.installer.asked(message.done, message.name, asker, self._now)
         if answer.ok:
             self._notes.tell("info", message.done, client=message.client, name=message.name)
         self._answer(message, answer, out)
@@ -395,5 +395,5 @@ class Broker:
     def check_invariants(self) -> None:
         """Raise unless every event is accounted for and exactly what is needed runs."""
         self.ledger.check()
-        self._installer.check_invariants()
+        self.installer.check_invariants()
         assert sum(one.results for one in self.subscriptions) <= self.ledger.results

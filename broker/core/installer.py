@@ -26,6 +26,13 @@ from broker.core import refusals
 from broker.core.catalogue import Catalogue, Installed, waiting_on
 from broker.core.effort import effort
 from broker.core.intake import ConflictError, Intake
+from broker.core.preview import (
+    Preview,
+    SubscriptionPreview,
+    bounds_in_words,
+    row_of,
+    travels_in_words,
+)
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
 from broker.core.suspension.agreement import suspend
 from broker.engine.event.identity import digest
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from broker.core.effects import Publication
     from broker.core.messages import Done
     from broker.core.notes import Notes
+    from broker.core.options import BrokerOptions
     from language import ReadTable, TaskGraph
     from language.tree import Span
 
@@ -112,6 +120,46 @@ class Installer:
         names = tuple(name for _, name in specification.subscriptions)
         answer = Answer(names, tuple(specification.definitions), changed=len(plan.coming))
         return replace(answer, state="accepted", keys=tuple(specification.subscriptions))
+
+    def preview(
+        self, text: str, checked: Checked | None, asker: Asker, options: BrokerOptions
+    ) -> Preview | Answer:
+        """Tell what `submit` would change, or why it would refuse; nothing is changed."""
+        try:
+            specification = self._checked(text, checked)
+            plan = self._plan(specification, asker, 0)  # times are not told
+            self._check_declarations(plan)
+        except RefusedError as error:
+            return refused(error.troubles)
+        graph = specification.graph
+        begun: dict[str, None] = {}
+        rows = {
+            key: SubscriptionPreview(key[1], key[0], "same") for key in specification.subscriptions
+        }
+        for coming in plan.coming:
+            # What runs as a cell has definitions of its own, which begin with it.
+            apart = options.cells and not coming.clocks
+            begins = [key for key in coming.definitions if apart or key not in self._matcher]
+            begun |= dict.fromkeys([*begins, coming.task])
+            is_new = coming.key not in self._catalogue.subscriptions
+            rows[coming.key] = row_of(coming, begins, graph, is_new=is_new)
+        return Preview(
+            tuple(rows.values()),
+            self._ending(plan),
+            bounds_in_words(graph, begun, self._limits, options.lateness_ms),
+            travels_in_words(graph, begun, self._limits, options) if options.networked else (),
+        )
+
+    def _ending(self, plan: _Plan) -> tuple[str, ...]:
+        """Return the names of the definitions that nobody needs once the plan is carried out."""
+        counts = self._catalogue.definitions.counts()
+        for leaving in plan.leaving:
+            for key in leaving.definitions if leaving.state != "ended" else ():
+                counts[key] -= 1
+        needed = {key for coming in plan.coming for key in coming.definitions}
+        running = self._matcher.tasks()
+        idle = [key for key, count in counts.items() if not count and key not in needed]
+        return tuple([running[key].name for key in idle if key in running])
 
     def activated(self, accepted: Answer) -> Answer | None:
         """What to tell of a submission that was accepted once all of it runs; None until then.
@@ -253,6 +301,18 @@ class Installer:
 
     # --- declarations --------------------------------------------------------------------
 
+    def _check_declarations(self, plan: _Plan) -> None:
+        """Refuse what `_declare` would refuse; nothing is declared."""
+        if plan.declared in self._declarations or not plan.coming:
+            return
+        withdrawn = self._catalogue.freed(plan.leaving)
+        try:
+            self._intake.registry.check(
+                plan.types, [self._declarations[declared][0] for declared in withdrawn]
+            )
+        except (ConflictError, LimitReachedError) as error:
+            raise _not_declared(error, plan.specification) from None
+
     def _declare(self, plan: _Plan) -> list[str]:
         """Declare a specification's types; the declarations that had to go for it.
 
@@ -274,10 +334,7 @@ class Installer:
             self._intake.declare(plan.types, label)
         except (ConflictError, LimitReachedError) as error:
             self._declare_again(withdrawn)
-            if isinstance(error, LimitReachedError):
-                raise RefusedError(_limited(error)) from None
-            span = _declaration_of(error.type_name, plan.specification)
-            raise RefusedError(trouble(refusals.CONFLICT, span, found=error)) from None
+            raise _not_declared(error, plan.specification) from None
         self._declarations[plan.declared] = (label, plan.types)
         return withdrawn
 
@@ -442,6 +499,15 @@ def _declaration_of(type_name: str, specification: Specification) -> Span | None
 
 def _sorted(types: list[EventType]) -> list[EventType]:
     return sorted(types, key=lambda one: one.name)
+
+
+def _not_declared(error: Exception, specification: Specification) -> RefusedError:
+    """Return the refusal of declarations that cannot stand beside those that are there."""
+    if isinstance(error, LimitReachedError):
+        return RefusedError(_limited(error))
+    assert isinstance(error, ConflictError)
+    span = _declaration_of(error.type_name, specification)
+    return RefusedError(trouble(refusals.CONFLICT, span, found=error))
 
 
 def _lasting(one: EventType) -> list[int]:

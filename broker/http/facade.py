@@ -90,6 +90,9 @@ class BrokerFacade(Protocol):
     async def submit(self, text: str, client: str, user: str | None) -> Reply:
         """Checks a specification and installs all of it or nothing."""
 
+    async def preview(self, text: str, client: str, user: str | None) -> Reply:
+        """Tell what `submit` would change, or why it would refuse; nothing is changed."""
+
     async def cancel(self, name: str, client: str, user: str | None) -> Reply:
         """Ends a subscription."""
 

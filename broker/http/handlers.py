@@ -115,6 +115,15 @@ class Handlers:
 
     async def submit(self, request: web.Request) -> web.Response:
         """A specification in, a reply out."""
+        return await self._of_text(request, self._facade.submit)
+
+    async def preview(self, request: web.Request) -> web.Response:
+        """A specification in, what it would change out."""
+        return await self._of_text(request, self._facade.preview)
+
+    async def _of_text(
+        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[Reply]]
+    ) -> web.Response:
         if request.content_type != "text/plain":
             return problem(415, "send the specification as Content-Type: text/plain")
         limit = ("specification", self._text_bytes_max, "specification_bytes_max")
@@ -125,10 +134,10 @@ class Handlers:
             text = body.decode("utf-8")
         except UnicodeDecodeError:
             return problem(422, "the specification is not UTF-8")
-        client = self._client(request)
+        client = _client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
-        reply = await self._facade.submit(text, client, USER.get())
+        reply = await ask(text, client, USER.get())
         return _json(reply, 200 if reply["ok"] else 422)
 
     async def cancel(self, request: web.Request) -> web.Response:
@@ -145,7 +154,7 @@ class Handlers:
         ask: Callable[[str, str, str | None], Awaitable[Reply]],
         done: Done,
     ) -> web.Response:
-        client = self._client(request)
+        client = _client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
         name, home = request.match_info["name"], request.query.get("home", "")
@@ -288,13 +297,14 @@ class Handlers:
             follower.close()
         return response
 
-    def _client(self, request: web.Request) -> str | None:
-        """The asker: the user, else what the request says; nothing where that is too long."""
-        user = USER.get()
-        if user is not None:
-            return user
-        named = request.query.get("client") or ANONYMOUS
-        return named if len(named) <= CLIENT_LENGTH_MAX else None
+
+def _client(request: web.Request) -> str | None:
+    """Return the asker: the user, else what the request says; nothing where that is too long."""
+    user = USER.get()
+    if user is not None:
+        return user
+    named = request.query.get("client") or ANONYMOUS
+    return named if len(named) <= CLIENT_LENGTH_MAX else None
 
 
 def _of_network(request: web.Request) -> bool:

@@ -13,6 +13,10 @@ _UNREACHED: Schema = {
     "type": "array",
     "items": shape_of("broker reason", broker=TEXT, reason=TEXT),
 }
+_OF_TASKS: Schema = {
+    "type": "array",
+    "items": shape_of("task lines", task=TEXT, lines=NAMES),
+}
 SCHEMAS: dict[str, Schema] = {
     "Diagnostic": shape_of(
         "message",
@@ -37,6 +41,25 @@ SCHEMAS: dict[str, Schema] = {
         definitions=NAMES,
         home=TEXT,
         state={"type": "string", "enum": ["accepted", "active", "ended"]},
+    ),
+    "Preview": shape_of(
+        "ok dry_run subscriptions ends bounds travels",
+        ok={"type": "boolean", "enum": [True]},
+        dry_run={"type": "boolean", "enum": [True]},
+        subscriptions={
+            "type": "array",
+            "items": shape_of(
+                "subscription subscriber change keeps begins",
+                subscription=TEXT,
+                subscriber=TEXT,
+                change={"type": "string", "enum": ["new", "same", "changed"]},
+                keeps=NAMES,
+                begins=NAMES,
+            ),
+        },
+        ends=NAMES,
+        bounds=_OF_TASKS,
+        travels=_OF_TASKS,
     ),
     "Published": shape_of("ok accepted", ok={"type": "boolean", "enum": [True]}, accepted=COUNT),
     "Subscription": shape_of(
@@ -217,6 +240,22 @@ ROUTES: tuple[Route, ...] = (
             413: Answer("the text is too long"),
             415: Answer("the body is not text/plain, or is packed"),
             422: Answer("faulty; every error with its place"),
+        },
+        parameters=(_CLIENT,),
+        body="a specification",
+    ),
+    Route(
+        "POST",
+        "/v1/preview",
+        "preview",
+        "Tell what installing a specification would change, and change nothing",
+        {
+            200: Answer("what begins, goes on and ends; bounds; what would travel", "Preview"),
+            400: Answer("a parameter is too long"),
+            408: Answer("the body did not come in time"),
+            413: Answer("the text is too long"),
+            415: Answer("the body is not text/plain, or is packed"),
+            422: Answer("it would be refused; every error with its place"),
         },
         parameters=(_CLIENT,),
         body="a specification",

@@ -74,6 +74,7 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("publish", "publish", ("POST /v1/events",)),
     RequestEntry("list", "list", ("GET /v1/subscriptions",), "list"),
     RequestEntry("submit", "submit", ("POST /v1/subscriptions",), "submit"),
+    RequestEntry("preview", "submit", ("POST /v1/preview",), "preview"),
     RequestEntry("cancel", "cancel", ("DELETE /v1/subscriptions/{name}",), "cancel"),
     RequestEntry("resume", "cancel", ("POST /v1/subscriptions/{name}/resume",), "resume"),
     RequestEntry("results", "results", ("GET /v1/results",)),

@@ -43,6 +43,12 @@ class ListRequested(msgspec.Struct, frozen=True):
     network: bool = False  # of all brokers that can be reached
 
 
+class PreviewRequested(msgspec.Struct, frozen=True):
+    """Somebody wants to know what a submission would change: the core is never told of it."""
+
+    submission: SpecificationSubmitted
+
+
 class EndRequested(msgspec.Struct, frozen=True):
     """Somebody wants a subscription ended or resumed that may be at home at any broker.
 
@@ -58,7 +64,9 @@ class EndRequested(msgspec.Struct, frozen=True):
     home: str = ""
 
 
-Request: TypeAlias = SpecificationSubmitted | CancelRequested | ListRequested | EndRequested
+Request: TypeAlias = (
+    SpecificationSubmitted | CancelRequested | ListRequested | EndRequested | PreviewRequested
+)
 
 
 class NetworkWords(msgspec.Struct):
@@ -154,9 +162,11 @@ class Arrivals:
             code = refusals.NOT_TEXT
             self._message(RequestRefused(asker, request, code, answer_to, message.token))
             return
-        if address.kind == topics.SUBMIT:
+        if address.kind in (topics.SUBMIT, topics.PREVIEW):
             rest = (text, answer_to, message.token, proven)
-            self._request(SpecificationSubmitted(asker, request, *rest), who)
+            submission = SpecificationSubmitted(asker, request, *rest)
+            is_preview = address.kind == topics.PREVIEW
+            self._request(PreviewRequested(submission) if is_preview else submission, who)
             return
         kind = ResumeRequested if address.kind == topics.RESUME else CancelRequested
         if words.network or words.home:

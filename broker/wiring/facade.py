@@ -30,7 +30,7 @@ from broker.http.facade import Diagnostic
 from broker.metrics import Histogram
 from broker.remote.states import BrokerState, NetworkStates
 from broker.rights.judge import Principal
-from broker.wiring.arrivals import EndRequested, Request
+from broker.wiring.arrivals import EndRequested, PreviewRequested, Request
 from broker.wiring.reload import Reload, ReloadError
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
@@ -232,6 +232,12 @@ class Facade:
         future = _future()
         request = SpecificationSubmitted(client, "http", text, future, proven=user is not None)
         return await self._asked(request, future, user)
+
+    async def preview(self, text: str, client: str, user: str | None) -> Reply:
+        """Tell what `submit` would change, or why it would refuse."""
+        future = _future()
+        request = SpecificationSubmitted(client, "http", text, future, proven=user is not None)
+        return await self._asked(PreviewRequested(request), future, user)
 
     async def network_subscriptions(self, user: str | None) -> Mapping[str, Any]:
         """Return those of all brokers that can be reached, and who could not."""

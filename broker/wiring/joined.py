@@ -30,7 +30,7 @@ from broker.mqtt.application import ClientInfo, InboundMessage
 from broker.rights.judge import JOIN, Principal
 from broker.store import StoreError
 from broker.wiring import logs
-from broker.wiring.arrivals import AnswerTo, Arrivals, Request
+from broker.wiring.arrivals import AnswerTo, Arrivals, PreviewRequested, Request
 from broker.wiring.errors import StartError
 from broker.wiring.mapping import Mappings
 from broker.wiring.runner import Outside, Runner
@@ -97,6 +97,8 @@ class Way:
             self.join.on_lost = self._mappings.missed
 
     def _answered_here(self, request: T) -> T:
+        if isinstance(request, PreviewRequested):
+            return replace(request, submission=self._answered_here(request.submission))
         return replace(request, reply_to=AnswerThere(self, request.reply_to))
 
     def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
@@ -316,7 +318,8 @@ class Joined:
 def filters(settings: JoinSection) -> list[str]:
     """What is subscribed there."""
     kinds = [topics.EVENTS, topics.SOURCES] if settings.events else []
-    kinds += [topics.SUBMIT, topics.CANCEL, topics.LIST] if settings.requests else []
+    if settings.requests:
+        kinds += [topics.SUBMIT, topics.PREVIEW, topics.CANCEL, topics.LIST]
     return [f"{settings.prefix}/{kind}/#" for kind in kinds]
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from broker.core import refusals
 from broker.core.effects import Acknowledge, Effect, Reply
-from broker.core.installer import reader_of
+from broker.core.installer import Asker, reader_of
 from broker.core.messages import (
     CancelRequested,
     Message,
@@ -29,8 +29,10 @@ from broker.core.messages import (
     ResumeRequested,
     SpecificationSubmitted,
 )
+from broker.core.preview import Preview
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_state import RestorableBroker
+from broker.core.refusals import Answer, Trouble
 from broker.engine.limits import Limits
 from broker.http.pages.value_types import Standing, ValueTypes
 from broker.network.replication.absence_watch import waiting_for
@@ -44,7 +46,7 @@ from broker.rights.quotas import QuotaLedger
 from broker.rights.requests import Need
 from broker.rights.submission import not_granted, speaker_for, troubles
 from broker.store import Catalogue, Store
-from broker.wiring.arrivals import EndRequested, ListRequested, Request
+from broker.wiring.arrivals import EndRequested, ListRequested, PreviewRequested, Request
 from broker.wiring.runner import Core, Runner
 from language import Checked, check_text
 
@@ -108,7 +110,7 @@ class Requests:
                     message = await self._ready(request)
                     self._off_the_line()
                     # Judged now, as the rights may have been read again while it waited.
-                    self._hand_on(message, asker)
+                    self._hand_on(request, message, asker)
                 self._arrived.clear()
                 self._let_go()
         finally:
@@ -130,8 +132,10 @@ class Requests:
     def _off_the_line(self) -> None:
         self._waiting_chars -= _size(self._waiting.popleft()[0])
 
-    def _hand_on(self, message: Message | ListRequested | EndRequested, asker: Principal) -> None:
-        """Have the core handle a request, or answer what the rights refuse or what is a list."""
+    def _hand_on(
+        self, request: Request, message: Message | ListRequested | EndRequested, asker: Principal
+    ) -> None:
+        """Have the core handle what a request came to, or answer what the core need not know."""
         judge = self._rights.judge
         need = _NEEDS.get(type(message))
         if need is not None and not judge.allows(asker, need):
@@ -147,6 +151,8 @@ class Requests:
             self._answer_later(message, self.network.listing(judge, asker))
         elif isinstance(message, ListRequested):
             self._runner.perform(self._told(message, asker))
+        elif isinstance(request, PreviewRequested) and isinstance(message, SpecificationSubmitted):
+            self._preview(message, asker)
         else:
             self._judge(message, asker)
 
@@ -185,20 +191,40 @@ class Requests:
             client = speaker_for(judge, asker, message.client, message.name, installed)
             if client != message.client:
                 message = replace(message, client=client, proven=True)
-        elif isinstance(message, SpecificationSubmitted) and message.checked is not None:
-            text = message.checked.specification
-            refused = [] if text is None else troubles(judge, asker, text)
-            if text is not None and not refused:
-                installed, quota = self._runner.core.subscriptions, self._quotas.of_user(asker.user)
-                refused = beyond_quota(asker, text, installed, quota, self._limits)
+        elif isinstance(message, SpecificationSubmitted):
+            refused = self._not_allowed(message, asker)
             if refused:
                 self._runner.perform(_answered(message, refusals.refused(refused).payload()))
                 return
         self._runner.handle(message)
 
+    def _not_allowed(self, message: SpecificationSubmitted, asker: Principal) -> list[Trouble]:
+        """Return what of a text the asker may not do, or is beyond the asker's quota."""
+        text = None if message.checked is None else message.checked.specification
+        if text is None:
+            return []
+        refused = troubles(self._rights.judge, asker, text)
+        if refused:
+            return refused
+        installed, quota = self._runner.core.subscriptions, self._quotas.of_user(asker.user)
+        return beyond_quota(asker, text, installed, quota, self._limits)
+
+    def _preview(self, message: SpecificationSubmitted, asker: Principal) -> None:
+        """Answer what a submission would change; the core is not told."""
+        refused = self._not_allowed(message, asker)
+        answer: Preview | Answer = refusals.refused(refused)
+        if not refused:
+            core = self._runner.core
+            broker = core.core if isinstance(core, DurableBroker) else core
+            words = (message.text, message.checked, Asker(message.client, message.proven))
+            answer = broker.installer.preview(*words, broker.options)
+        self._runner.perform(_answered(message, answer.payload()))
+
     async def _prepared(
         self, request: Request, functions: Mapping[str, Any]
     ) -> Message | ListRequested | EndRequested:
+        if isinstance(request, PreviewRequested):
+            request = request.submission
         if not isinstance(request, SpecificationSubmitted):
             return request
         if len(request.text) > self._limits.specification_bytes_max:
@@ -262,6 +288,8 @@ class Requests:
 def _size(request: Request) -> int:
     if isinstance(request, ListRequested):
         return 0
+    if isinstance(request, PreviewRequested):
+        request = request.submission
     return len(request.text) if isinstance(request, SpecificationSubmitted) else len(request.name)
 
 
@@ -297,4 +325,6 @@ def _answered(request: Any, answer: bytes) -> list[Effect]:
 
 
 def _refused(request: Request, code: str) -> RequestRefused:
+    if isinstance(request, PreviewRequested):
+        request = request.submission
     return RequestRefused(request.client, request.request, code, request.reply_to, request.token)

@@ -2,11 +2,12 @@
 
 Owns the command's options and output. Must not judge the text: the broker does. Invariant: status 0
 means that the broker has accepted every subscription of the file, and with --wait that all of them
-are active.
+are active; with --dry-run that it would, and that nothing has changed.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from headwater.cli import http_client
@@ -15,6 +16,11 @@ from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.cli.reach import NOT_IN_TIME, Broker, add_options, broker_of
 
 EXAMPLE = "  headwater submit examples/weather.hw --wait"
+CHANGES = {
+    "new": "new",
+    "same": "there already, goes on with its state",
+    "changed": "changed, begins anew",
+}
 LOOK_EVERY_S = 0.2
 ACTIVE, ENDED = "active", "ended"  # what has ended was active
 
@@ -27,21 +33,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="until every subscription is active everywhere, for as long as --timeout says",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="change nothing; say what would begin, keep its state and end, how much what begins"
+        " can hold, and what would travel",
+    )
     add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Submits; 2 where the specification is faulty, 1 where it is not active in time."""
+    if arguments.dry_run and arguments.wait:
+        raise CommandError(2, "--wait: with --dry-run there is nothing to wait for")
     text = read_text(arguments.spec)
     broker = broker_of(arguments)
-    reply = _submitted(broker, text, wait=arguments.wait)
+    if arguments.dry_run:
+        reply = _asked(broker, "preview", "/v1/preview", text)
+    else:
+        reply = _submitted(broker, text, wait=arguments.wait)
     if arguments.json:
         print_json(reply)
     if reply.get("ok") is not True:
         if not arguments.json:
             complain(rendered(arguments.spec, text, reply.get("errors") or [{}]))
         return 2
-    if not arguments.json:
+    if arguments.dry_run and not arguments.json:
+        print("\n".join(_previewed(reply)))
+    elif not arguments.json:
         names = ", ".join(map(str, reply.get("subscriptions", []))) or "nothing to run"
         print(f"{ACTIVE if arguments.wait else 'installed'}: {names}")
     return 0
@@ -49,16 +68,38 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _submitted(broker: Broker, text: str, *, wait: bool) -> dict[str, Any]:
     """The broker's answer; with `wait` the one that all is active, or a refusal."""
-    if broker.is_mqtt:
-        from headwater.cli import mqtt_client
-
-        return mqtt_client.run(mqtt_client.ask(broker, "submit", text, last=wait))
-    path = "/v1/subscriptions"
-    _status, reply = http_client.ask(broker, "POST", path, text, client=broker.client)
-    if wait and reply.get("ok") is True:
+    reply = _asked(broker, "submit", "/v1/subscriptions", text, last=wait)
+    if wait and not broker.is_mqtt and reply.get("ok") is True:
         _wait(broker, [str(name) for name in reply.get("subscriptions", [])])
         reply["state"] = ACTIVE
     return reply
+
+
+def _asked(
+    broker: Broker, verb: str, path: str, text: str, *, last: bool = False
+) -> dict[str, Any]:
+    """Return what the broker answers to a text."""
+    if broker.is_mqtt:
+        from headwater.cli import mqtt_client
+
+        return mqtt_client.run(mqtt_client.ask(broker, verb, text, last=last))
+    _status, reply = http_client.ask(broker, "POST", path, text, client=broker.client)
+    return reply
+
+
+def _previewed(reply: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a preview."""
+    for row in reply.get("subscriptions", []):
+        yield f"{row['subscription']} of {row['subscriber']}: {CHANGES[row['change']]}"
+        for key, words in (("keeps", "goes on with its state"), ("begins", "begins with nothing")):
+            for name in row[key]:
+                yield f"  {name}: {words}"
+    for name in reply.get("ends", []):
+        yield f"{name}: ends, as nobody needs it then"
+    for key, title in (("bounds", "Holds"), ("travels", "Travels")):
+        for task in reply.get(key, []):
+            for line in task["lines"]:
+                yield f"{title}: {task['task']}: {line}"
 
 
 def _wait(broker: Broker, names: list[str]) -> None:

@@ -40,7 +40,7 @@ class CellKeepingBroker(ActivatingBroker):
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
         self.book = CellBook(self.options.name)
-        self._elsewhere = self._installer.elsewhere = self.book.of
+        self._elsewhere = self.installer.elsewhere = self.book.of
 
     def source_of(self, key: Key) -> Source:
         """The text that a subscription came with."""

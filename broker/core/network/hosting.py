@@ -8,8 +8,6 @@ that holds it.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
@@ -244,11 +242,4 @@ class Hosting(Linking):
 
 
 def _times(durable: DurableBroker) -> Times:
-    """What events may be like here, and so, as the limits are everywhere the same, elsewhere."""
-    limits = durable.limits
-    return Times(
-        uncertainty_ms_max=limits.uncertainty_ms_max,
-        drift=Fraction(durable.options.drift_ppm, 1_000_000),
-        duration_ms_max=limits.event_duration_ms_max,
-        delta_t_ms_max=limits.kept_back_ms_max,
-    )
+    return Times.of(durable.limits, durable.options.drift_ppm)

@@ -71,15 +71,7 @@ class Needs:
         ]
 
     def _operators(self, task: Task) -> tuple[Operator, ...]:
-        found = task_operators(task, self._times)
-        joins = [one for one in found if self._joins(one)]
-        return (*joins, *_alone([one for one in found if not self._joins(one)]))
-
-    def _joins(self, one: Operator) -> bool:
-        most_ms, delta_t_ms = self._joins_ms, one.delta_t_ms
-        if most_ms is None or delta_t_ms is None:
-            return False
-        return one.correlated and len(one.keys) > 1 and delta_t_ms <= most_ms
+        return asked_operators(task, self._times, self._joins_ms)
 
     # --- questions -------------------------------------------------------------------------
 
@@ -135,6 +127,20 @@ class Needs:
         for key in found:
             del self.waits[key]
         return found
+
+
+def asked_operators(task: Task, times: Times, joins_ms: int | None) -> tuple[Operator, ...]:
+    """Return what the home of a task asks other brokers for; `joins_ms` as in Needs."""
+    operators = task_operators(task, times)
+    joins = [operator for operator in operators if _joins(operator, joins_ms)]
+    return (*joins, *_alone([each for each in operators if not _joins(each, joins_ms)]))
+
+
+def _joins(operator: Operator, most_ms: int | None) -> bool:
+    delta_t_ms = operator.delta_t_ms
+    if most_ms is None or delta_t_ms is None:
+        return False
+    return operator.correlated and len(operator.keys) > 1 and delta_t_ms <= most_ms
 
 
 def _alone(operators: Iterable[Operator]) -> tuple[Operator, ...]:

@@ -74,7 +74,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.upstream: dict[str, Upstream] = {}
         self.sources = LocalSources(self.limits.sources_max)
         self.cancellations = CancellationLog(self.options.name)
-        self._installer.on_cancel = self.cancellations.cancel
+        self.installer.on_cancel = self.cancellations.cancel
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another

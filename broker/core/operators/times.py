@@ -17,6 +17,8 @@ from broker.engine.pattern.timing import KnownTimes
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from broker.engine.limits import Limits
+
 DAY_MS = 86_400_000
 WEEK_MS = 604_800_000
 
@@ -35,6 +37,16 @@ class Times:
     drift: Fraction = Fraction(0)
     duration_ms_max: int = WEEK_MS
     delta_t_ms_max: int = DAY_MS
+
+    @staticmethod
+    def of(limits: Limits, drift_ppm: int) -> Times:
+        """Return what events may be like here, and so elsewhere, as all have the same limits."""
+        return Times(
+            uncertainty_ms_max=limits.uncertainty_ms_max,
+            drift=Fraction(drift_ppm, 1_000_000),
+            duration_ms_max=limits.event_duration_ms_max,
+            delta_t_ms_max=limits.kept_back_ms_max,
+        )
 
     def longer(self, limit_ms: int) -> int:
         """Return the greatest nominal distance of two instants at most `limit_ms` apart.

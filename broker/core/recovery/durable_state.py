@@ -216,7 +216,7 @@ class RestorableBroker(Broker):
             "tables": tables,
             "functions": self.given.state(),
             "installed": installed,
-            "declared": self._installer.state(),
+            "declared": self.installer.state(),
             "tasks": self._matcher.state(),
             "shared": self._matcher.shared_state(),
             "intake": self._intake.state(),
@@ -238,7 +238,7 @@ class RestorableBroker(Broker):
         self._now = state["now"]
         self._overdue = True
         self._matcher.restore_shared(state["shared"])
-        self._installer.restore(state["declared"])
+        self.installer.restore(state["declared"])
         self.know(self.given.restore(state.get("functions", ((), ()))))
         self._restore_tasks(state)
         self._intake.restore(state["intake"])

@@ -15,7 +15,7 @@ A type has three struct classes of one layout, so that an event's class can be s
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 from weakref import WeakSet
@@ -177,15 +177,18 @@ class TypeRegistry:
         wanted = [one for one in event_types if not one.defined]
         # All are merged before any is taken: a text that conflicts in its last type leaves nothing
         # behind.
-        merged = {one.name: self._merged(one, owner) for one in wanted}
-        if len(self.entries.keys() | merged.keys()) > self._limits.types_max:
-            raise LimitReachedError("types_max", self._limits.types_max, "event types")
+        merged = self._merged(wanted, (owner,), self.entries)
         for one in wanted:
             self._declared.setdefault(one.name, {})[owner] = dict(one.attributes)
         changed = [self._replace(name, attributes) for name, attributes in merged.items()]
         for event_type in wanted:
             self._lasts(event_type.name, owner, event_type.lasts_ms)
         return any(changed)
+
+    def check(self, event_types: Iterable[EventType], without: Collection[str]) -> None:
+        """Raise what declaring these would raise, once the owners `without` have released all."""
+        beside = [name for name, by in self._declared.items() if not by.keys() <= set(without)]
+        self._merged([kind for kind in event_types if not kind.defined], without, beside)
 
     def release(self, owner: str) -> bool:
         """Take back all that an owner declared; whether any class was replaced or dropped."""
@@ -222,10 +225,25 @@ class TypeRegistry:
             self._union = Reader(forms)
         return self._union
 
-    def _merged(self, event_type: EventType, owner: str) -> dict[str, AttributeType]:
+    def _merged(
+        self, wanted: Iterable[EventType], without: Collection[str], beside: Iterable[str]
+    ) -> dict[str, dict[str, AttributeType]]:
+        """Return the attributes of each type with what all owners but those `without` declare.
+
+        `beside` are the types that there are then.
+        """
+        merged = {one.name: self._merged_type(one, without) for one in wanted}
+        if len(merged.keys() | set(beside)) > self._limits.types_max:
+            raise LimitReachedError("types_max", self._limits.types_max, "event types")
+        return merged
+
+    def _merged_type(
+        self, event_type: EventType, without: Collection[str]
+    ) -> dict[str, AttributeType]:
         _check_names(event_type)
         owners = dict(self._declared.get(event_type.name, {}))
-        owners.pop(owner, None)
+        for owner in without:
+            owners.pop(owner, None)
         for other, attributes in owners.items():
             for name, kind in event_type.attributes.items():
                 before = attributes.get(name, kind)
@@ -236,17 +254,17 @@ class TypeRegistry:
                         f" {other or 'another specification'} declares it as {before}; give it the"
                         f" same type or the event type another name",
                     )
-        self._check_lasting(event_type, owner)
+        self._check_lasting(event_type, without)
         merged = _union_of([*owners.values(), event_type.attributes])
         if len(merged) > self._limits.attributes_max:
             what = f"attributes of event {event_type.name}"
             raise LimitReachedError("attributes_max", self._limits.attributes_max, what)
         return merged
 
-    def _check_lasting(self, event_type: EventType, owner: str) -> None:
+    def _check_lasting(self, event_type: EventType, without: Collection[str]) -> None:
         """Refuse another `lasts at most` than others say; who says none is held to theirs."""
         for other, lasts_ms in self._lasting.get(event_type.name, {}).items():
-            if other != owner and event_type.lasts_ms not in (None, lasts_ms):
+            if other not in without and event_type.lasts_ms not in (None, lasts_ms):
                 raise ConflictError(
                     event_type.name,
                     f"found `lasts at most` {duration_text(event_type.lasts_ms or 0)}, but"

@@ -72,6 +72,10 @@ class FakeBroker:
         self.installed |= dict.fromkeys(names, client)
         return {"ok": True, "subscriptions": names, "definitions": []}
 
+    async def preview(self, text: str, client: str, user: str | None) -> Reply:
+        reply = await self.submit(text, client, user)
+        return reply | {"dry_run": True}
+
     async def cancel(self, name: str, client: str, user: str | None) -> Reply:
         if self.installed.get(name) != client:
             return {"ok": False, "errors": [{"code": "HW900", "message": f"no `{name}` of yours"}]}

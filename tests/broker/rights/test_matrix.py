@@ -27,7 +27,7 @@ GRANTED = {
     "look": "health join interface metrics status network plan list consumers_list functions_list",
     "publish": "health join interface publish",
     "subscribe": "health join interface metrics status network plan list consumers_list"
-    " functions_list submit cancel resume results",
+    " functions_list submit preview cancel resume results",
     "operate": "health join interface metrics status network plan list consumers_list"
     " functions_list cancel resume drain forget reload consumers",
     "administrate": " ".join(entry.name for entry in REQUESTS),
