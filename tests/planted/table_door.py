@@ -335,7 +335,7 @@ scale-takes-all: every comparison is taken for a range
 )
 
 LISTED = part(
-    "broker/engine/filter/listed.py",
+    "broker/engine/filter/candidates.py",
     r"""
 listed-begins-with-cell: a row holds for all of the cell in which it begins
 - begun = place > first or low is None or self._edges[place - 1] == low
@@ -350,8 +350,8 @@ listed-one-term-says-all: what a row asks of other terms is not tested
 + begun and lasts
 
 listed-row-stays: a content that was taken away stands in its cells
-- if one is not row.content])
-+ if one])
+- if held is not row.content])
++ if held])
 
 listed-further-row-untested: a further row is given without its test
 - self._asked[place] += (row.content,)

@@ -17,6 +17,7 @@ from typing import Any
 from broker.engine.event.event import Event
 from broker.engine.event.expressions import AtomScope, Writer
 from broker.engine.event.source import Constants, Parameters, build
+from broker.engine.filter.candidates import ListedLayer, chosen_term
 from broker.engine.filter.cells import CellIndex, Ranges, columns_for, slots_of
 from broker.engine.filter.choosing import giver_of
 from broker.engine.filter.conditions import (
@@ -29,7 +30,6 @@ from broker.engine.filter.conditions import (
     spanned,
 )
 from broker.engine.filter.content import Content, Found
-from broker.engine.filter.listed import ListedLayer, chosen_term
 from broker.engine.filter.scale import Scale, scale_of
 from language.tree import Expression
 from language.walk import conjuncts

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.engine.event.event import Event, MetricPosition, event_class
-from broker.engine.filter import cells, conditions, listed
+from broker.engine.filter import candidates, cells, conditions
 from broker.engine.filter.conditions import CHOICE_VALUES_MAX
 from broker.engine.filter.filterer import FEW, Filterer
 from broker.engine.ledger import Ledger
@@ -467,7 +467,7 @@ def _planted(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
             return first + 1, last
 
         monkeypatch.setattr(cells, "reach_of", late)
-        monkeypatch.setattr(listed, "reach_of", late)
+        monkeypatch.setattr(candidates, "reach_of", late)
     elif fault == "the latitude's reach is forgotten":
         monkeypatch.setattr(conditions, "_widened", lambda value, sign: value - sign)
     elif fault == "an alternative is lost":

@@ -138,7 +138,7 @@ class ListedLayer:
         row.layer = None
         for place, _ in self._places(row):
             for cells in (self._cells, self._asked):
-                cells[place] = tuple([one for one in cells[place] if one is not row.content])
+                cells[place] = tuple([held for held in cells[place] if held is not row.content])
 
     def matched(self, event: Event) -> Sequence[Content]:
         """Return the contents whose conditions hold; one for each of its rows that may."""
@@ -146,12 +146,12 @@ class ListedLayer:
         if value is None:
             return ()
         place = bisect_right(self._edges, value)
-        found = self._cells[place]
+        holding = self._cells[place]
         asked = self._asked[place]
         if asked:
-            failed = [one for one in asked if not one.test(event, *one.args)]
-            if len(failed) == len(found):
+            failed = [each for each in asked if not each.test(event, *each.args)]
+            if len(failed) == len(holding):
                 return ()
             if failed:
-                return [one for one in found if one not in failed]
-        return found
+                return [each for each in holding if each not in failed]
+        return holding
