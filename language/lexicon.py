@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from language.relations import LINKS
+from language.tree import WINDOW_PARTS
 
 UNITS_MS: dict[str, int] = {
     "ms": 1,
@@ -28,6 +29,7 @@ RESERVED = frozenset(
 KEYWORDS = frozenset(
     (
         *LINKS,
+        *(word for word, part in WINDOW_PARTS.items() if part.beside is None),
         "aggr",
         "as",
         "assign",
@@ -38,7 +40,6 @@ KEYWORDS = frozenset(
         "define",
         "detect",
         "event",
-        "every",
         "for",
         "from",
         "in",
@@ -49,10 +50,8 @@ KEYWORDS = frozenset(
         "per",
         "post",
         "pre",
-        "range",
         "region",
         "seq",
-        "session",
         "set",
         "spread",
         "subscription",
@@ -66,7 +65,6 @@ KEYWORDS = frozenset(
 )
 """Words of the grammar that are none where a name must stand."""
 
-CONTEXTS = ("unrestricted", "recent", "latest", "first", "chronicle")
 ATTRIBUTE_TYPES = ("int", "float", "text", "bool", "bytes")
 SHAPES = ("circle", "box", "polygon", "path")
 

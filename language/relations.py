@@ -1,8 +1,8 @@
-"""The relations of the language: what stands between two operands of a pattern.
+"""The relations of the language, which stand between two operands, and the contexts, which choose.
 
 Owns what each means, and what the checker, the grammar and the engine have to know of it. Must not
-know how it is tested (broker/engine/pattern/relations.py). Invariant: the guide tells of each with
-the meaning that stands here.
+know how a relation is tested, nor how a partner is found (broker/engine/pattern/relations.py).
+Invariant: the guide tells of each with the meaning that stands here.
 
 P is the operand on the left, Q that on the right; a reading is an interval of length zero.
 """
@@ -118,6 +118,74 @@ RELATIONS: dict[str, Relation] = {
 FOLLOWS = frozenset(each.name for each in RELATIONS.values() if each.follows)
 IN_ORDER = frozenset(each.name for each in RELATIONS.values() if each.in_order)
 WITH_GAP = frozenset(each.name for each in RELATIONS.values() if each.gap)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorContext:
+    """Which of all the matches that an operator could report it does report.
+
+    `chooses`: some are left out. `spends`: what is reported is in no later match of the operator.
+    `runs`: one run at a time over a whole chain of like operators; what chooses without runs has
+    one partner at most for each event. `replaces`: in a run the newest of several in a row for one
+    step takes the place of the others. `disjoint`: successive `P{n}` share no event.
+    `pairwise`: of two operands, an event without a possible partner changes no choice, so that it
+    need not travel. `relations`: what it may stand with.
+    """
+
+    name: str
+    meaning: str
+    chooses: bool = True
+    spends: bool = False
+    runs: bool = False
+    replaces: bool = False
+    disjoint: bool = False
+    pairwise: bool = True
+    relations: tuple[str, ...] = tuple(RELATIONS)
+
+    @property
+    def scope(self) -> str:
+        """Its relations, for messages."""
+        return " and ".join(f"`{relation}`" for relation in self.relations)
+
+
+CONTEXTS: dict[str, OperatorContext] = {
+    context.name: context
+    for context in (
+        OperatorContext(
+            "unrestricted", "every combination; this holds where nothing is said", chooses=False
+        ),
+        OperatorContext(
+            "recent", "for each event of either side, the latest of the other side before it"
+        ),
+        OperatorContext(
+            "latest",
+            "one run at a time; of several in a row for one step, the newest; for chains of `then`"
+            " alone",
+            spends=True,
+            runs=True,
+            replaces=True,
+            pairwise=False,
+            relations=("then",),
+        ),
+        OperatorContext(
+            "first",
+            "one run at a time, each step by the first that fits; then everything up to its end is"
+            " spent",
+            spends=True,
+            runs=True,
+            disjoint=True,
+        ),
+        OperatorContext(
+            "chronicle",
+            "each with the oldest partner that is not spent; both are spent then",
+            spends=True,
+            disjoint=True,
+        ),
+    )
+}
+
+UNRESTRICTED = CONTEXTS["unrestricted"]
+"""The context of an operator where none is named."""
 
 LINKS = ("or", *RELATIONS, "without")
 """What may stand between operands: with `or` one is there, with `without` the right one is not."""

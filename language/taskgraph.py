@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from language import tree
 from language.printing.expressions import duration_text, name_text
 from language.printing.items import item_text
+from language.relations import UNRESTRICTED
 from language.walk import atoms, bare, rewrite
 
 if TYPE_CHECKING:
@@ -253,20 +254,20 @@ def _lasts_at_most(lasts_ms: int) -> tree.Comparison:
     return tree.Comparison((tree.Name("duration"), tree.Constant(lasts_ms, "ms")), ("<=",))
 
 
-def _with_contexts(pattern: tree.Pattern, context: tree.Context) -> tree.Pattern:
+def _with_contexts(pattern: tree.Pattern, context: str) -> tree.Pattern:
     """The pattern with the context of every operator; beneath `without` and `absent` none holds."""
     if isinstance(pattern, tree.Atom):
         return pattern
     if isinstance(pattern, tree.Link):
         own = pattern.context or context
-        right_context: tree.Context = context
+        right_context = context
         if pattern.operator in {"or", "without"}:
-            own = "unrestricted"
+            own = UNRESTRICTED.name
         if pattern.operator == "without":
-            right_context = "unrestricted"
+            right_context = UNRESTRICTED.name
         left = _with_contexts(pattern.left, context)
         right = _with_contexts(pattern.right, right_context)
         return replace(pattern, left=left, right=right, context=own)
     if isinstance(pattern, tree.Absent):
-        return replace(pattern, operand=_with_contexts(pattern.operand, "unrestricted"))
+        return replace(pattern, operand=_with_contexts(pattern.operand, UNRESTRICTED.name))
     return replace(pattern, operand=_with_contexts(pattern.operand, context))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from language.relations import UNRESTRICTED
 from language.tree_expressions import (
     NO_SPAN,
     Arithmetic,
@@ -43,7 +44,6 @@ __all__ = [
     "Case",
     "Comparison",
     "Constant",
-    "Context",
     "Declaration",
     "Definition",
     "Detect",
@@ -74,12 +74,11 @@ __all__ = [
     "Unary",
     "Where",
     "Window",
+    "WindowPart",
     "Within",
 ]
 
 # --- patterns --------------------------------------------------------------------------------
-
-Context = Literal["unrestricted", "recent", "latest", "first", "chronicle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +103,15 @@ class Link(Node):
     """A binary operator; chains of one level group to the left.
 
     `bound` is a gap bound on then, before, and; on `without` its `high_ms` is the T of
-    `without[T]` (low_ms None). `context` None means that of the detect. `next` is contiguity.
+    `without[T]` (low_ms None). `context` (one of
+    relations.CONTEXTS) None means that of the detect. `next` is contiguity.
     """
 
     operator: str
     left: Pattern
     right: Pattern
     bound: Bound | None = None
-    context: Context | None = None
+    context: str | None = None
     next: bool = False
 
 
@@ -227,7 +227,7 @@ class Detect(Node):
     """`detect[options] pattern`."""
 
     pattern: Pattern
-    context: Context = "unrestricted"
+    context: str = UNRESTRICTED.name
     maybe_drop: bool = False
     report: Literal["all", "one", "collect"] = "all"
 
@@ -270,6 +270,48 @@ class Window(Node):
     session_max_ms: int | None = None
     every_days: int | None = None
     zone: str | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Return True where each group has one window at a time, which its events open and span."""
+        return self.run_open_ms is not None
+
+    @property
+    def run_open_ms(self) -> int | None:
+        """Return how long after its newest event such a window may be open; None of others."""
+        return self.session_ms
+
+    @property
+    def run_max_ms(self) -> int | None:
+        """Return the longest that such a window of readings lasts; None: without limit."""
+        return self.session_max_ms
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """A length in the header of a window: its word, and the field of Window that holds it.
+
+    `beside`: the word that it stands with, and not without. `alone`: no part stands with it but
+    those. `aggregated`: it asks for `aggr`.
+    """
+
+    word: str
+    field: str
+    beside: str | None = None
+    alone: bool = False
+    aggregated: bool = True
+
+
+WINDOW_PARTS: dict[str, WindowPart] = {
+    part.word: part
+    for part in (
+        WindowPart("every", "every_ms", aggregated=False),
+        WindowPart("range", "range_ms"),
+        WindowPart("session", "session_ms", alone=True),
+        WindowPart("max", "session_max_ms", beside="session"),
+    )
+}
+"""All lengths but the days of a zone, in the order of the canonical text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ class _Making:
         if every_s is not None:
             return groups / every_s
         window = task.node.window if isinstance(task.node, tree.Definition) else None
-        if window is not None and window.session_ms is not None:
+        if window is not None and window.runs:
             self.guessed.append(f"{name}: taken to send {SESSION_PASSES} of what comes in")
             return comes_per_s * SESSION_PASSES
         if len(task.inputs) > 1:

@@ -1,11 +1,12 @@
-"""Each relation and each aggregate is one record of the language, and nothing of it is missing.
+"""Relations, contexts, windows, aggregates: each is one record, and nothing of it is missing.
 
 What the records state is held against the reference matcher's definitions, over all pairs of short
 intervals and over drawn values.
 """
 
+from dataclasses import fields
 from fractions import Fraction
-from itertools import product
+from itertools import chain, combinations, product
 from pathlib import Path
 from random import Random
 from typing import get_args
@@ -13,16 +14,21 @@ from typing import get_args
 import pytest
 from pyspark.sql import functions as spark
 
-from broker.engine.pattern.relations import RELATION_TESTS
+from broker.engine.pattern.relations import PARTNER_SEARCHES, RELATION_TESTS
 from broker.engine.window.aggregates import COMPUTATIONS, aggregate
+from headwater import Engine
+from language import check_text, format_text
 from language.functions import AGGREGATES
-from language.relations import RELATIONS
-from tests.oracles import expressions, generate, recipes_defined
+from language.relations import CONTEXTS, RELATIONS, UNRESTRICTED
+from language.tree import WINDOW_PARTS, Window
+from tests.oracles import contexts, expressions, generate, recipes_defined
 from tests.oracles import relations as reference
 from tests.oracles import spec as s
 from tests.oracles.events import Event, Occurrence
 
-GUIDE = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+GUIDE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+ROOMS = ("language", "broker", "headwater", "planner", "server", "simulation")
 INTERVALS = [(start, end) for start in range(5) for end in range(start, 5)]
 PAIRS = list(product(INTERVALS, INTERVALS))
 
@@ -96,6 +102,137 @@ def test_its_inverse_says_the_same_of_the_sides_in_turn(name):
         other for other in RELATIONS if {(p, q) for p, q in PAIRS if holds(other, q, p)} == turned
     ]
     assert inverses == ([] if RELATIONS[name].inverse is None else [RELATIONS[name].inverse])
+
+
+# --- contexts -----------------------------------------------------------------------------------
+
+
+def test_every_context_has_its_reference_and_cases_are_drawn_with_it():
+    assert set(CONTEXTS) == set(get_args(s.Context)) == set(generate.CONTEXTS_WHOLE)
+    assert [each for each in CONTEXTS.values() if not each.chooses] == [UNRESTRICTED]
+
+
+def test_every_context_that_chooses_and_does_not_spend_has_a_search():
+    searched = {name for name, each in CONTEXTS.items() if each.chooses and not each.spends}
+    assert searched == set(PARTNER_SEARCHES)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_context_is_told_of_in_the_guide(name):
+    row = f"| `{name}` | {CONTEXTS[name].meaning} |"
+    assert row in GUIDE.splitlines()
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_no_other_file_of_ours_names_a_context(name):
+    """What varies with a context stands in its record; what is left is compiled for one alone."""
+    files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    named = {
+        str(path.relative_to(ROOT))
+        for path in files
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "context" in line.lower() and f'"{name}"' in line
+    }
+    compiled = {"first": {"broker/engine/pattern/solved.py"}}
+    assert named <= {"language/relations.py"} | compiled.get(name, set())
+
+
+@pytest.mark.parametrize("name", PARTNER_SEARCHES)
+def test_both_forms_of_a_search_take_what_the_reference_takes(name):
+    search = PARTNER_SEARCHES[name]
+    choose = getattr(contexts, name)
+    for count in range(5):
+        lefts = [occurrence(at, at, f"a{at}") for at in range(count)]
+        right = occurrence(9, 9, "q")
+        expected = [one.order for one in choose(lefts, [right], lambda p, q: p)]
+        assert [one.order for one in search.choose(reversed(lefts))] == expected
+        assert [one.order for one in taken(search, lefts)] == expected
+
+
+def taken(search, candidates):
+    """Return what the search's code takes of candidates, looking from the last one back."""
+    lines = ["out = []", *search.begin, "for old in reversed(candidates):"]
+    lines += ["    " + line.format(append="out.append(old)") for line in search.meet]
+    names = {"candidates": candidates}
+    exec("\n".join(lines), names)
+    return names["out"]
+
+
+def test_a_search_says_rightly_that_only_the_newest_counts():
+    for name, search in PARTNER_SEARCHES.items():
+        kept = [list(search.choose(iter(range(9, 9 - count, -1)))) for count in range(1, 6)]
+        assert search.newest_only == all(took == [9] for took in kept), name
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_what_is_said_of_a_context_is_so(name):
+    """Over two pairs of readings: what is left out, and what is reported only once."""
+    context = CONTEXTS[name]
+    found = [set(match) for match in matches(name, "then", "a1 a2 b3 b4")]
+    assert context.chooses == (len(found) < 4)
+    if context.runs:  # one at a time, and the next begins after it
+        assert len(found) == 1
+    assert context.spends == all(not x & y for x, y in combinations(found, 2))
+    for relation in RELATIONS:
+        allowed = relation in context.relations
+        assert check_text(written(name, relation)).ok == allowed
+
+
+def written(context, relation):
+    return f"event A() event B()\nsubscription S from u to a\ndetect A {relation}[{context}] B"
+
+
+def matches(context, relation, trace):
+    """Return the ids of each match."""
+    engine = Engine(written(context, relation), lateness_ms=None)
+    engine.push(
+        [{"type": one[0].upper(), "id": one, "timestamp": int(one[1:])} for one in trace.split()]
+    )
+    return [tuple(chain(*one["events"].values())) for one in engine.finish()]
+
+
+# --- windows ------------------------------------------------------------------------------------
+
+
+def test_every_length_of_a_window_is_one_part_of_its_header():
+    lengths = {field.name for field in fields(Window) if field.name.endswith("_ms")}
+    assert lengths == {part.field for part in WINDOW_PARTS.values()}
+    assert {part.beside for part in WINDOW_PARTS.values()} <= {*WINDOW_PARTS, None}
+
+
+@pytest.mark.parametrize("word", WINDOW_PARTS)
+def test_a_window_is_written_checked_printed_and_told_of(word):
+    part = WINDOW_PARTS[word]
+    before = "" if part.beside is None else f"{part.beside} 2 s "
+    text = counting(f"aggr {before}{word} 5 s")
+    checked = check_text(text)
+    assert checked.ok, checked.report()
+    window = checked.specification.definitions["W"].window
+    assert getattr(window, part.field) == 5_000
+    assert f"{before}{word} 5 s" in format_text(text)
+    assert any(f"`aggr {before and 'session G '}{word} " in line for line in GUIDE.splitlines())
+
+
+@pytest.mark.parametrize("word", WINDOW_PARTS)
+def test_what_is_said_of_a_part_is_so(word):
+    part = WINDOW_PARTS[word]
+    before = "" if part.beside is None else f"{part.beside} 2 s "
+    assert check_text(counting(f"aggr {word} 5 s")).ok == (part.beside is None)
+    told = {each.code for each in check_text(counting(f"{before}{word} 5 s")).diagnostics}
+    assert ("HW428" in told) == part.aggregated
+    for other in WINDOW_PARTS.values():
+        if other is not part and other.beside is None and other.word != part.beside:
+            held = check_text(counting(f"aggr {before}{word} 5 s {other.word} 2 s"))
+            assert held.ok == (not part.alone and not other.alone and not before), other.word
+
+
+def counting(header):
+    count = "" if not header.startswith("aggr") else "\nassign n = Count(A)"
+    names = "n" if count else ""
+    return (
+        f"event A()\ndefine W({names}) {header}\ndetect A{count}\n"
+        "subscription S from u to a\ndetect W"
+    )
 
 
 # --- aggregates ---------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def waiting_on(tasks: Sequence[Task]) -> tuple[tuple[str, ...], int]:
             window = task.node.window if isinstance(task.node, Definition) else None
             if window is not None and window.aggregated:
                 days_ms = (window.every_days or 0) * LONGEST_DAY_MS
-                lengths = (window.range_ms, window.every_ms, window.session_ms, days_ms)
+                lengths = (window.range_ms, window.every_ms, window.run_open_ms, days_ms)
                 reach_ms += max(length or 0 for length in lengths)
     return tuple(clocks), reach_ms
 

@@ -48,7 +48,7 @@ class TaskWords(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What a text would change; `ends` are definitions that nobody would need any more.
+    """The changes that a text would make; `ends` are definitions that nobody would need any more.
 
     `bounds`: the most that each task which begins can hold; `travels`: what its home would ask
     other brokers for.
@@ -61,8 +61,8 @@ class Preview(msgspec.Struct, frozen=True):
 
     def payload(self) -> bytes:
         """Return the answer as JSON."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
-        return msgspec.json.encode({"ok": True, "dry_run": True, **told})
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return msgspec.json.encode({"ok": True, "dry_run": True, **fields})
 
 
 def row_of(

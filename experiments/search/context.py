@@ -65,6 +65,13 @@ class Context:
         row = [(value >> bits) * instance.part for value in near]
         return self._charged(group, row, [value & mask for value in near])
 
+    def anywhere(self, group: Sequence[int]) -> list[tuple[float, int]]:
+        """Return what the one piece of `group` costs at each of its brokers, however many."""
+        instance = self.instance
+        hosts, part = instance.hosts[group[0]], instance.part
+        values = unpacked(self._whole_row(group), instance.nodes)
+        return self._charged(group, [values[host] * part for host in hosts], hosts)
+
     def scores(self, group: Sequence[int], hosts: Sequence[int]) -> list[tuple[float, int]]:
         """Return what `group` costs at each of `hosts`, with what limits of brokers cost there."""
         return self._charged(group, self.evaluator.row(group, hosts), hosts)
@@ -73,7 +80,7 @@ class Context:
         self, group: Sequence[int], row: Sequence[float], hosts: Sequence[int]
     ) -> list[tuple[float, int]]:
         """Return flows by broker with what limits of brokers cost there."""
-        if not self.instance.capped:
+        if not self.instance.capped or not self.penalty:
             return list(zip(row, hosts, strict=True))
         costs, loads, penalty = self.instance.costs, self.evaluator.loads, self.penalty
         whole = sum(costs[piece] for piece in group)

@@ -15,13 +15,15 @@ from experiments.search.evaluator import Evaluator
 from experiments.search.joint import MoveJointly
 from experiments.search.relief import Relieve
 
+PENALTY_FREE = 1e-4
+"""Of what a piece causes on average, after a pass for nothing: equal places with room count."""
 PENALTY_FIRST = 0.05
 """Of what a piece causes on average: the price of breaking a limit wholly, after free passes."""
 PENALTY_GROWTH = 2.0
 PENALTY_HARD = 1e6
 """The same where limits are to be kept from the beginning."""
-PENALTY_SOFT = 4.0
-"""The same once a plan keeps them."""
+PENALTY_SOFT = 400.0
+"""The same once a plan keeps them; at 4 the descent breaks limits that nothing mends for long."""
 PASS_GAIN = 2e-3
 """Of the flow: a pass that gained less was the last, if limits are kept."""
 RELIEVED = 0.7
@@ -69,7 +71,9 @@ class Descent:
         fed = instance.fed[piece]
         if len(fed) == 1 and not instance.flows[fed[0][0]].destinations:
             ((number, other),) = fed
-            goals = list(MoveJointly.cheapest(context, piece, other, number))
+            goals = list(
+                MoveJointly.cheapest(context, piece, other, number, anywhere=not instance.limited)
+            )
         else:
             goals = [(piece, min(context.choices((piece,)))[1])]
         moves = [(p, host) for p, host in goals if hosts[p] != host]
@@ -95,8 +99,12 @@ class Descent:
         self.flow_before = evaluator.flow
         self.passes += 1
         broken = bool(evaluator.loads.broken) and not context.instance.limited
-        if broken and (slow if not context.penalty else self.moved < MOVED_FEW * self.looked):
-            context.penalty = context.penalty * PENALTY_GROWTH or PENALTY_FIRST * self.usual
+        first = PENALTY_FIRST * self.usual
+        free = context.penalty < first
+        if broken and not context.penalty:
+            context.penalty = PENALTY_FREE * self.usual
+        elif broken and (slow if free else self.moved < MOVED_FEW * self.looked):
+            context.penalty = first if free else context.penalty * PENALTY_GROWTH
             self.next.update(dict.fromkeys(self._crowded(evaluator)))
         self.over = (slow and not broken) or self.passes >= PASSES_MAX
         self.moved, self.looked = 0, max(1, len(self.next))

@@ -68,30 +68,41 @@ class Distances:
     def nearest(self, sources: Sequence[int], more: int) -> int:
         """Return the hops from the nearest of `sources`, and `more`, by broker and as lanes.
 
+        What none reaches is FAR_LANE away, and `more`, which counts as FAR_LANE at most.
+
         Of two lanes the least is b where a - b does not borrow, else a: eight operations for all
         brokers at once. On 1,000 brokers a tree of 30 takes 0.1 ms so, and 0.6 ms link by link.
         """
+        more = min(more, FAR_LANE) * self._ones
         if self._far_apart():
             row = [min(hops) for hops in zip(*(self.rows()[node] for node in sources), strict=True)]
-            return packed([hops + more for hops in row])
+            return packed(row) + more
         guard, least = self._guard, self._thinned(sources[0])
         for node in sources[1:]:
             other = self._thinned(node)
             lesser = (least | guard) - other & guard
             least ^= (least ^ other) & lesser - (lesser >> THIN_BITS - 1)
         size = THIN_BITS // 8 * self.nodes
-        return wide(array("H", least.to_bytes(size, byteorder))) + more * self._ones
+        hops = array("H", least.to_bytes(size, byteorder))
+        if THIN_MAX in hops:
+            return wide(FAR_LANE if lane == THIN_MAX else lane for lane in hops) + more
+        return wide(hops) + more
 
     def _thinned(self, source: int) -> int:
         if (thin := self._thin.get(source)) is None:
-            thin = int.from_bytes(array("H", self.rows()[source]).tobytes(), byteorder)
+            row = array("H", [min(hops, THIN_MAX) for hops in self.rows()[source]])
+            thin = int.from_bytes(row.tobytes(), byteorder)
             self._thin[source] = thin
         return thin
 
     def _far_apart(self) -> bool:
-        """Return whether any hop count does not fit in a thin lane."""
+        """Return whether any hop count does not fit in a thin lane; what is FAR does, as most."""
         if self._apart is None:
-            self._apart = any(max(row) > THIN_MAX for row in self.rows())
+            # No path is longer than there are brokers: of fewer, the rows need not be read.
+            rows = self.rows()
+            self._apart = self.nodes > THIN_MAX and any(
+                THIN_MAX <= hops < FAR for row in rows for hops in row
+            )
         return self._apart
 
     def _widen(self, code: str) -> list[Row]:

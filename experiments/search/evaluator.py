@@ -232,11 +232,14 @@ class Evaluator:
 
     def users(self, limit: int) -> list[int]:
         """Return the streams that take a link, or that a broker sends, by the limit's number."""
-        return [
-            number
-            for number, trees in enumerate(self.trees)
-            if any(limit in needs for _, needs in trees.values())
-        ]
+        # Two plain loops: a generator for each stream takes five times as long.
+        users = []
+        for number, trees in enumerate(self.trees):
+            for tree in trees.values():
+                if limit in tree.needs:
+                    users.append(number)
+                    break
+        return users
 
     def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, Tree]]) -> None:
         """Take up a placement with its trees, as an earlier `snapshot` gave them."""

@@ -8,11 +8,16 @@ what it sends is paid for on every link between them. Of two pieces all pairs of
 here, as if links bore everything; of longer chains each two in turn.
 """
 
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import ClassVar
 
 from experiments.search.context import Changes, Context
 from experiments.search.evaluator import ABSENT
+
+Choice = tuple[float, int]
+"""What a piece costs at a broker, and the broker."""
 
 
 class MoveJointly:
@@ -37,27 +42,56 @@ class MoveJointly:
 
     @staticmethod
     def cheapest(
-        context: Context, piece: int, other: int, number: int
+        context: Context, piece: int, other: int, number: int, *, anywhere: bool = False
     ) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return the brokers for `piece` and for `other`, which it feeds by stream `number`."""
+        """Return the brokers for `piece` and for `other`, which it feeds by stream `number`.
+
+        Those that `Context.choices` names, or any: among many the pair that is cheapest together
+        may be far from where each is cheapest alone.
+        """
         hosts = context.evaluator.hosts
         flow = context.instance.flows[number]
         own, others = hosts[piece], hosts[other]
+        choices = context.anywhere if anywhere else context.choices
         # Rows and candidates read hosts alone, so an absence need not be laid and undone.
         hosts[other] = ABSENT
-        senders = sorted(context.choices((piece,)))
+        senders = choices((piece,))
         hosts[other], hosts[piece] = others, ABSENT
-        takers = sorted(context.choices((other,)))
+        takers = choices((other,))
         hosts[piece] = own
-        best, pair = inf, ((piece, own), (other, others))
-        for sent, start in senders:
-            if sent + takers[0][0] >= best:
-                break
-            hops = flow.topology.hops_from(start)
-            for taken, end in takers:
-                if sent + taken >= best:
-                    break
-                cost = sent + taken + flow.weight * hops[end]
-                if cost < best:
-                    best, pair = cost, ((piece, start), (other, end))
-        return pair
+        start, end = cheapest_pair(senders, takers, flow.weight, flow.topology.onward)
+        if start == ABSENT:
+            return (piece, own), (other, others)
+        return (piece, start), (other, end)
+
+
+def cheapest_pair(
+    senders: Sequence[Choice],
+    takers: Sequence[Choice],
+    weight: float,
+    onward: Sequence[Sequence[int]],
+) -> tuple[int, int]:
+    """Return the sender and the taker that cost least with the links between, at `weight` each.
+
+    Least costs spread from all senders at once, link by link (Dijkstra), until what is left to
+    spread costs as much as the best pair with the least taker. ABSENT, where none is reached.
+    """
+    taken = {host: cost for cost, host in takers}
+    least = min(taken.values())
+    spread = [(cost, host, host) for cost, host in senders]
+    heapify(spread)
+    costs: dict[int, float] = {}
+    best, pair = inf, (ABSENT, ABSENT)
+    while spread:
+        cost, host, start = heappop(spread)
+        if cost + least >= best:
+            break
+        if host in costs:
+            continue
+        costs[host] = cost
+        if host in taken and cost + taken[host] < best:
+            best, pair = cost + taken[host], (start, host)
+        for other in onward[host]:
+            if other not in costs:
+                heappush(spread, (cost + weight, other, start))
+    return pair

@@ -97,7 +97,40 @@ class Relieve:
         pieces = evaluator.instance.flows[number].pieces
         if not pieces:
             return Reroute.lay(context, number)
-        return self._displace(context, random.choice(pieces))
+        piece = random.choice(pieces)
+        if chance < 0.8:
+            # At one of the stream's other ends the piece takes none of it over any link.
+            hosts = evaluator.hosts
+            ends = dict.fromkeys(evaluator.trees[number])
+            ends.update(dict.fromkeys(hosts[other] for other in pieces if other != piece))
+            return self.squeeze(context, piece, random.choice(list(ends)))
+        return self._displace(context, piece)
+
+    @staticmethod
+    def squeeze(context: Context, piece: int, host: int) -> Changes:
+        """Put a piece at `host`, and as many others as it takes from there to where there is room.
+
+        The others go to their cheapest brokers with room: an ejection chain of two links.
+        """
+        evaluator, instance, random = context.evaluator, context.instance, context.random
+        loads, costs = evaluator.loads, instance.costs
+        if evaluator.hosts[piece] == host or host not in instance.allowed[piece]:
+            return []
+        moves, more = [(piece, host)], costs[piece]
+        others = [other for other in evaluator.at[host] if costs[other] > 0]
+        random.shuffle(others)
+        for other in others:
+            if loads.fits(host, more):
+                break
+            roomy = [
+                choice
+                for choice in context.choices((other,))
+                if choice[1] != host and loads.fits(choice[1], costs[other])
+            ]
+            if roomy:
+                moves.append((other, min(roomy)[1]))
+                more -= costs[other]
+        return [evaluator.apply(moves)]
 
     def _displace(self, context: Context, piece: int) -> Changes:
         chance = context.random.random()

@@ -47,13 +47,13 @@ def greedy(instance: Instance) -> list[int]:
     for piece in order:
         costs = estimate(instance, (piece,), hosts)
         own = instance.costs[piece]
-        left = list(instance.hosts[piece])
-        host = left[0]
-        while left:
-            host = min(left, key=costs.__getitem__)
-            if work[host] + own <= instance.capacity[host] * (1 + ROOM):
-                break
-            left.remove(host)
+        roomy = [
+            host
+            for host in instance.hosts[piece]
+            if work[host] + own <= instance.capacity[host] * (1 + ROOM)
+        ]
+        if roomy:
+            host = min(roomy, key=costs.__getitem__)
         else:
             beyond = {
                 h: over(work[h] + own, instance.capacity[h]) - over(work[h], instance.capacity[h])

@@ -72,9 +72,9 @@ class _Seeker:
         if not funnel.left:
             return []
         found = [
-            f"`{one.operator}[{one.context}]`"
+            f"`{one.operator}[{one.context.name}]`"
             for one in operands(layout.root)
-            if isinstance(one, Joint) and one.operator != "or" and one.context != "unrestricted"
+            if isinstance(one, Joint) and one.operator != "or" and one.context.chooses
         ]
         found += [
             f"`{word}`"

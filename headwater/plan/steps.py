@@ -27,6 +27,7 @@ from language.printing.expressions import (
     expression_text,
     name_text,
 )
+from language.printing.items import window_lengths
 from language.printing.patterns import bound_text
 from language.tree import Case, Definition, Subscription, Window
 
@@ -141,17 +142,9 @@ def _detected(task: Task, case: Case, window: Window | None) -> Step:
 
 def _window_title(window: Window) -> str:
     parts = []
-    if window.every_ms is not None:
-        parts.append(f"every {duration_text(window.every_ms)}")
     if window.every_days is not None:
         parts.append(f"every {window.every_days} days in {window.zone}")
-    if window.range_ms is not None:
-        parts.append(f"range {duration_text(window.range_ms)}")
-    if window.session_ms is not None:
-        parts.append(f"session {duration_text(window.session_ms)}")
-    if window.session_max_ms is not None:
-        parts.append(f"max {duration_text(window.session_max_ms)}")
-    return " ".join(parts)
+    return " ".join(parts + window_lengths(window))
 
 
 def _window(task: Task, case: Case, window: Window) -> Step:
@@ -181,7 +174,7 @@ def waits(task: Task, case: Case, layout: Layout) -> bool:
         return True
     for operand in ops.operands(layout.root):
         if isinstance(operand, ops.Joint):
-            chosen = operand.operator != "or" and operand.context != "unrestricted"
+            chosen = operand.operator != "or" and operand.context.chooses
             if chosen or operand.next or operand.nth is not None:
                 return True
         elif not isinstance(operand, ops.Leaf):
@@ -283,7 +276,7 @@ def title_of(operand: Operand) -> tuple[str, list[str]]:
     if isinstance(operand, ops.Joint):
         options = [] if operand.bound is None else [bound_text(operand.bound)]
         options += ["next"] if operand.next else []
-        options += [operand.context] if operand.context != "unrestricted" else []
+        options += [operand.context.name] if operand.context.chooses else []
         title = operand.operator + (f"[{', '.join(options)}]" if options else "")
         return title, [] if operand.nth is None else [f"nth {operand.nth} after its left"]
     if isinstance(operand, ops.Negation):

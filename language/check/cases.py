@@ -16,6 +16,7 @@ from language.check.patterns import PatternChecker
 from language.check.scope import Bindings
 from language.check.times import certainly_outside, lies_within
 from language.lexicon import COMMON_ATTRIBUTES, RESERVED_KEYS
+from language.relations import CONTEXTS
 from language.specification import EventType
 from language.walk import atoms
 
@@ -106,7 +107,7 @@ def _collected(bindings: Bindings) -> Bindings:
 def _no_options(case: tree.Case, collector: Collector) -> None:
     """A window chooses nothing: no contexts, nothing consumed, nothing thinned."""
     detect = case.detect
-    if detect.context != "unrestricted":
+    if CONTEXTS[detect.context].chooses:
         collector.note("HW419", detect.place("context"), None, part="context")
     if detect.report != "all":
         collector.note("HW419", detect.place(detect.report), None, part=f"`{detect.report}`")

@@ -12,7 +12,7 @@ from language import tree
 from language.check.expressions import Scope, attribute_type, check_condition
 from language.check.scope import Binder, Bindings, names_within, never_together
 from language.diagnostics import quote
-from language.relations import RELATIONS
+from language.relations import CONTEXTS, RELATIONS
 from language.walk import conjuncts, descendants
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ class PatternChecker:
 
     def _link(self, node: tree.Link, around: _Around) -> None:
         operator = node.operator
-        context = node.context or self.detect.context
-        if context == "latest" and operator not in {"then", "or", "without"}:
+        context = CONTEXTS[node.context or self.detect.context]
+        if operator in RELATIONS and operator not in context.relations:
             place = node.place("context" if node.context else "operator")
-            self.collector.note("HW413", place, None, operator=operator)
+            words = {"context": context.name, "relations": context.scope, "operator": operator}
+            self.collector.note("HW413", place, None, **words)
         if operator == "then":
             self._chain(node, around)
             return

@@ -125,7 +125,7 @@ def _hull(reaches: list[tuple[float, float]]) -> tuple[float, float]:
 
 def _lengths(window: tree.Window) -> tuple[float, float]:
     """Return the length of the shortest and of the longest window, in milliseconds."""
-    if window.session_ms is not None:
+    if window.runs:
         return 1, inf
     if window.every_days is not None:  # a zone may skip a day, or have it twice
         days_ms = window.range_ms or window.every_days * _DAY_MS

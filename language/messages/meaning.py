@@ -133,7 +133,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "HW413",
         "latest beside a chain",
-        "`latest` is a context of `then` alone, not of `{operator}`",
+        "`{context}` is a context of {relations} alone, not of `{operator}`",
         "choose another context",
         (detecting("detect A and[‸latest] B"), detecting("detect[latest] A ‸and B")),
     ),

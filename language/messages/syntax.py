@@ -12,6 +12,7 @@ from language.limits import (
     TEXT_LENGTH_MAX,
 )
 from language.messages.entry import Entry, bad, detecting
+from language.relations import CONTEXTS
 
 
 def _attributes(count: int) -> str:
@@ -214,8 +215,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW122",
         "unknown option",
         "`{name}` is no option",
-        "options are a bound such as `1 s..5 s`, `next`, or a context: unrestricted, recent,"
-        " latest, first, chronicle; after `detect` also `one`, `collect`, `maybe drop`",
+        f"options are a bound such as `1 s..5 s`, `next`, or a context: {', '.join(CONTEXTS)};"
+        " after `detect` also `one`, `collect`, `maybe drop`",
         (detecting("detect A and[‸recnt] B"), detecting("detect[‸all] A and B")),
     ),
     Entry(

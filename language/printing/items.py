@@ -140,18 +140,16 @@ def _header(definition: tree.Definition) -> str:
         return text
     if window.aggregated:
         text += " aggr"
-    if window.every_ms is not None:
-        text += f" every {duration_text(window.every_ms)}"
     if window.every_days is not None:
         days = duration_text(window.every_days * 86_400_000)
         text += f" every {days} in {string_text(window.zone or '')}"
-    if window.range_ms is not None:
-        text += f" range {duration_text(window.range_ms)}"
-    if window.session_ms is not None:
-        text += f" session {duration_text(window.session_ms)}"
-    if window.session_max_ms is not None:
-        text += f" max {duration_text(window.session_max_ms)}"
-    return text
+    return " ".join((text, *window_lengths(window)))
+
+
+def window_lengths(window: tree.Window) -> list[str]:
+    """The lengths of a window, each with its word; those in days of a zone are not among them."""
+    lengths = {word: getattr(window, part.field) for word, part in tree.WINDOW_PARTS.items()}
+    return [f"{word} {duration_text(ms)}" for word, ms in lengths.items() if ms is not None]
 
 
 def _definition(item: tree.Definition) -> Iterable[Line]:

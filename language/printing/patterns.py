@@ -10,6 +10,7 @@ from language.printing.expressions import (
     expression_text,
     name_text,
 )
+from language.relations import CONTEXTS
 
 _WHERE, _SUFFIXED, _OR, _AND, _CHAIN, _PREFIXED, _ALIASED, _REPEATED, _ATOM = range(9)
 _LEVELS = {"or": _OR, "and": _AND}
@@ -40,7 +41,7 @@ def operator_text(link: tree.Link) -> str:
 def detect_text(detect: tree.Detect) -> str:
     """The word `detect` with its options."""
     parts: list[str] = []
-    if detect.context != "unrestricted":
+    if CONTEXTS[detect.context].chooses:
         parts.append(detect.context)
     if detect.maybe_drop:
         parts.append("maybe drop")

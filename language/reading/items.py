@@ -31,6 +31,7 @@ from language.reading.values import (
     unique_names,
 )
 from language.reading.windows import DAY_MS, WindowActions
+from language.relations import UNRESTRICTED
 
 if TYPE_CHECKING:
     from lark import Token
@@ -142,7 +143,7 @@ class Items(Patterns, WindowActions):
             report = "one" if "one" in options.words else "collect"
         detect = tree.Detect(
             pattern,
-            options.context or "unrestricted",
+            options.context or UNRESTRICTED.name,
             "maybe drop" in options.words,
             cast("Any", report),
             span=between(word, pattern),

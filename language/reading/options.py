@@ -6,11 +6,11 @@ Owns the sorting of the parts and which of them each place may have. Invariant: 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from language.lexicon import CONTEXTS
 from language.reading.values import COLLECTOR, between, duration_ms, note, span_of
-from language.tree import NO_SPAN, Bound, Constant, Context, Span
+from language.relations import CONTEXTS
+from language.tree import NO_SPAN, Bound, Constant, Span
 
 if TYPE_CHECKING:
     from lark import Token
@@ -25,7 +25,7 @@ class Options:
 
     bound: Bound | None = None
     duration_ms: int | None = None
-    context: Context | None = None
+    context: str | None = None
     words: dict[str, Span] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ def _take_word(found: Options, word: str, span: Span) -> None:
         COLLECTOR.get().misspelt("HW122", span, word, WORDS)
     elif word in CONTEXTS:
         if found.take("context", span):
-            found.context = cast("Context", word)
+            found.context = word
     elif found.take(word, span):
         found.words[word] = span
 

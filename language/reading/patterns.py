@@ -24,7 +24,7 @@ from language.reading.values import (
     span_of,
     unique_names,
 )
-from language.relations import RELATIONS, WITH_GAP
+from language.relations import CONTEXTS, RELATIONS, WITH_GAP
 
 if TYPE_CHECKING:
     from lark import Token
@@ -155,15 +155,17 @@ def _operator_bound(operator: Token, options: Options) -> tree.Bound | None:
     return options.bound
 
 
-def _operator_context(operator: Token, options: Options) -> tree.Context | None:
+def _operator_context(operator: Token, options: Options) -> str | None:
     name = str(operator)
     if options.context is None:
         return None
     if name not in RELATIONS:
         note("HW408", options.place("context"), option=options.context, operator=name)
         return None
-    if options.context == "latest" and name != "then":
-        note("HW413", options.place("context"), operator=name)
+    context = CONTEXTS[options.context]
+    if name not in context.relations:
+        words = {"context": context.name, "relations": context.scope, "operator": name}
+        note("HW413", options.place("context"), **words)
         return None
     return options.context
 

@@ -19,20 +19,14 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 ZONE_NAME = re.compile(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", re.ASCII)
 ZONE_LENGTH_MAX = 64
-WINDOW_WORDS = {
-    "every_ms": "every",
-    "every_days": "every",
-    "range_ms": "range",
-    "session_ms": "session",
-    "session_max_ms": "max",
-}
 
 
 class WindowActions:
     """Actions of the grammar's `window`."""
 
-    def window_every(self, children: list[Any]) -> dict[str, Any]:
-        return {"every_ms": (duration_ms(children[1]), children[0])}
+    def window_length(self, children: list[Any]) -> dict[str, Any]:
+        word, duration = children
+        return {tree.WINDOW_PARTS[word].field: (duration_ms(duration), word)}
 
     def window_zone(self, children: list[Any]) -> dict[str, Any]:
         word, duration, _, zone = children
@@ -44,15 +38,6 @@ class WindowActions:
         if not _is_zone(name):
             note("HW437", span_of(zone), name=name)
         return {"every_days": (days, word), "zone": (name, zone)}
-
-    def window_range(self, children: list[Any]) -> dict[str, Any]:
-        return {"range_ms": (duration_ms(children[1]), children[0])}
-
-    def window_session(self, children: list[Any]) -> dict[str, Any]:
-        return {"session_ms": (duration_ms(children[1]), children[0])}
-
-    def window_max(self, children: list[Any]) -> dict[str, Any]:
-        return {"session_max_ms": (duration_ms(children[1]), children[0])}
 
     def window(self, children: list[Any]) -> tree.Window:
         aggregated = not isinstance(children[0], dict)
@@ -86,16 +71,19 @@ def _is_zone(name: str) -> bool:
 
 def _check_window(aggregated: bool, words: dict[str, Token], span: tree.Span) -> None:
     """Which parts of a header go together."""
-    if "session_max_ms" in words and "session_ms" not in words:
-        note("HW428", span_of(words["session_max_ms"]), part="max", other="session")
-    if "session_ms" in words and len(words.keys() - {"session_max_ms"}) > 1:
-        note("HW427", span_of(words["session_ms"]))
+    parts = [part for part in tree.WINDOW_PARTS.values() if part.field in words]
+    for part in parts:
+        beside = {each.field for each in tree.WINDOW_PARTS.values() if each.beside == part.word}
+        if part.beside is not None and tree.WINDOW_PARTS[part.beside] not in parts:
+            note("HW428", span_of(words[part.field]), part=part.word, other=part.beside)
+        if part.alone and len(words.keys() - beside) > 1:
+            note("HW427", span_of(words[part.field]))
     if aggregated and not words:
         note("HW429", span)
     if not aggregated:
-        for key, part in (("range_ms", "range"), ("session_ms", "session")):
-            if key in words:
-                note("HW428", span_of(words[key]), part=part, other="aggr")
+        for part in parts:
+            if part.aggregated and part.beside is None:
+                note("HW428", span_of(words[part.field]), part=part.word, other="aggr")
 
 
 def _check_lengths(parts: dict[str, int | str], words: dict[str, Token]) -> None:
@@ -106,7 +94,7 @@ def _check_lengths(parts: dict[str, int | str], words: dict[str, Token]) -> None
     for key, length_ms in lengths.items():
         if length_ms > WINDOW_MS_MAX:
             days = WINDOW_MS_MAX // DAY_MS
-            note("HW435", span_of(words[key]), part=WINDOW_WORDS[key], limit=days)
+            note("HW435", span_of(words[key]), part=words[key], limit=days)
             return
     every_ms = lengths.get("every_ms", lengths.get("every_days"))
     range_ms = lengths.get("range_ms")

@@ -5,12 +5,14 @@ from random import Random
 
 import pytest
 
+from bench.planted_placement import planted
 from experiments.generate import Limits, problem
 from experiments.search.context import Context
 from experiments.search.evaluator import Evaluator
 from experiments.search.instance import Instance
-from experiments.search.joint import MoveJointly
+from experiments.search.joint import MoveJointly, cheapest_pair
 from experiments.search.params import SearchParams
+from experiments.search.relief import Relieve
 from experiments.search.search import Search
 from planner.layout import lay_out
 from planner.reading import read_problem
@@ -80,3 +82,45 @@ def test_many_brokers_are_searched_by_the_same_sums(limits, monkeypatch):
                 assert score - scores[origin] == pytest.approx(change, rel=1e-4, abs=1.0)
             else:
                 assert score - scores[origin] > UNREACHED / 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_pair_of_brokers_is_cheaper_than_the_one_that_is_handed_back(seed):
+    """Each pair by itself, with the hops between, on a grid."""
+    random = Random(seed)
+    instance = Instance(lay_out(read_problem(problem("grid", 25, 4, seed))))
+    senders, takers = (
+        [(random.uniform(0, 100), host) for host in random.sample(range(25), size)]
+        for size in (25, 9)
+    )
+    weight = random.choice((0.0, 1.0, 7.0, 60.0))
+    cost = {
+        (start, end): sent + taken + weight * instance.whole.hops_from(start)[end]
+        for sent, start in senders
+        for taken, end in takers
+    }
+    pair = cheapest_pair(senders, takers, weight, instance.whole.onward)
+    assert cost[pair] == pytest.approx(min(cost.values()))
+
+
+@pytest.mark.parametrize("shape", ["grid", "geometric"])
+def test_many_brokers_without_room_to_spare_get_the_planted_plan(shape):
+    """What brokers can run is just what the planted plan has them run, and no plan is cheaper."""
+    document, least = planted(shape, 400, 400, 1)
+    search = Search(Instance(lay_out(read_problem(document))), 1)
+    best = search.run(lambda progress: progress.steps >= 2000)
+    assert best.excess == 0
+    assert best.flow == pytest.approx(least, rel=1e-3)
+
+
+def test_a_piece_is_squeezed_in_where_another_makes_way():
+    """The broker where a stream begins is full; what it runs goes to the one that has room."""
+    capacities = dict(zip(NAMES, (1, 1, 0, 0, 1), strict=True))
+    nodes = [{"id": name, "capacity": capacity} for name, capacity in capacities.items()]
+    context = context_of(CHAIN | {"nodes": nodes}, [0, 1], penalty=1e6)
+    undo = Relieve.squeeze(context, 1, 0)
+    assert context.evaluator.hosts == [4, 0]
+    assert not context.evaluator.loads.broken
+    for change in reversed(undo):
+        context.evaluator.undo(change)
+    assert context.evaluator.hosts == [0, 1]

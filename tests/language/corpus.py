@@ -9,12 +9,12 @@ from language.functions import AGGREGATES, SCALARS
 from language.lexicon import (
     ATTRIBUTE_TYPES,
     COMMON_ATTRIBUTES,
-    CONTEXTS,
     KEYWORDS,
     RESERVED,
     SHAPES,
 )
 from language.messages import TABLE
+from language.relations import CONTEXTS
 from tests.language.marked import DECLARED
 from tests.language.test_whole_files import PATTERNS, SPECIFIED
 

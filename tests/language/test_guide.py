@@ -16,6 +16,7 @@ from headwater import Engine
 from language import functions, lexicon, limits
 from language.lexicon import UNITS_MS
 from language.messages import TABLE
+from language.relations import CONTEXTS
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "language.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
@@ -102,7 +103,7 @@ def test_there_are_traces_and_every_trace_has_its_text():
 
 WORDS = sorted(
     (lexicon.KEYWORDS | lexicon.RESERVED)
-    | {*lexicon.CONTEXTS, *lexicon.ATTRIBUTE_TYPES, *lexicon.SHAPES, *lexicon.COMMON_ATTRIBUTES}
+    | {*CONTEXTS, *lexicon.ATTRIBUTE_TYPES, *lexicon.SHAPES, *lexicon.COMMON_ATTRIBUTES}
     | {"next", "one", "collect", "maybe", "max", "nearest", "srcid"}
 )
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headwater import Engine
 from language import EventType, check_text, tree
 from language.printing.items import item_text
+from language.relations import CONTEXTS
 from language.walk import rewrite
 from tests.language import trees
 from tests.language.corpus import EXAMPLES
@@ -105,7 +106,7 @@ def subscriptions(draw):
     report = draw(st.sampled_from(["all", "all", "one", "collect"]))
     case = tree.Case(
         0,
-        tree.Detect(pattern, draw(st.sampled_from(trees.CONTEXTS)), report=report),
+        tree.Detect(pattern, draw(st.sampled_from(list(CONTEXTS))), report=report),
         consuming=(first_of(pattern),) if draw(st.integers(0, 3)) == 0 else (),
         group_by=draw(st.sampled_from([(), (), ("location",), ("x", "source")])),
     )

@@ -3,9 +3,9 @@
 from hypothesis import strategies as st
 
 from language import tree
-from language.lexicon import CONTEXTS, RESERVED
+from language.lexicon import RESERVED
 from language.limits import WINDOWS_AT_ONCE_MAX
-from language.relations import LINKS, RELATIONS, WITH_GAP
+from language.relations import CONTEXTS, LINKS, RELATIONS, WITH_GAP
 
 DAY_MS = 86_400_000
 
@@ -123,7 +123,7 @@ def links(draw, inner):
         bound = draw(st.none() | milliseconds.map(lambda ms: tree.Bound(None, ms)))
     context = None
     if operator in RELATIONS:
-        allowed = CONTEXTS if operator == "then" else [c for c in CONTEXTS if c != "latest"]
+        allowed = [name for name, each in CONTEXTS.items() if operator in each.relations]
         context = draw(st.none() | st.sampled_from(allowed))
     contiguous = operator in WITH_GAP and draw(st.booleans())
     return tree.Link(operator, draw(inner), draw(inner), bound, context, contiguous)
@@ -173,7 +173,7 @@ patterns = st.recursive(atoms, _patterns, max_leaves=6)
 detects = st.builds(
     tree.Detect,
     patterns,
-    st.sampled_from(CONTEXTS),
+    st.sampled_from(list(CONTEXTS)),
     st.booleans(),
     st.sampled_from(["all", "one", "collect"]),
 )

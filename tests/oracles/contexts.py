@@ -40,6 +40,13 @@ def recent(
     return chosen
 
 
+PARTNERS: dict[str, Callable[..., list[Occurrence]]] = {
+    "unrestricted": unrestricted,
+    "recent": recent,
+}
+"""What spends nothing."""
+
+
 def in_order(candidates: Iterable[Occurrence]) -> list[Occurrence]:
     """Occurrences in order."""
     return sorted(candidates, key=lambda one: one.order)

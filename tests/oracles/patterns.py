@@ -135,8 +135,7 @@ def _linked(pair: s.Pair, setting: Setting) -> list[Occurrence]:
         before = setting.memory.before.get(pair, ())
         still = _not_past(join, setting)
         return _remembered(pair, contexts.chronicle(lefts, rights, still, before), setting)
-    choose = {"unrestricted": contexts.unrestricted, "recent": contexts.recent}[context]
-    return choose(lefts, rights, join)
+    return contexts.PARTNERS[context](lefts, rights, join)
 
 
 def _not_past(join: contexts.Join, setting: Setting) -> contexts.Join:

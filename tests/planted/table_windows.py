@@ -34,7 +34,7 @@ first-end-of-a-window: a window's event happens when the window has ended, and n
 + (closes, closes)
 
 always-a-span: a window's event reaches over its events, as that of a session
-- self._spans = session_ms is not None
+- self._spans = window is not None and window.runs
 + self._spans = True
 
 outside-is-kept: what is assigned outside of the window is told of

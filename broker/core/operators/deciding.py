@@ -34,8 +34,6 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.timing import Timing
 
 WAYS_MAX = 8  # of a pattern in which each place may stay empty: one operator each
-PAIRED = frozenset(("recent", "chronicle", "first"))  # what chooses among pairs alone
-REPORTED = frozenset(("recent", "chronicle"))  # what chooses among its operands' occurrences
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ class _Decider:
         if joint.operator == "or":
             self.place(joint.left, reasons.SIDE)
             self.place(joint.right, reasons.SIDE)
-        elif joint.context != "unrestricted":
+        elif joint.context.chooses:
             self._chosen(joint, root=root)
         elif not self._together(joint):
             self._apart(joint, self._why_apart(joint))
@@ -165,18 +163,18 @@ class _Decider:
         """An operator with a context: only a whole pattern of two places travels correlated."""
         span_ms = self._span(joint)
         pair = (joint.left, joint.right)
-        if root and joint.context in PAIRED and joint.nth is None and span_ms is not None:
+        if root and joint.context.pairwise and joint.nth is None and span_ms is not None:
             leaves = [one for one in pair if isinstance(one, Leaf) and self._comes(one)]
             if len(leaves) == len(pair):
-                self._group(joint, leaves, [], span_ms, reasons.PAIR.format(joint.context))
+                self._group(joint, leaves, [], span_ms, reasons.PAIR.format(joint.context.name))
                 return
-        why = reasons.CHOSEN.format(joint.context)
-        if root and joint.context in PAIRED and span_ms is None:
+        why = reasons.CHOSEN.format(joint.context.name)
+        if root and joint.context.pairwise and span_ms is None:
             why = self._why_apart(joint)
-        if joint.context in REPORTED:
-            self._apart(joint, why)
-        else:
+        if joint.context.runs:
             self._all_alone(joint, why)
+        else:  # it chooses among what its operands report
+            self._apart(joint, why)
 
     def _together(self, operand: Joint | Gathered) -> bool:
         """Let what is beneath an unrestricted operator travel correlated; False: it may not."""
@@ -226,7 +224,7 @@ class _Decider:
                     self._gather(member.operand, found, sides)
                 else:
                     found.single.append((member.operand, reasons.LISTED))
-        elif isinstance(operand, Joint) and operand.context == "unrestricted":
+        elif isinstance(operand, Joint) and not operand.context.chooses:
             sides = found.optional if operand.operator == "or" else into
             self._gather(operand.left, found, sides)
             if operand.nth is None:
@@ -247,7 +245,7 @@ class _Decider:
             return self._ways(operand.left)
         if isinstance(operand, Padded):
             return self._ways(operand.operand)
-        if not isinstance(operand, Joint) or operand.context != "unrestricted":
+        if not isinstance(operand, Joint) or operand.context.chooses:
             return [[]] if not isinstance(operand, Gathered) else self._ways(operand.base)
         left, right = self._ways(operand.left), self._ways(operand.right)
         if operand.nth is not None:
@@ -299,5 +297,5 @@ def _plain_chain(layout: Layout) -> Gathered | None:
         root = root.left
     if not isinstance(root, Gathered) or root.spread_m is not None or len(root.members) > 1:
         return None
-    chosen = any(joint.context != "unrestricted" for joint in layout.joints)
+    chosen = any(joint.context.chooses for joint in layout.joints)
     return None if chosen or not isinstance(root.members[0].operand, Leaf) else root

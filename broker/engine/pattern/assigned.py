@@ -142,10 +142,10 @@ def _of_window(node: Definition, case: Case, layout: Layout, longest_of: Longest
     """Return how long a window's events last: within it, and points where nothing is assigned."""
     window = node.window
     assert window is not None, "this definition has no window"
-    if window.session_ms is not None:
+    if window.runs:
         # An event that is longer than `max` has a session of its own.
         lengths = [longest_of(leaf.event_type, False) for leaf in layout.leaves]
-        return None if window.session_max_ms is None else greatest(window.session_max_ms, *lengths)
+        return None if window.run_max_ms is None else greatest(window.run_max_ms, *lengths)
     assigned = case.assign if node.post is None else node.post.assign
     if not {"start", "end"} & {item.name for item in assigned}:
         return 0

@@ -324,7 +324,7 @@ class _Bounds:
             if not needed:
                 return "sharded", "each group is of one source, which has one origin"
             return "single", "it is grouped by source, but what it needs is detected elsewhere"
-        if window is not None and window.aggregated and window.session_ms is None:
+        if window is not None and window.aggregated and not window.runs:
             return self._split(task, case)
         if window is not None and window.aggregated:
             return "single", "a session may hold together events of several origins"
@@ -367,7 +367,10 @@ def _shifted(passed: Passed, shift_ms: int | None) -> Passed:
 
 def _ordered(case: Case, layout: Layout) -> bool:
     """Return whether a pattern of joins alone takes its events in order."""
-    recent = any(each.context == "recent" and each.operator != "or" for each in layout.joints)
+    recent = any(
+        each.context.chooses and not each.context.spends and each.operator != "or"
+        for each in layout.joints
+    )
     return recent or bool(layout.last) or bool(case.consuming and layout.joints)
 
 
@@ -390,7 +393,7 @@ def _window_passed(
     if lag_ms is None:
         held.add(None, matches=False, reason="it waits for what may never be decided")
         return Passed(never, None)
-    if window.session_ms is not None:
+    if window.runs:
         return _session(window, shape, leaves, lag_ms, held)
     every_ms = window.every_ms
     if window.every_days is not None:
@@ -464,11 +467,11 @@ def _moving(shape: Shape, leaves: Sequence[Flow], range_ms: int, lag_ms: int, he
 def _session(
     window: Window, shape: Shape, leaves: Sequence[Flow], lag_ms: int, held: Held
 ) -> Passed:
-    gap_ms = window.session_ms
+    gap_ms = window.run_open_ms
     assert gap_ms is not None
     held.add(_events(leaves, lag_ms + 1), matches=False, reason="events come without limit")
     held.matches_each += lag_ms // gap_ms + 2
-    longest_ms = window.session_max_ms
+    longest_ms = window.run_max_ms
     if any(shape.growing) or shape.distinct:
         values = None
         if longest_ms is not None:

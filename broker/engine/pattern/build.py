@@ -45,8 +45,6 @@ from broker.engine.pattern.verdicts import Doubt
 from broker.engine.pattern.weighed import Weighed
 from broker.engine.pattern.whole import Passes, fits_test, negation_test, place_end
 
-IN_COURSE = frozenset(("first", "latest"))
-
 
 class Builder:
     """Compiles the operands of one layout."""
@@ -149,11 +147,11 @@ class Builder:
         return {leaf.event_type for leaf in self._layout.leaves[operand.low : operand.high]}
 
     def _joint(self, joint: Joint) -> Make:
-        if joint.operator != "or" and joint.context in IN_COURSE:
+        if joint.operator != "or" and joint.context.runs:
             return self._course(joint)
         plan = self._plan(joint)
         left, right = self.build(joint.left), self.build(joint.right)
-        if joint.context == "chronicle" and joint.operator != "or":
+        if joint.context.spends and joint.operator != "or":
             return lambda site: ChronicleStage(plan, site, left(site), right(site))
         return lambda site: JointStage(plan, site, left(site), right(site))
 

@@ -43,7 +43,7 @@ def links_of(case: Case, layout: Layout) -> list[Link] | None:
     found: list[Link] = []
     at: Operand = layout.root
     while isinstance(at, Joint):
-        plain = at.operator in FOLLOWS and at.context == "unrestricted"
+        plain = at.operator in FOLLOWS and not at.context.chooses
         if not plain or at.next or at.nth is not None or not isinstance(at.right, Leaf):
             return None
         bound = at.bound

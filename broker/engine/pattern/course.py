@@ -79,7 +79,7 @@ class CourseStage(Over):
         super().__init__(site, inboxes, plans[-1].span)
         self._plans = plans
         self._judge = judge
-        self._latest = plans[0].joint.context == "latest"
+        self._latest = plans[0].joint.context.replaces
         self._sign: Literal[-1, 1] = -1 if plans[0].joint.operator in IN_ORDER else 1
         self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
         self._ends = Ends(plans)

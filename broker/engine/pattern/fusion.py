@@ -30,6 +30,7 @@ from broker.engine.pattern.operands import (
     operands,
 )
 from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.relations import PARTNER_SEARCHES, takes_newest_only
 from broker.engine.pattern.store import Store
 from broker.engine.pattern.timing import keep_ms
 from language.relations import FOLLOWS
@@ -139,7 +140,8 @@ class FusedPlan:
             right_store,
             None,
             None,
-            right_first=joint.operator not in (*FOLLOWS, "or") and joint.context == "recent",
+            right_first=joint.operator not in (*FOLLOWS, "or")
+            and joint.context.name in PARTNER_SEARCHES,
             stores_right=not (self._sorted and joint.operator in FOLLOWS),
             latest_within_ms=None,
             left_composite=composite(joint.left),
@@ -483,7 +485,7 @@ def _instants(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 def _latest_only(joint: Joint) -> bool:
     """True where a partner's choice never looks past the latest candidate before it."""
-    if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
+    if not takes_newest_only(joint.context) or joint.operator not in ("and", *FOLLOWS):
         return False
     if joint.operator in FOLLOWS and not isinstance(joint.right, Leaf):
         return False  # what begins long before it ends may have to look further back

@@ -20,6 +20,7 @@ from typing import Any
 from broker.engine.pattern import operands as ops
 from broker.engine.pattern.operands import Leaf, Operand, composite, least, operands
 from broker.engine.pattern.pattern import Layout
+from broker.engine.pattern.relations import takes_newest_only
 from broker.engine.pattern.staged_partition import (
     LOG_MAX,
     LOG_MIN,
@@ -89,8 +90,6 @@ class Held:
 
 
 # --- what each operator holds --------------------------------------------------------------------
-
-NO_CHOICE = frozenset(("first", "latest"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,7 @@ class Operators:
         return Passed(self.terms.leaves[leaf.low], self.terms.lag_ms)
 
     def _joint(self, joint: ops.Joint) -> Passed:
-        if joint.operator != "or" and joint.context in NO_CHOICE:
+        if joint.operator != "or" and joint.context.runs:
             return self._course(joint)
         left, right = self.passed(joint.left), self.passed(joint.right)
         lag_ms = greatest(left.lag_ms, right.lag_ms)
@@ -232,7 +231,7 @@ class Operators:
         """Return how many end within an interval: new ones times those kept for them."""
         unsure_ms = self.terms.unsure_ms
         follows = joint.operator in FOLLOWS and not unsure_ms
-        if joint.context in {"recent", "chronicle"}:
+        if joint.context.chooses:
             # Each new occurrence chooses one partner at most (paper 001, section 4, "Event
             # Context").
             return right if follows else _sum(left, right)
@@ -276,7 +275,7 @@ class Operators:
         span_ms = joint.within_ms
         if span_ms is None and all(isinstance(each, Leaf) for each in elements):
             span_ms = span_max_ms(joint, 0)
-        word = f"`{joint.context}`"
+        word = f"`{joint.context.name}`"
         why = f"{word} keeps every {{}} that a later run may need, as nothing ends a run"
         # A run waits for the k-th, or for the next, however long that takes to come.
         if any(link.nth is not None or link.next for link in links):
@@ -407,7 +406,7 @@ def _sum(*flows: Flow) -> Flow:
 
 def _latest_only(joint: ops.Joint) -> bool:
     left, right = joint.left, joint.right
-    if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
+    if not takes_newest_only(joint.context) or joint.operator not in ("and", *FOLLOWS):
         return False
     if not isinstance(left, Leaf) or not isinstance(right, Leaf) or joint.next:
         return False
@@ -438,7 +437,7 @@ def hold_for_choice(
         if consumption_of(layout, manner) != "again":
             return
         _by_stages(operators, passed, held)
-    elif any(each.context != "unrestricted" for each in layout.joints):
+    elif any(each.context.chooses for each in layout.joints):
         reach_ms = _reach_ms(layout, terms.duration_max_ms)
         span_ms = None if reach_ms is None else 2 * reach_ms + terms.lag_ms + terms.slack_ms + 1
         _hold_all(layout, terms.leaves, span_ms, held)

@@ -23,7 +23,7 @@ from broker.engine.event.occurrence import after_anchor, all_near, apart, has_re
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.operands import Joint, Operand, composite, silent_places
 from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.relations import RELATION_TESTS
+from broker.engine.pattern.relations import PARTNER_SEARCHES, RELATION_TESTS
 from broker.engine.pattern.scopes import PlaceScope, condition_code
 from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.runtime.budget import weight
@@ -88,6 +88,7 @@ class JoinWriter:
     def __init__(self, layout: Layout, joint: Joint, keys: tuple[str, ...], ordered: bool) -> None:
         self._layout = layout
         self._joint = joint
+        self._search = PARTNER_SEARCHES.get(joint.context.name)
         self._keys = keys
         self._ordered = ordered
         self._constants = Constants()
@@ -105,9 +106,9 @@ class JoinWriter:
         if self._joint.operator == "or":
             body = self._or()
         # Where order is not given by the relation, either of the two may be the new one that looks
-        # for the latest of the other.
-        elif self._joint.operator not in FOLLOWS and self._joint.context == "recent":
-            body = self._recent_either()
+        # for a partner among the others.
+        elif self._joint.operator not in FOLLOWS and self._search is not None:
+            body = self._chosen_either()
         else:
             body = self._pairs()
         self._constants.helper("budget", self._layout.budget)
@@ -155,19 +156,16 @@ class JoinWriter:
     # --- searches ------------------------------------------------------------------------
 
     def _pairs(self) -> list[str]:
-        """Unrestricted operators, and under `recent` what follows: there the first partner does."""
+        """Unrestricted operators, and of those that choose a partner what follows."""
         joint = self._joint
-        first_only = joint.context == "recent"
-        lines = self._backward("r", "l", "nr", "ls", first_only=first_only)
+        lines = self._backward("r", "l", "nr", "ls")
         # In order, a left one that follows its right one cannot come: the forward search is not
         # even written.
         if not (self._ordered and joint.operator in FOLLOWS):
             lines += self._forward()
         return lines
 
-    def _backward(
-        self, new: str, old: str, news: str, store: str, *, first_only: bool
-    ) -> list[str]:
+    def _backward(self, new: str, old: str, news: str, store: str) -> list[str]:
         """For each new occurrence, its partners in the store from the latest to the oldest."""
         side = self._right if new == "r" else self._left
         other = self._left if new == "r" else self._right
@@ -184,22 +182,24 @@ class JoinWriter:
             name = self._constants.add(cut[1])
             # One subtraction for each new occurrence, so that the loop compares two plain names.
             lines += [f"        too_old = {side.start if cut[0] == 'start' else side.end} - {name}"]
+        if self._search is not None:
+            lines += ["        " + line for line in self._search.begin]
         # The loop may go down to `stop` and no further; what it did not use is given back behind
         # it. So the budget costs nothing for each pair.
         lines += ["        stop = i - room if i > room else 0", "        room -= i"]
         lines += ["        while i > stop:", "            i -= 1", f"            {old} = items[i]"]
         if cut is not None:
             lines += [f"            if {other.end} < too_old:", "                break"]
+        search = self._search
         # "The latest that precedes x in order": of one instant, what stands behind x does not
         # precede it.
-        if first_only and self._joint.operator not in FOLLOWS:
+        if search is not None and self._joint.operator not in FOLLOWS:
             self._constants.helper("order_of", order_of)
             later = f"{other.end} == {side.end} and order_of({old}) > order_of({new})"
             lines += [f"            if {later}:", "                continue"]
-        lines += [f"            if {self._condition()}:", f"                {self._append()}"]
-        # `recent` takes the first that holds, counted from the latest: nothing older is looked at.
-        if first_only:
-            lines += ["                break"]
+        meet = ("{append}",) if search is None else search.meet
+        lines += [f"            if {self._condition()}:"]
+        lines += ["                " + line.format(append=self._append()) for line in meet]
         return [
             *lines,
             "        room += i",
@@ -247,10 +247,9 @@ class JoinWriter:
             f"                {self._charge(1)}",
         ]
 
-    def _recent_either(self) -> list[str]:
-        """Each new occurrence of either side with the latest of the other that precedes it."""
-        lines = self._backward("r", "l", "nr", "ls", first_only=True)
-        return lines + self._backward("l", "r", "nl", "rs", first_only=True)
+    def _chosen_either(self) -> list[str]:
+        """Each new occurrence of either side with its partner among those that precede it."""
+        return self._backward("r", "l", "nr", "ls") + self._backward("l", "r", "nl", "rs")
 
     def _or(self) -> list[str]:
         """Either side alone; the names of the other are null."""

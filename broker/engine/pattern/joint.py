@@ -15,6 +15,7 @@ from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.engine.pattern.join import Join
 from broker.engine.pattern.operands import Joint
+from broker.engine.pattern.relations import PARTNER_SEARCHES, takes_newest_only
 from broker.engine.pattern.store import Store
 from broker.engine.pattern.timing import Between, Span
 from broker.engine.pattern.verdicts import Doubt
@@ -48,11 +49,11 @@ class JointPlan:
         return ordered and self.joint.operator in FOLLOWS
 
     @property
-    def recent_either(self) -> bool:
+    def chooses_either(self) -> bool:
         """Whether each side looks for the latest of the other, so that instants go one by one."""
         # "The latest that precedes x in order" changes within one batch: so pairs of one instant
         # are made before the next instant is looked at.
-        return not self.follows_only and self.joint.context == "recent"
+        return not self.follows_only and self.joint.context.name in PARTNER_SEARCHES
 
     @property
     def slack_ms(self) -> int:
@@ -110,7 +111,7 @@ class JointPlan:
         bound_low = joint.bound is not None and joint.bound.low_ms is not None
         # Each of these may refuse the latest and take an older one.
         asks = joint.conjuncts or joint.anchors or joint.spread_m is not None or bound_low
-        if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
+        if not takes_newest_only(joint.context) or joint.operator not in ("and", *FOLLOWS):
             return False
         return not (asks or joint.next or joint.nth is not None or self.shared)
 
@@ -244,7 +245,7 @@ class JointStage(Over):
         if not lefts and not rights:
             self._expire(limit)
             return []
-        if self._plan.recent_either:
+        if self._plan.chooses_either:
             made = []
             for these, those in instants(lefts, rights):
                 made += self._step(these, those)
@@ -262,12 +263,12 @@ class JointStage(Over):
             _put(self._left, lefts, composite=plan.composite[0])
             # Under `recent` either side may be the new one, so both are stored before the join
             # looks.
-            if plan.recent_either:
+            if plan.chooses_either:
                 _put(self._right, rights, composite=plan.composite[1])
             made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
             # Where the right one surely comes later no left one looks for it, so it is never
             # stored: half of the memory of `A then B`.
-            if not plan.recent_either and not plan.follows_only:
+            if not plan.chooses_either and not plan.follows_only:
                 _put(self._right, rights, composite=plan.composite[1])
         return made
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from language.relations import RELATIONS
+from language.relations import RELATIONS, UNRESTRICTED, OperatorContext
 
 if TYPE_CHECKING:
-    from language.tree import Bound, Context, Expression, RegionLiteral
+    from language.tree import Bound, Expression, RegionLiteral
 
 
 # No equality by value: operands are known by identity, as `A then A` has two that say the same.
@@ -67,7 +67,7 @@ class Joint(Operand):
     right: Operand = NOTHING
     # Inclusive at both ends; paper 004's temporal constructors have strict ones.
     bound: Bound | None = None
-    context: Context = "unrestricted"
+    context: OperatorContext = UNRESTRICTED
     nth: int | None = None
     next: bool = False
 

@@ -29,6 +29,7 @@ from broker.engine.pattern.operands import (
     operands,
 )
 from broker.engine.runtime.budget import Budget
+from language.relations import CONTEXTS, UNRESTRICTED
 from language.tree import (
     Absent,
     Atom,
@@ -285,7 +286,7 @@ class _Reader:
         joint = Joint(left.low, operand.high, above.within_ms, above.spread_m)
         joint.operator = node.operator
         joint.left, joint.right = left, operand
-        joint.context = node.context or "unrestricted"
+        joint.context = UNRESTRICTED if node.context is None else CONTEXTS[node.context]
         if node.operator in {"then", "before"}:
             joint.nth = k
             if k is not None:
@@ -384,7 +385,7 @@ _READERS: dict[type[Any], Callable[..., Operand]] = {
 
 def lay_out(case: Case) -> Layout:
     """The layout of a case's detect pattern."""
-    reader = _Reader(disjoint=case.detect.context in {"first", "chronicle"})
+    reader = _Reader(disjoint=CONTEXTS[case.detect.context].disjoint)
     root = reader.read(case.detect.pattern, _Above())
     layout = Layout(
         root,

@@ -91,7 +91,7 @@ def _waits(operand: Operand) -> bool:
     if isinstance(operand, Joint):
         # Under `latest` an event that completes nothing may replace another. It waits all the same,
         # as what waits is given in order; but past a bound it may end a run, and begin the next.
-        ends_runs = operand.context == "latest" and operand.bound is not None
+        ends_runs = operand.context.replaces and operand.bound is not None
         return operand.nth is None and not operand.next and not ends_runs
     if isinstance(operand, Gathered):
         return not operand.trailing and all(isinstance(m.operand, Leaf) for m in operand.members)
@@ -101,7 +101,7 @@ def _waits(operand: Operand) -> bool:
 def _forgets(root: Operand, parts: list[Operand]) -> bool:
     """Whether an event that is in no occurrence changes no other: nothing is spent on its way."""
     joints = [one for one in parts if isinstance(one, Joint)]
-    if all(one.context == "unrestricted" for one in joints):
+    if not any(one.context.chooses for one in joints):
         return True
     top = root.base if isinstance(root, Gathered) else root
     if any(joint.closed for joint in joints if joint is not top):
@@ -110,7 +110,7 @@ def _forgets(root: Operand, parts: list[Operand]) -> bool:
     chain = all(isinstance(part, Joint | Gathered | Leaf | Padded) for part in parts)
     atoms = all(isinstance(joint.right, Leaf | Padded) for joint in joints)
     # A run whose time is over is dropped and spends nothing, as if its events had never come.
-    return alike and chain and atoms and joints[0].context in ("first", "latest")
+    return alike and chain and atoms and joints[0].context.runs
 
 
 class _Writer:

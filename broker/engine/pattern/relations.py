@@ -1,12 +1,16 @@
-"""The test of each relation: code over exact times, and ways to meet it where they are uncertain.
+"""The test of each relation, and the search of each context whose joins choose a partner.
 
-Owns one record for each of language.relations. Must not know stores or patterns. Invariant: with
-exact times both forms answer alike.
+Both in two forms: code over exact times, and what is asked where times are uncertain. Owns one
+record for each of language.relations. Must not know stores or patterns. Invariant: with exact times
+both forms answer alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from broker.engine.pattern.uncertainty import (
     P_END,
@@ -21,6 +25,7 @@ from broker.engine.pattern.uncertainty import (
     le,
     lt,
 )
+from language.relations import OperatorContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +126,33 @@ RELATION_TESTS: dict[str, RelationTest] = {
         fails=((lt(Q_END, P_START),), (lt(P_END, Q_START),)),
     ),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerSearch:
+    """Which candidates a join takes for an event, looking from the latest before it to the oldest.
+
+    `begin`: code ahead of an event's candidates. `meet`: code for each candidate, where `{append}`
+    takes it and `break` ends the search. `choose`: those taken, of an iterator over candidates.
+    `newest_only`: where any candidate will do, none older than the newest is ever taken.
+    """
+
+    meet: tuple[str, ...]
+    choose: Callable[[Iterator[Any]], Iterator[Any]]
+    begin: tuple[str, ...] = ()
+    newest_only: bool = False
+
+
+# Of each context that chooses and spends nothing; what spends has operators of its own (course.py,
+# chronicle.py).
+PARTNER_SEARCHES: dict[str, PartnerSearch] = {
+    "recent": PartnerSearch(
+        ("{append}", "break"), lambda candidates: islice(candidates, 1), newest_only=True
+    ),
+}
+
+
+def takes_newest_only(context: OperatorContext) -> bool:
+    """Return True where joins need no candidate but the newest, if any will do."""
+    search = PARTNER_SEARCHES.get(context.name)
+    return search is not None and search.newest_only

@@ -44,10 +44,8 @@ from broker.engine.pattern.operands import (
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.timing import keep_ms
-from language.relations import FOLLOWS
+from language.relations import FOLLOWS, OperatorContext
 
-RUNS = frozenset(("first", "latest"))
-PLAIN = frozenset(("unrestricted", "recent"))
 TRIED = 2  # candidates that a run costs for each that it goes over
 FITTED = 8  # and for each that it tests
 
@@ -64,7 +62,7 @@ class Chain:
     gathered: Gathered | None
 
     @property
-    def context(self) -> str:
+    def context(self) -> OperatorContext:
         """The context of all its links; of plain ones that of the last."""
         return self.links[-1].context
 
@@ -76,7 +74,7 @@ class Chain:
         later would be: what lets a later one be complete has completed the earlier one, or comes
         after its time. So nothing is found when a run's time is over, only by an event after that.
         """
-        return self.context not in RUNS or not any(
+        return not self.context.runs or not any(
             link.conjuncts or link.bound or link.spread_m is not None for link in self.links
         )
 
@@ -105,9 +103,9 @@ def chain_of_atoms(layout: Layout) -> Chain | None:
     elements.insert(0, operand)
     if not links or not all(map(_is_atom, elements)) or not _are_alike(links):
         return None
-    if gathered is None and links[0].context in PLAIN:
+    if gathered is None and not links[0].context.spends:
         return None  # joins alone: fusion.py has them, also where they are no chain
-    if links[0].context in PLAIN and root.within_ms is None:
+    if not links[0].context.spends and root.within_ms is None:
         return None  # the operators know how far apart a list's gaps let two elements be
     return Chain(tuple(elements), tuple(links), gathered)
 
@@ -127,16 +125,17 @@ def _are_alike(links: list[Joint]) -> bool:
     contexts = {link.context for link in links}
     if any(link.nth is not None or link.next or link.operator not in FOLLOWS for link in links):
         return False
-    if contexts <= PLAIN:
+    if not any(context.spends for context in contexts):
         return True
     if len(contexts) > 1 or len({link.operator for link in links}) > 1:
         return False
-    if "chronicle" in contexts:
+    context = links[0].context
+    if not context.runs:
         return True
     if any(link.closed for link in links[:-1]) or any(link.anchors for link in links):
         return False  # a suffix within the chain ends it: its parts choose each for itself
     # Under `latest` nothing replaces what a bound has left behind, unless the run goes on with it.
-    return "latest" not in contexts or all(link.bound is None for link in links)
+    return not context.replaces or all(link.bound is None for link in links)
 
 
 class SequencePlan:
@@ -157,7 +156,7 @@ class SequencePlan:
         if lists is not None and chain.gathered is not None:
             self.lists = ListsPlan(chain.gathered, lists, layout.budget)
         self._foresight = foresight
-        self.latest = chain.context == "latest"
+        self.latest = chain.context.replaces
         self.timeless = chain.timeless
         self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
         self.last = len(chain.links)  # the number of the last element
@@ -165,14 +164,14 @@ class SequencePlan:
         # Compiled from the same text as joins are (join.py), so that a chain means one thing.
         self.tests: list[Test] = [_never]  # of each element, with what is filled before it
         self.pairs: list[Pair] = [_never]
-        if chain.context in PLAIN:
+        if not chain.context.spends:
             self.joins = FusedPlan(layout, keys, foresight, ordered=True, consuming=False)
         else:
             for link in chain.links:
                 self.tests.append(JoinWriter(layout, link, keys, ordered=True).build_test())
                 self.pairs.append(JoinWriter(layout, link, keys, ordered=True).build_pair())
         self._within_ms = _least_within(chain.links)
-        self.endless = chain.context in RUNS and self.timeless and self._within_ms[0] is None
+        self.endless = chain.context.runs and self.timeless and self._within_ms[0] is None
         self._changes = -1
         self.keeps_ms: list[int | None] = []  # of each link: how long before now a left one ends
         self.look_ahead()
@@ -199,7 +198,7 @@ class SequencePlan:
         base: Fused
         if self.joins is not None:
             base = FusedStage(self.joins, group)
-        elif self.chain.context in RUNS:
+        elif self.chain.context.runs:
             base = FusedRun(self, group)
         else:
             base = FusedPairs(self, group)

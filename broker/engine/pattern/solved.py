@@ -154,7 +154,9 @@ def solver_of(layout: Layout) -> Solver | None:
         return _of_lists(root, within_ms, layout.budget)
     joints = [one for one in parts if isinstance(one, Joint)]
     alike = len({(one.operator, one.context) for one in joints}) == 1
-    if not alike or joints[0].context != "first" or len(joints) + len(types) < len(parts):
+    if not alike or joints[0].context.name != "first":  # what is compiled is the run of `first`
+        return None
+    if len(joints) + len(types) < len(parts):
         return None
     if any(one.closed for one in joints if one is not root):
         return None
@@ -325,6 +327,6 @@ def _elements(base: Operand) -> list[Leaf] | None:
         found.insert(0, element)
         if not isinstance(at, Joint):
             return found
-        if at.context != "unrestricted":
+        if at.context.chooses:
             return None
         at = at.left

@@ -37,13 +37,11 @@ from language.tree import Case, Subscription, Thinning
 # What becomes of an occurrence's events where it consumes: its operators have spent them already;
 # they are taken out of all that is held; or all is found again without them.
 Consumption = Literal["spent", "taken", "again"]
-SPENDING = frozenset(("first", "latest", "chronicle"))
 DERIVED = (Leaf, Joint, Negation, Gathered, Padded, Count)
 # Events kept in one partition to find all again, where any of them may matter for ever: the oldest
 # go first, counted. To look through more costs more than a tenth of a second, for each result.
 LOG_MAX = 10_000
 LOG_MIN = 64
-PLAIN_CONTEXTS = frozenset(("unrestricted", "recent"))  # those that joins alone know
 
 
 def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:
@@ -60,7 +58,7 @@ def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) 
         return True
     return any(
         not isinstance(one, Leaf | Joint)
-        or (isinstance(one, Joint) and (one.nth is not None or one.context not in PLAIN_CONTEXTS))
+        or (isinstance(one, Joint) and (one.nth is not None or one.context.spends))
         for one in operands(layout.root)
     )
 
@@ -240,7 +238,7 @@ def reports_at_once(layout: Layout, manner: Manner, *, either: bool = False) -> 
         isinstance(one, Leaf)
         or (
             isinstance(one, Joint)
-            and (one.context == "unrestricted" or (either and one.operator == "or"))
+            and (not one.context.chooses or (either and one.operator == "or"))
             and one.nth is None
             and not one.next
         )
@@ -255,7 +253,7 @@ def consumption_of(layout: Layout, manner: Manner) -> Consumption:
         return "spent"
     plain = all(
         isinstance(one, Leaf | Negation)
-        or (isinstance(one, Joint) and one.context == "unrestricted" and one.nth is None)
+        or (isinstance(one, Joint) and not one.context.chooses and one.nth is None)
         for one in parts
     )
     return "taken" if plain and manner.selection is None else "again"
@@ -268,7 +266,7 @@ def _spends(layout: Layout, parts: list[Operand]) -> bool:
     operator: so no event may be for two of them.
     """
     root = layout.root
-    if not isinstance(root, Joint) or root.operator == "or" or root.context not in SPENDING:
+    if not isinstance(root, Joint) or root.operator == "or" or not root.context.spends:
         return False
     types = [leaf.event_type for leaf in layout.leaves]
     return len(set(types)) == len(types) and all(
@@ -276,7 +274,7 @@ def _spends(layout: Layout, parts: list[Operand]) -> bool:
         or (
             isinstance(one, Joint)
             and one.nth is None
-            and (one.context in SPENDING or one.context == "unrestricted")
+            and (one.context.spends or not one.context.chooses)
         )
         for one in parts
     )

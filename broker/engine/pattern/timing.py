@@ -405,9 +405,7 @@ def between(gathered: Gathered) -> list[tuple[Joint, Between]]:
     joints: Mapping[int, Joint] = {
         _beneath(joint.right).low: joint
         for joint in operands(gathered.base)
-        if isinstance(joint, Joint)
-        and joint.operator == "then"
-        and joint.context in {"unrestricted", "recent"}
+        if isinstance(joint, Joint) and joint.operator == "then" and not joint.context.spends
     }
     gaps = []
     for member in gathered.members:

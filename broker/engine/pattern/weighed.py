@@ -7,12 +7,13 @@ order among all that is not NO; a pair's test is its certainty, which is false w
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from broker.engine.event.occurrence import Occurrence, events_of, flat, order_of
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.operands import Joint, Operand, silent_places
+from broker.engine.pattern.relations import PARTNER_SEARCHES
 from broker.engine.pattern.store import Store
 from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.pattern.uncertainty import MAYBE, NO, Maybe
@@ -72,6 +73,7 @@ class Weighed:
     ) -> None:
         self._budget = budget
         self._joint = joint
+        self._search = PARTNER_SEARCHES.get(joint.context.name)
         self._timeless = timeless
         self._doubt = doubt
         self._cuts = (left_cut_ms(joint), right_cut_ms(joint))
@@ -128,16 +130,17 @@ class Weighed:
         group: Any,
         x: Any = None,
     ) -> list[Occurrence]:
-        """See join.JoinWriter; under `recent` both stores hold the new ones."""
+        """See join.JoinWriter; where a partner is chosen both stores hold the new ones."""
         if self._joint.operator == "or":
             # `or` asks for no partner, so only the certainty of the one side counts.
             return self._either(lefts, rights, group)
         made: list[Occurrence] = []
-        if self._joint.context == "recent":
+        if self._search is not None:
+            choose = self._search.choose
             for right in rights:
-                made += self._latest(right, left_store, group, x, flip=False)
+                made += choose(self._candidates(right, left_store, group, x, flip=False))
             for left in lefts:
-                made += self._latest(left, right_store, group, x, flip=True)
+                made += choose(self._candidates(left, right_store, group, x, flip=True))
             return made
         for right in rights:
             for left in self._in_reach(right, left_store, flip=False):
@@ -176,12 +179,13 @@ class Weighed:
         self._budget.spend(WEIGHING * (high - low), PLACE_BYTES * (high - low))
         return store.items[low:high]
 
-    def _latest(
+    def _candidates(
         self, new: Occurrence, store: Store, group: Any, x: Any, *, flip: bool
-    ) -> list[Occurrence]:
+    ) -> Iterator[Occurrence]:
+        """Yield the new one with each that precedes it, from the latest to the oldest."""
         others = self._in_reach(new, store, flip=flip)
         end = end_of(new)
-        # `recent` chooses by nominal order among all that is not NO (LANGUAGE 3, "Uncertain time").
+        # Contexts choose by nominal order among all that is not NO (LANGUAGE 3, "Uncertain time").
         others = others[: bisect_right(others, end, key=end_of)]
         while others:
             # Those of one end are looked through in order, from the last one on.
@@ -195,10 +199,7 @@ class Weighed:
                 if end_of(one) == end and order_of(one) >= order_of(new):
                     continue
                 left, right = (new, one) if flip else (one, new)
-                found = self._tested(left, right, group, x)
-                if found:
-                    return found
-        return []
+                yield from self._tested(left, right, group, x)
 
     def _either(
         self, lefts: list[Occurrence], rights: list[Occurrence], group: Any

@@ -39,7 +39,7 @@ from broker.engine.window.constituents import put_in_order
 from broker.engine.window.emit import WindowOutcome
 from broker.engine.window.panes import PaneWindows
 from broker.engine.window.ranges import Sliding, Stepped, is_stepped
-from broker.engine.window.sessions import Runs, Sessions, Turns
+from broker.engine.window.sessions import Runs, Turns, trigger_of
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
@@ -91,13 +91,13 @@ class WindowAgent:
         lasting = Lasting(shape, duration_max_ms, foresight)
         sure = foresight and foresight.surely(types_begun(case.assign, lay_out(case)))
         self._longest = Lasting(shape, duration_max_ms, sure)  # for what is promised
-        asks = window.session_ms is not None or "least start" in (self._anchors or ())
+        asks = window.runs or "least start" in (self._anchors or ())
         self._lasting = lasting if asks and foresight is not None else None
         self._windows = _windows(window, shape, self._outcome, limits, classes, lasting=lasting)
         grid = grid_of(window)
         # Of a watermark: no window yet to be reported begins before that; None in sessions.
         self._opening = None if grid is None else grid.next_opens_at
-        if grid is None and window.session_ms is None:
+        if grid is None and not window.runs:
             self._opening = self._windows.least_end
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
@@ -204,9 +204,8 @@ def _windows(
     if grid is not None and not stepped and not shape.distinct:
         return PaneWindows(shape, outcome, grid, limits)
     store = WindowStore(shape, limits, classes)
-    if window.session_ms is not None:
-        sessions = Sessions(window.session_ms, window.session_max_ms, lasting.longest_ms)
-        return OrderedWindows(Runs(store, outcome, sessions))
+    if window.runs:
+        return OrderedWindows(Runs(store, outcome, trigger_of(window, lasting.longest_ms)))
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
         return OrderedWindows(Sliding(store, outcome, window.range_ms))

@@ -41,7 +41,7 @@ def end_anchors(node: Definition, assigned: tuple[Assignment, ...]) -> Anchors |
     ends = [item.value for item in made if item.name in ENDS]
     # The window's end stands where what is assigned is null.
     anchors = _joined([{"window end": 0}, *(_anchors(value, inside) for value in ends)])
-    if anchors is None or node.window.session_ms is None:
+    if anchors is None or not node.window.runs:
         return anchors
     # A session is as long as its events: its edges are theirs.
     edges: dict[Moment, Moment] = {"window end": "newest end", "window start": "least start"}

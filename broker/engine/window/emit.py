@@ -202,7 +202,7 @@ class WindowOutcome:
         partial = {} if post is None else {item.name: item.value for item in case.assign}
         times = [item for item in assigned if item.name in HEADER_TIMES]
         of_events = {item.name for item in times if says_events(item.value, partial)}
-        self._spans = session_ms is not None
+        self._spans = window is not None and window.runs
         self._is_timed = bool(times)
         self._make = compile_make(assigned, output, dict(kinds), given, frozenset(of_events))
 

@@ -97,7 +97,7 @@ def _grid(task: Task) -> Grid | None:
     if not isinstance(node, Definition) or task.needs or node.window is None:
         return None
     window = node.window
-    if not window.aggregated or window.every_ms is None or window.session_ms is not None:
+    if not window.aggregated or window.every_ms is None or window.runs:
         return None
     grid = grid_of(window)
     if grid is None or grid.days is not None or grid.every > PANE_MS_MAX:

@@ -84,13 +84,13 @@ FAULTS = {
     # --- contexts
     "latest-pair-correlated": Fault(
         deciding,
-        '("recent", "chronicle", "first")',
-        '("recent", "latest")',
+        "joint.context.pairwise and joint.nth",
+        "joint.context.chooses and joint.nth",
         "[latest] A then B within 4 s spread 10 m",
     ),
     "recent-inside-correlated": Fault(
         deciding,
-        'Joint) and operand.context == "unrestricted":',
+        "Joint) and not operand.context.chooses:",
         "Joint):",
         " A and (B then[recent] C) within 4 s spread 10 m",
         84,
