@@ -28,6 +28,8 @@ _FREE: Final = {
     "away_timeout", "settled_timeout", "quiet_wait", "lost", "format", "options", "files", "sink",
     "source", "version",
 }  # fmt: skip
+# What checkpoints of before did not have: it counts where it is there.
+_LATER: Final = {"backfill", "since"}
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def _folder(jobs: Jobs, job: Part, sink: str) -> Path:
     return jobs.path(jobs.server["state"]) / f"{job.name}-{sink}-{job['version']}"
 
 
-def claim(folder: Path, place: Checkpoint) -> None:
+def claim(folder: Path, place: Checkpoint, subscriptions: Sequence[str] = ()) -> None:
     """A folder of history belongs to one checkpoint. Raises JobsError where it is another's.
 
     Spark numbers batches from 0 for each checkpoint and passes over what the folder has by number:
@@ -177,7 +179,11 @@ def claim(folder: Path, place: Checkpoint) -> None:
         if (folder / "_spark_metadata").exists():
             raise JobsError(f"{folder} was written by something else: name another folder")
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"checkpoint": place.id}), encoding="utf-8")
+        # For those who read the history: what is in it, and where it says how far it is.
+        content: dict[str, Any] = {"checkpoint": place.id, "state": str(place.folder.absolute())}
+        if subscriptions:
+            content["subscriptions"] = list(subscriptions)
+        file.write_text(json.dumps(content), encoding="utf-8")
     except OSError as error:
         raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
     except ValueError:
@@ -204,7 +210,11 @@ def _held(jobs: Jobs, file: Path, job: Part, meaning: JobMeaning) -> tuple[Check
 
 def fingerprint(jobs: Jobs, job: Part, text: str) -> str:
     """A digest of what a job means."""
-    values = {key: value for key, value in job.values.items() if key not in _FREE}
+    values = {
+        key: value
+        for key, value in job.values.items()
+        if key not in _FREE and not (key in _LATER and value is None)
+    }
     source = jobs.sources[job["source"]]
     said = [job.kind, source.kind, values, text]
     return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -156,6 +157,22 @@ def side(value: Any) -> dict[str, str]:
     return found
 
 
+def since(value: Any) -> int | dict[str, int]:
+    """A time, in ms, or a table of offsets by broker."""
+    if isinstance(value, dict) and value:
+        return {str(name): whole(offset) for name, offset in value.items()}
+    try:
+        when = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        when = None
+    if not isinstance(when, datetime):
+        raise ValueError(  # noqa: TRY004 - a fault of the file
+            "expected a time, such as 2026-11-01T00:00:00Z, or offsets, such as { north = 1200 }"
+        )
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return round(when.timestamp() * 1000)
+
+
 # --- the keys ------------------------------------------------------------------------------------
 
 SERVER: Final = {
@@ -191,6 +208,12 @@ SOURCES: Final = {
         "format": Key(one_of("auto", "arrow", "msgpack", "json"), "auto", "the form of pages"),
         "options": Key(pairs, {}, "further options of the data source"),
     },
+    "history": {
+        "path": Key(text, REQUIRED, "folder that a job of kind history fills or has filled"),
+        "batch_rows": Key(whole, None, "rows of a batch at most, 0 for no limit"),
+        "lost": Key(one_of("fail", "skip"), "fail", "when the history has a gap"),
+        "options": Key(pairs, {}, "further options of the data source"),
+    },
     "events": {
         "path": Key(text, REQUIRED, "folder of JSON lines, one event a line, to which files come"),
         "files": Key(whole, 100, "files of a batch at most"),
@@ -201,6 +224,8 @@ _READING: Final = {
     "source": Key(text, REQUIRED, "the source"),
     "sink": Key(texts, REQUIRED, "where to; of several, each is a stream of its own"),
     "subscriptions": Key(texts, (), "only these; all where none is named"),
+    "backfill": Key(text, None, "the source of kind history with which brokers' logs begin"),
+    "since": Key(since, None, "from when on, or from which offsets"),
     "version": Key(whole, 1, "another one begins anew, with a checkpoint of its own"),
 }
 _TIMED: Final = {
@@ -278,6 +303,7 @@ def read(path: Path) -> Jobs:
     sinks = _parts(said, "sinks", SINKS, None, faults)
     for job in jobs.values():
         _refers(job, "source", [job.values.get("source")], sources, faults)
+        _refers(job, "backfill", [job.values.get("backfill")], sources, faults)
         _refers(job, "sink", job.values.get("sink") or [], sinks, faults)
     if not jobs and not faults:
         faults.append("there is no job: [jobs.NAME] with a kind")

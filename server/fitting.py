@@ -28,6 +28,7 @@ def unfit(jobs: Jobs) -> list[str]:
     for job in jobs.jobs.values():
         source = jobs.sources[job["source"]]
         faults += [f"jobs.{job.name}.{fault}" for fault in _of_job(job, source)]
+        faults += [f"jobs.{job.name}.{fault}" for fault in _of_past(jobs, job, source)]
     faults += _of_folders(jobs)
     usual_topic = SINKS["mqtt"]["topic"].default
     for sink in jobs.sinks.values():
@@ -70,6 +71,25 @@ def _of_job(job: Part, source: Part) -> Iterator[str]:
             if broker is not None and broker not in source["brokers"]:
                 there = ", ".join(source["brokers"])
                 yield f"{side}.broker: {source.name} has no {broker}; there are: {there}"
+
+
+def _of_past(jobs: Jobs, job: Part, source: Part) -> Iterator[str]:
+    past = source
+    if job["backfill"] is not None:
+        past = jobs.sources[job["backfill"]]
+        if past.kind != "history":
+            yield f"backfill: {past.name} is of kind {past.kind}, expected history"
+        if source.kind != "brokers":
+            yield f"backfill: {source.name} has {source.kind}, which nothing goes on from"
+    if job["since"] is None:
+        return
+    if source.kind == "events":
+        yield f"since: {source.name} has events, all of which are read"
+    elif isinstance(job["since"], dict) and source.kind == "brokers":
+        for name in job["since"]:
+            if name not in source["brokers"]:
+                brokers = ", ".join(source["brokers"])
+                yield f"since.{name}: {source.name} has no {name}; there are: {brokers}"
 
 
 def _of_folders(jobs: Jobs) -> Iterator[str]:

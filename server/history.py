@@ -19,18 +19,12 @@ if TYPE_CHECKING:
 LIST: Final = "_spark_metadata"
 COMPACT: Final = ".compact"
 VERSION: Final = "v1"
+CLAIM: Final = "_headwater.json"  # whose the folder is
 
 
 def files_of(folder: Path) -> list[Path]:
     """The files that count, in the order in which they were written. Raises ServerError."""
-    batches = folder / LIST
-    if not batches.is_dir():
-        raise ServerError(f"{folder} holds no history: there is no {LIST}")
-    numbered = sorted(
-        (int(one.name.removesuffix(COMPACT)), one)
-        for one in batches.iterdir()
-        if one.name.removesuffix(COMPACT).isdigit()
-    )
+    numbered = _batches(folder)
     # A compact one holds all before it as well.
     whole = [number for number, one in numbered if one.name.endswith(COMPACT)]
     found: dict[Path, bool] = {}
@@ -38,6 +32,34 @@ def files_of(folder: Path) -> list[Path]:
         if not whole or number > whole[-1] or (number == whole[-1] and one.suffix == COMPACT):
             found |= dict(_entries(folder, one))
     return [path for path, added in found.items() if added]
+
+
+def recorded(folder: Path) -> dict[str, tuple[str, int]]:
+    """Return the places, as (epoch, offset), up to which the history's own stream has read.
+
+    Rows do not say it: a stream may have read on without any that it keeps. Nothing is returned
+    where the stream's checkpoint is not there, or is of an older version.
+    """
+    last = max((number for number, _ in _batches(folder)), default=-1)
+    try:
+        state = Path(json.loads((folder / CLAIM).read_text(encoding="utf-8"))["state"])
+        offsets = state / "spark" / "offsets"
+        planned = [int(file.name) for file in offsets.iterdir() if file.name.isdigit()]
+        newest = max(number for number in planned if number <= last)
+        lines = (offsets / str(newest)).read_text(encoding="utf-8").splitlines()
+        places = {name: str(text).split(":") for name, text in json.loads(lines[2]).items()}
+        return {name: (parts[0], int(parts[1])) for name, parts in places.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def subscriptions_in(folder: Path) -> frozenset[str]:
+    """Return the subscriptions that alone are in a history; none where it has all."""
+    try:
+        claim = json.loads((folder / CLAIM).read_text(encoding="utf-8"))
+        return frozenset(str(name) for name in claim.get("subscriptions", ()))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return frozenset()
 
 
 def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Table":
@@ -53,6 +75,18 @@ def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Ta
     )
     parts = [file.read(columns=wanted) for file in files]
     return pa.concat_tables(parts) if parts else pa.table({})
+
+
+def _batches(folder: Path) -> list[tuple[int, Path]]:
+    """Return each batch of the list with its file, in their order. Raises ServerError."""
+    batches = folder / LIST
+    if not batches.is_dir():
+        raise ServerError(f"{folder} holds no history: there is no {LIST}")
+    return sorted(
+        (int(file.name.removesuffix(COMPACT)), file)
+        for file in batches.iterdir()
+        if file.name.removesuffix(COMPACT).isdigit()
+    )
 
 
 def _entries(folder: Path, file: Path) -> list[tuple[Path, bool]]:

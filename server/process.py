@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from server.backfill import unfit_histories
 from server.checkpoint import claimed, streams_begun
 from server.config import Jobs, read
 from server.errors import JobsError, ServerError
@@ -110,7 +111,12 @@ def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
     """
     jobs = read(path)
     streams = streams_of(jobs)
-    faults = unfit(jobs) + _of_parts(jobs, ready=ready) + _of_specifications(jobs)
+    faults = (
+        unfit(jobs)
+        + unfit_histories(jobs)
+        + _of_parts(jobs, ready=ready)
+        + _of_specifications(jobs)
+    )
     if faults:
         raise JobsError("\n".join(faults))
     return jobs, streams

@@ -163,7 +163,7 @@ class Stream:
         self._close()
         if [sink.kind for sink in self.sinks] == ["parquet"]:
             # Spark's own way, which needs no Python for a batch.
-            folder = folder_of(self.jobs, self.sinks[0], place)
+            folder = folder_of(self.jobs, self.job, self.sinks[0], place)
             writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
             return writer.option("path", str(folder))
         batches = self._batches = Batches(self.jobs, self.job, self.sinks, place)

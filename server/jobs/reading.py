@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from server.backfill import history_of
 from server.config import TIMED, Jobs, Part
 from server.errors import JobsError
 from server.source.rows import COLUMNS, MARK, SPARK_COLUMNS
@@ -45,6 +46,7 @@ def rows(
         late_ms = max(job["delay"], job["within"])
     in_step = job.kind in TIMED
     options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
+    options |= _of_history(jobs, job)
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)
@@ -76,23 +78,33 @@ def options_of(
     batch_rows = source["batch_rows"]
     if batch_rows is None:
         batch_rows = IN_STEP_ROWS if in_step else ALONE_ROWS
-    said = {
-        "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
-        "startingOffsets": source["starting"],
+    options = {
         "maxRowsPerBatch": str(batch_rows),
-        "onBrokerAway": source["away"],
-        "quietWait": _seconds(source["quiet_wait"]),
         "failOnDataLoss": "true" if source["lost"] == "fail" else "false",
-        "format": source["format"],
         "align": "true" if in_step else "false",
         "consumer": consumer,
     }
+    if source.kind == "brokers":
+        options |= _of_brokers(source)
     if late_ms is not None:
-        said["lateAfter"] = _seconds(late_ms)
+        options["lateAfter"] = _seconds(late_ms)
+    options |= source["options"]
+    return options
+
+
+def _of_brokers(source: Part) -> dict[str, str]:
+    """The options for what answers at addresses."""
+    options = {
+        "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
+        "startingOffsets": source["starting"],
+        "onBrokerAway": source["away"],
+        "quietWait": _seconds(source["quiet_wait"]),
+        "format": source["format"],
+    }
     if source["away_timeout"] is not None:
-        said["awayTimeout"] = _seconds(source["away_timeout"])
+        options["awayTimeout"] = _seconds(source["away_timeout"])
     if source["settled_timeout"] is not None:
-        said["settledTimeout"] = _seconds(source["settled_timeout"])
+        options["settledTimeout"] = _seconds(source["settled_timeout"])
     for key, option in (
         ("user", "user"),
         ("password_env", "passwordEnv"),
@@ -100,9 +112,24 @@ def options_of(
         ("ca_file", "caFile"),
     ):
         if source[key] is not None:
-            said[option] = source[key]
-    said |= source["options"]
-    return said
+            options[option] = source[key]
+    return options
+
+
+def _of_history(jobs: Jobs, job: Part) -> dict[str, str]:
+    """The options for a history that a job begins with, and for one that it makes."""
+    options = {}
+    past = history_of(jobs, job)
+    if past is not None:
+        options["history"] = str(jobs.path(past["path"]))
+    since = job["since"]
+    if since is not None:
+        offsets = since.items() if isinstance(since, dict) else ()
+        options["since"] = ",".join(f"{name}={offset}" for name, offset in offsets) or str(since)
+    folders = [jobs.sinks[name] for name in job["sink"] if jobs.sinks[name].kind == "parquet"]
+    if job.kind == "history" and folders:
+        options["noteGaps"] = str(jobs.path(folders[0]["path"]))
+    return options
 
 
 def events(spark: "SparkSession", jobs: Jobs, source: Part) -> "DataFrame":

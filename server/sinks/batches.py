@@ -93,16 +93,16 @@ class Batches:
             sink.close()
 
 
-def folder_of(jobs: Jobs, sink: Part, place: Checkpoint) -> Path:
+def folder_of(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> Path:
     """The folder of files, which is this checkpoint's alone. Raises JobsError."""
     folder = jobs.path(sink["path"])
-    claim(folder, place)
+    claim(folder, place, job["subscriptions"])
     return folder
 
 
 def _opened(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> BatchSink:
     if sink.kind == "parquet":
-        return FilesSink(folder_of(jobs, sink, place))
+        return FilesSink(folder_of(jobs, job, sink, place))
     if sink.kind == "database":
         table = sink["table"] or job.name
         ledger = f"{job.name}-{sink.name}"

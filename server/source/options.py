@@ -38,6 +38,9 @@ _KINDS: Final = {
     "failondataloss": "true or false",
     "lateafter": "seconds, or never",
     "consumer": "a name",
+    "history": "the folder of a history, with which a stream begins",
+    "since": "milliseconds, or broker=offset separated by commas",
+    "notegaps": "the folder of a history, beside which gaps are noted",
     "user": "a name",
     "passwordenv": "the name of an environment variable",
     "passwordfile": "a path",
@@ -96,6 +99,9 @@ class SourceOptions:
     fail_on_loss: bool = True
     late_s: float | None = None  # how much later than others a result may come; None: no matter
     consumer: str | None = None
+    history: str | None = None
+    since: int | Mapping[str, int] | None = None  # where a broker is begun: in ms, or its offset
+    note_gaps: str | None = None
     login: Login = Login()
 
     @property
@@ -110,12 +116,12 @@ class SourceOptions:
         for name in said:
             if name not in _KINDS:
                 raise _unknown(name)
-        if "brokers" not in said:
+        if "brokers" not in said and "history" not in said:
             raise OptionError(f"the option brokers is needed: {_KINDS['brokers']}")
         away, late = said.get("awaytimeout", "never"), said.get("lateafter", "never")
         settled = said.get("settledtimeout", "never")
         return cls(
-            brokers=brokers_of(said["brokers"]),
+            brokers=brokers_of(said["brokers"]) if "brokers" in said else (),
             subscriptions=frozenset(_names(said.get("subscriptions", ""))),
             starting=_one_of(said, "startingoffsets", "earliest", "latest"),
             batch_rows_max=_whole(said, "maxrowsperbatch", cls.batch_rows_max, 0),
@@ -134,6 +140,9 @@ class SourceOptions:
             fail_on_loss=_one_of(said, "failondataloss", "true", "false") == "true",
             late_s=None if late == "never" else _seconds(said, "lateafter", 0.0),
             consumer=said.get("consumer"),
+            history=said.get("history"),
+            since=_since(said),
+            note_gaps=said.get("notegaps"),
             login=Login(
                 said.get("user"),
                 said.get("passwordenv"),
@@ -219,3 +228,18 @@ def _seconds(said: Mapping[str, Any], name: str, default: float) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
         raise _faulty(name, value)
     return float(value)
+
+
+def _since(said: Mapping[str, str]) -> int | dict[str, int] | None:
+    text = said.get("since")
+    if text is None:
+        return None
+    if re.fullmatch(r"-?\d{1,16}", text.strip()):
+        return int(text)
+    offsets: dict[str, int] = {}
+    for part in _names(text):
+        name, equals, offset = part.partition("=")
+        if not equals or not re.fullmatch(r"\d{1,18}", offset):
+            raise _faulty("since", text)
+        offsets[name] = int(offset)
+    return offsets

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from server.source.aligning import Bounds, EventTimes, Span, align, mark
+from server.source.backfill import Backfill
 from server.source.fanout import Fanout
+from server.source.gaps import HistoryGap, note_gap
 from server.source.log import AwayError, EpochError, LogError, Standing, tell
 from server.source.options import SourceOptions
 from server.source.places import Place
@@ -40,6 +42,7 @@ class Planner:
     clock: Callable[[], float] = time.monotonic
     told: set[str] = field(default_factory=set)
     fanout: Fanout = field(default_factory=Fanout)
+    backfill: Backfill | None = None
 
     def plan(
         self,
@@ -64,7 +67,7 @@ class Planner:
                 if self._is_waited_for(seen):
                     holds.wholly(blind=name not in start)
                 continue
-            place, log = start.get(name), seen.standing
+            place, log = start.get(name), self._standing(name, start.get(name), seen.standing)
             if place is None or place.epoch != log.epoch:
                 ends[name] = self._pinned(name, place, log)
                 holds.wholly(blind=True)  # its first rows are read next
@@ -109,6 +112,18 @@ class Planner:
         ):
             holds.settled(log.settled_ms)
 
+    def _standing(self, name: str, place: Place | None, log: Standing) -> Standing:
+        """Return where a log begins and ends, with the history before it. Raises LogError."""
+        if self.backfill is None:
+            return log
+        live = log if self.options.brokers else None
+        for begin, end in self.backfill.missing(name, place, live) if place else ():
+            message = neither(name, begin, end, self.options.history or "")
+            if self.options.fail_on_loss:
+                raise LostError(f"{message}{GO_ON}")
+            self._tell(message)
+        return self.backfill.standing(name, log)
+
     # --- brokers that are not as they were ----------------------------------------------------
 
     def _away(self, seen: Known) -> None:
@@ -132,6 +147,8 @@ class Planner:
                 raise EpochError(f"{message}{GO_ON}")
             self._tell(f"{message}; the new one is read from its beginning")
             return place._replace(epoch=log.epoch, next=log.earliest)
+        if self.backfill is not None:
+            return Place(log.epoch, self.backfill.begin(name, self.times(name), log))
         latest = self.options.starting == "latest"
         return Place(log.epoch, log.end if latest else log.earliest)
 
@@ -147,6 +164,7 @@ class Planner:
         if self.options.fail_on_loss:
             raise LostError(f"{message}{GO_ON}")
         self._tell(message)
+        note_gap(self.options.note_gaps, HistoryGap(name, place.epoch, place.next, log.earliest))
         return log.earliest
 
     def _tell(self, message: str) -> None:
@@ -220,6 +238,14 @@ def gap(name: str, begin: int, end: int) -> str:
     return (
         f"broker {name}: offsets {begin} to {end - 1} ({end - begin} offsets) were taken by"
         f" retention before they were read"
+    )
+
+
+def neither(name: str, begin: int, end: int, folder: str) -> str:
+    """Return the sentence about results that are in no place: a half-open range of offsets."""
+    return (
+        f"broker {name}: offsets {begin} to {end - 1} ({end - begin} offsets) are neither in the"
+        f" history {folder} nor in its log any more: put the missing files back from a backup"
     )
 
 

@@ -7,12 +7,15 @@ which are not there; with `failOnDataLoss` off, what retention took is left out 
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql.datasource import InputPartition
 
 from server.source.columnar import ColumnPage, Columns
+from server.source.gaps import HistoryGap, note_gap
+from server.source.history import page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import GO_ON, LostError, gap
@@ -28,12 +31,13 @@ class Range:
     """A half-open range of the log of one broker.
 
     What ends before `late_ms` comes too late. `mark_ms` goes along with each row, and by itself
-    where there is none and it has to `arrive`.
+    where there is none and it has to `arrive`. `files` are those of a history that have the rows.
     """
 
     late_ms: int | None = None
     mark_ms: int | None = None
     arrive: bool = False
+    files: tuple[str, ...] | None = None  # None: the broker is asked
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
         self.broker = broker
@@ -81,20 +85,28 @@ class Stretch(NamedTuple):
     end: int
 
 
-def ranges_of(options: SourceOptions, stretches: Iterable[Stretch]) -> list[Range]:
+def ranges_of(options: SourceOptions, stretches: Sequence[Stretch]) -> list[Range]:
     """The stretches, cut into what one task reads at most, at the edges of pages."""
-    whole = [stretch for stretch in stretches if stretch.begin < stretch.end]
-    share = sum(stretch.end - stretch.begin for stretch in whole) // options.tasks_max
+    return [part for parts in ranges_apart(options, stretches, options.brokers) for part in parts]
+
+
+def ranges_apart(
+    options: SourceOptions, stretches: Sequence[Stretch], brokers: Iterable[tuple[str, str]]
+) -> list[list[Range]]:
+    """Return the ranges of each stretch; `brokers` are names and addresses."""
+    rows_all = sum(max(0, stretch.end - stretch.begin) for stretch in stretches)
+    share = rows_all // options.tasks_max
     pages = max(1, -(-share // options.page_rows)) * options.page_rows
-    rows, addresses = min(options.split_rows, pages), dict(options.brokers)
-    ranges: list[Range] = []
-    for broker, epoch, first, end in whole:
+    rows, addresses = min(options.split_rows, pages), dict(brokers)
+    apart: list[list[Range]] = []
+    for broker, epoch, first, end in stretches:
+        apart.append([])
         begin = first
         while begin < end:
             to = page_end(begin, end, rows)
-            ranges.append(Range(broker, addresses[broker], epoch, begin, to))
+            apart[-1].append(Range(broker, addresses[broker], epoch, begin, to))
             begin = to
-    return ranges
+    return apart
 
 
 def page_end(begin: int, end: int, rows: int) -> int:
@@ -149,36 +161,42 @@ class Reading:
 
     def batches(self, part: Range) -> Iterator[pa.RecordBatch]:
         """The rows, in order. Raises LogError."""
-        options = self._options
         origin = Origin(part.broker, part.epoch, part.mark_ms)
-        log = Log(part.broker, part.address, options.login)
         late = Late(part)
-        asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
-        some = False
+        arrived = False
         try:
+            for page in self._pages(part):
+                late.note(page)
+                if page.row_count:
+                    arrived = True
+                    yield page.shown(origin, self._columns)
+            if part.arrive and not arrived:
+                yield mark_alone(origin, self._columns)
+        finally:
+            late.tell()
+
+    def _pages(self, part: Range) -> Iterator[Page | ColumnPage]:
+        """The pages of a range, of its broker or its files."""
+        options = self._options
+        if part.files is not None:
+            source, span = (part.broker, part.epoch), (part.begin, part.end)
+            yield page_in(part.files, source, span, self._columns, options.subscriptions)
+            return
+        asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
+        with closing(Log(part.broker, part.address, options.login)) as log:
             at = part.begin
             while at < part.end:
                 to = page_end(at, part.end, options.page_rows)
                 try:
-                    to, page = self._page(log, part, (at, to), asked)
+                    at, page = self._page(log, part, (at, to), asked)
                 except GoneError as gone:
                     at = self._passed(part, at, min(gone.earliest, part.end))
-                    continue
                 except EpochError:
                     if options.fail_on_loss:
                         raise
-                    self._passed(part, at, part.end)
-                    break
-                late.note(page)
-                if page.row_count:
-                    some = True
-                    yield page.shown(origin, self._columns)
-                at = to
-            if part.arrive and not some:
-                yield mark_alone(origin, self._columns)
-        finally:
-            log.close()
-            late.tell()
+                    at = self._passed(part, at, part.end)
+                else:
+                    yield page
 
     def _page(
         self, log: Log, part: Range, span: tuple[int, int], asked: Columns
@@ -216,6 +234,7 @@ class Reading:
         if self._options.fail_on_loss or end <= begin:
             raise LostError(f"{message}{GO_ON}")
         tell(message)
+        note_gap(self._options.note_gaps, HistoryGap(part.broker, part.epoch, begin, end))
         return end
 
 

@@ -25,12 +25,21 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill_of
 from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import Place, offset_of, places_of
 from server.source.planning import Planner, mark_of
-from server.source.reading import Range, Reading, ReadTask, Stretch, ranges_of, tasks_of
+from server.source.reading import (
+    Range,
+    Reading,
+    ReadTask,
+    Stretch,
+    ranges_apart,
+    ranges_of,
+    tasks_of,
+)
 from server.source.rows import COLUMNS, MARK, MARKED_SCHEMA, SCHEMA
 from server.source.watch import Known, Watch
 
@@ -55,6 +64,8 @@ class HeadwaterSource(DataSource):
     def reader(self, schema: StructType) -> "BatchReader":
         """For `spark.read`."""
         options = SourceOptions.of(self.options)
+        if options.history is not None:
+            raise OptionError("history is for streams: spark.read.parquet(folder) reads all of it")
         return BatchReader(options, _columns(schema, options))
 
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802 - Spark's name
@@ -120,9 +131,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self.options = options
         self.columns = columns
-        self._watch: Watch | None = None
+        self._watch: Watch | HistoryLookout | None = None
+        self._backfill: Backfill | None = None
         self._planner: Planner | None = None
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, Log | JoinedLog] = {}
         self._targets: Mapping[str, Known] | None = None
         self._said: dict[str, tuple[str, int]] = {}  # what was acknowledged, as (epoch, offset)
 
@@ -144,7 +156,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 tell(f"{one.away}; it is waited for, {wait_s:g} s at most")
         watch = self._watch
         assert watch is not None
-        watch.until([name for name, _ in self.options.brokers], wait_s)
+        watch.until([name for name, _ in self._brokers()], wait_s)
         known = self._look()
         for one in known.values():
             if one.away is not None:
@@ -190,21 +202,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The ranges of a batch; brokers that are seen first in it have none yet."""
         before, after = places_of(start), places_of(end)
         stretches: list[Stretch] = []
-        for name, _ in self.options.brokers:
+        for name, _ in self._brokers():
             here, there = before.get(name), after.get(name)
             if here is not None and there is not None and here.epoch == there.epoch:
                 stretches.append(Stretch(name, here.epoch, here.next, there.next))
         missing = [
             name
             for name, place in after.items()
-            if name not in dict(self.options.brokers) and before.get(name, place) != place
+            if name not in dict(self._brokers()) and before.get(name, place) != place
         ]
         if missing:
             raise OptionError(
                 f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
                 f" once more before it can be taken out"
             )
-        found = ranges_of(self.options, stretches)
+        found = self._ranges(stretches)
         if self.options.late_s is not None:
             delay_ms = round(self.options.late_s * 1000)
             late_ms, mark_ms = mark_of(before, delay_ms), mark_of(after, delay_ms)
@@ -222,11 +234,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of a range."""
         return _read(self.options, self.columns, partition)
 
+    def _ranges(self, stretches: Sequence[Stretch]) -> list[Range]:
+        """The ranges of these stretches, each of one place where it can be read."""
+        past = self._history()
+        if past is None:
+            return ranges_of(self.options, stretches)
+        cut: list[Stretch] = []
+        kept: set[Stretch] = set()
+        for stretch in stretches:
+            for begin, end, in_history in past.passages(*stretch):
+                if in_history:
+                    kept.add(Stretch(stretch.broker, stretch.epoch, begin, end))
+                elif not self.options.brokers:
+                    continue  # it was told that it is nowhere
+                cut.append(Stretch(stretch.broker, stretch.epoch, begin, end))
+        ranges: list[Range] = []
+        for stretch, parts in zip(cut, ranges_apart(self.options, cut, past.brokers), strict=True):
+            for part in parts:
+                if stretch in kept:
+                    part.files = past.paths(part.broker, part.begin, part.end)
+            ranges += parts
+        return ranges
+
     def _empty(self, after: Mapping[str, Place]) -> Range:
         """Nothing of the first broker that there is: for the mark to go along with."""
-        name, address = next(one for one in self.options.brokers if one[0] in after)
+        name, address = next(one for one in self._brokers() if one[0] in after)
         place = after[name]
-        return Range(name, address, place.epoch, place.next, place.next)
+        part = Range(name, address, place.epoch, place.next, place.next)
+        part.files = None if self.options.brokers else ()
+        return part
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge: a broker need not keep what came before for this consumer."""
@@ -245,17 +281,34 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self) -> Mapping[str, Known]:
         if self._watch is None:
-            self._watch = Watch(self.options)
+            past = self._history()
+            alone = past is not None and not self.options.brokers
+            self._watch = HistoryLookout(past) if past and alone else Watch(self.options)
         return self._watch.look()
+
+    def _history(self) -> Backfill | None:
+        if self._backfill is None:
+            self._backfill = backfill_of(self.options)
+        return self._backfill
+
+    def _brokers(self) -> tuple[tuple[str, str], ...]:
+        past = self._history()
+        return self.options.brokers if past is None else past.brokers
 
     def _plans(self) -> Planner:
         if self._planner is None:
-            self._planner = Planner(self.options, self._log)
+            self._planner = Planner(self.options, self._log, backfill=self._history())
         return self._planner
 
-    def _log(self, name: str) -> Log:
+    def _log(self, name: str) -> Log | JoinedLog:
         if name not in self._logs:
-            self._logs[name] = Log(name, dict(self.options.brokers)[name], self.options.login)
+            address = dict(self._brokers())[name]
+            live = Log(name, address, self.options.login) if address else None
+            past = self._history()
+            if past is not None:
+                self._logs[name] = past.joined(name, live)
+            elif live is not None:
+                self._logs[name] = live
         return self._logs[name]
 
     def _say_read(self, places: Mapping[str, Place]) -> None:

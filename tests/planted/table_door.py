@@ -166,8 +166,8 @@ point-as-interval-refused: start and end may not be equal
 + if event.start >= event.end:
 
 duration-unbounded: an event may last as long as it likes
-- if event.end - event.start > self
-+ if event.start - event.end > self
+- if lasted_ms > most_ms:
++ if lasted_ms < -most_ms:
 
 order-of-attributes-in-id: the order of the declaration shows in ids
 - for name in sorted(attributes)

@@ -396,3 +396,61 @@ def test_a_comment_in_a_specification_is_no_other_meaning(file, tmp_path):
     saved.write_text(json.dumps(json.loads(saved.read_text()) | {"mark": old}))
     begun(written)
     assert mark() == first
+
+
+PAST = GOOD.replace('window = "1 h"', 'window = "1 h"\nbackfill = "month"').replace(
+    "[jobs.history]", '[sources.month]\nkind = "history"\npath = "{path}"\n[jobs.history]'
+)
+
+
+def test_a_job_may_begin_with_a_history_that_another_makes(file):
+    text = PAST.replace("{path}", "history")
+    check(file(text.replace("backfill", "since = { b1 = 7 }\nbackfill")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ('"month"\nsink', '"moth"\nsink', "jobs.hours.backfill: there is no moth"),
+        (
+            'backfill = "month"',
+            'backfill = "region"',
+            "region is of kind brokers, expected history",
+        ),
+        ('backfill = "month"', 'backfill = "month"\nsince = { b3 = 1 }', "region has no b3"),
+        ('backfill = "month"', 'backfill = "month"\nsince = "noon"', "expected a time, such as"),
+        ('path = "history"', 'path = "other"', "backfill: .* holds no history"),
+    ],
+)
+def test_a_history_that_cannot_be_begun_with_is_refused(file, before, after, fault):
+    text = PAST.replace("{path}", "history")
+    assert before in text
+    text = text.replace(before, after) if "path" not in before else text.replace(before, after, 1)
+    with pytest.raises(JobsError, match=fault):
+        check(file(text))
+
+
+def test_a_job_that_writes_into_the_history_that_it_reads_is_refused(file):
+    begin, end = PAST.index("[jobs.history]"), PAST.index("[jobs.hours]")
+    text = (PAST[:begin] + PAST[end:]).replace("{path}", "history")
+    with pytest.raises(JobsError, match=r"sink: .*history is what the job reads"):
+        check(file(text.replace('sink = "db"', 'sink = ["db", "archive"]')))
+
+
+def test_a_history_of_other_subscriptions_is_refused(file, tmp_path):
+    jobs = read(file())
+    place = checkpoint(jobs, jobs.jobs["history"], "archive")
+    claim(tmp_path / "history", place, ["Frost"])
+    (tmp_path / "history" / "_spark_metadata").mkdir()
+    text = PAST.replace("{path}", "history")
+    with pytest.raises(JobsError, match="holds Frost alone, and the job wants all subscriptions"):
+        check(file(text))
+    check(file(text.replace("backfill", 'subscriptions = ["Frost"]\nbackfill')))
+
+
+def test_a_backfill_is_another_meaning_and_none_is_that_of_before(file):
+    """Checkpoints of versions that had no backfill go on."""
+    plain, past = read(file()), read(file(PAST.replace("{path}", "history")))
+    marks = [fingerprint(jobs, jobs.jobs["hours"], "") for jobs in (plain, past)]
+    assert marks[0] != marks[1]
+    assert marks[0] == "8f5585e1373a695192312060d2b5f211"  # as it was before there was one

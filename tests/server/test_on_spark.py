@@ -627,11 +627,11 @@ def until(condition, driver, what):
         time.sleep(0.05)
 
 
-def batches_of(folder):
-    """How many batches the history has; Spark forgets old ones, so the last number counts."""
+def batches_of(folder, job="history"):
+    """How many batches a job has; Spark forgets old ones, so the last number counts."""
     commits = [
         max((int(one.name) + 1 for one in place.iterdir() if one.name.isdigit()), default=0)
-        for place in (folder / "state").glob("history-*/spark/commits")
+        for place in (folder / "state").glob(f"{job}-*/spark/commits")
     ]
     return max(commits, default=0)
 

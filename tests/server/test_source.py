@@ -38,7 +38,8 @@ ALL = ReadAllAvailable()
 
 def source_of(logs, **options):
     brokers = ",".join(f"{name}={log.url}" for name, log in logs.items())
-    return HeadwaterSource({"brokers": brokers, "readRetry": "5", "longPoll": "0.05", **options})
+    named = {"brokers": brokers} if logs else {}
+    return HeadwaterSource({**named, "readRetry": "5", "longPoll": "0.05", **options})
 
 
 class Stream:
