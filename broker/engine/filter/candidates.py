@@ -47,8 +47,8 @@ def chosen_term(rows: Sequence[Row]) -> tuple[str, int] | None:
         # The median: thresholds at one end of the values overlap there, where few events fall.
         overlap = overlaps[len(overlaps) // 2]
         if mean <= MEAN_MAX and (best is None or overlap < best[0]):
-            most = min(len(rows) // 2, int(ENTRIES_MAX * len(rows) / max(mean, 1.0)))
-            best = (overlap, key, max(CELLS_LEAST, most))
+            cells = min(len(rows) // 2, int(ENTRIES_MAX * len(rows) / max(mean, 1.0)))
+            best = (overlap, key, max(CELLS_LEAST, cells))
     if best is None or best[0] > OVERLAP_MAX or best[0] * OVERLAP_SHARE > len(rows):
         return None
     return best[1:]
