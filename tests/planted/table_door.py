@@ -276,12 +276,12 @@ CONTENTS = part(
     "broker/engine/filter/contents.py",
     r"""
 hashed-numbers-say-all: behind a hashed number all is taken for said
-- if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
+- if self._layers or not exact or not self._settled:
 + if self._layers:
 
 dead-rows-alive: a content that was taken away gets events
-- row.layer.alive &= ~(1 << row.slot)
-+ row.layer.alive |= 1 << row.slot
+- self.alive &= ~(1 << row.slot)
++ self.alive |= 1 << row.slot
 
 narrowest-range-lost: of two bounds of one term the wider counts
 - literal.high < high)
@@ -296,8 +296,8 @@ whole-location-only: a location is not found beneath its path
 + found.append(location[end:])
 
 rows-lost-in-building: rows of a layer are lost where it is built anew
-- rows += [row for row in layer.rows if row.layer is layer and _alive(row)]
-+ rows += [row for row in layer.rows if row.layer is None and _alive(row)]
+- rows += [row for row in layer.rows if layer.has(row)]
++ rows += [row for row in layer.rows if not layer.has(row)]
 """,
     tests=CORE,
 )
@@ -334,12 +334,42 @@ scale-takes-all: every comparison is taken for a range
     tests=CORE,
 )
 
+LISTED = part(
+    "broker/engine/filter/candidates.py",
+    r"""
+listed-begins-with-cell: a row holds for all of the cell in which it begins
+- begun = place > first or low is None or self._edges[place - 1] == low
++ begun = True
+
+listed-ends-with-cell: a row holds for all of the cell in which it ends
+- lasts = place < last or high is None or self._edges[place : place + 1] == [high]
++ lasts = True
+
+listed-one-term-says-all: what a row asks of other terms is not tested
+- all_said and begun and lasts
++ begun and lasts
+
+listed-row-stays: a content that was taken away stands in its cells
+- if held is not row.content])
++ if held])
+
+listed-further-row-untested: a further row is given without its test
+- self._asked[place] += (row.content,)
++ self._asked[place] += ()
+""",
+    tests=("tests/broker/core/test_filterer_index.py", *CORE),
+)
+
 CELLS = part(
     "broker/engine/filter/cells.py",
     r"""
 cell-short: the last cell of a range is left out
-- bisect_left(self.edges, high)
-+ bisect_left(self.edges, high) - 1
+- bisect_left(edges, high)
++ bisect_left(edges, high) - 1
+
+step-keeps-shut-rows: rows that a stretch has shut stay in the sets behind it
+- kept ^= _turned(turned)
++ kept |= _turned(turned)
 
 null-is-least: null falls into the first cell
 - if v is not None else -1]
@@ -353,7 +383,11 @@ appended-row-bounded: a further row without a range is in no cell
 - self.cells[:] = [cell | bit for cell in self.cells]
 + self.cells[:] = [cell & ~bit for cell in self.cells]
 """,
-    tests=("tests/broker/core/test_filterer_index.py", *CORE),
+    tests=(
+        "tests/broker/core/test_filterer_index.py",
+        "tests/broker/core/routing/test_rows.py",
+        *CORE,
+    ),
 )
 
 CONDITIONS = part(
@@ -494,6 +528,7 @@ TABLE = [
         + CONTENTS
         + CONTENT
         + SCALE
+        + LISTED
         + CELLS
         + CONDITIONS
         + EXPRESSIONS

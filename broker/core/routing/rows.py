@@ -4,23 +4,23 @@ Owns the index of the keys that stand at one place of operators of one shape. Mu
 events are correlated. Invariant: a bit is set exactly if the event passes the key of that row; the
 cost of an event does not grow with the rows but by the width of the integers.
 
-Ranges are found by bisection in their sorted ends, with the rows of a whole stretch kept as one
-integer; sources, locations and regions are asked once for each place that events come from. What
-is new is asked row by row until it is worth building the columns anew.
+What is asked of attributes is found in the columns of the engine's filter (`filter.cells`), one for
+each attribute and kind of value; sources, locations and regions are asked once for each place that
+events come from. What is new is asked row by row until it is worth building the columns anew.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from math import inf, isnan
 from typing import Any, NamedTuple, cast
 
 from broker.core.routing.held import DEGREES, METRES, START, Held
 from broker.core.routing.operator import Key, Region, Scalar
 from broker.engine.event.geometry import region_test, under_path
-from broker.engine.filter.cells import slots_of
+from broker.engine.filter.cells import StepColumn, bits_of, slots_of
+from broker.engine.filter.conditions import EXACT_FLOAT_MAX, after, past
 
-STEP = 8  # rows between two integers that are kept of a column; fewer cost memory, more time
 FRESH_MAX = 64  # rows asked one by one before the columns are built anew
 PLACES_MAX = 4_096  # places whose answers are kept
 GATES_MAX = (
@@ -78,6 +78,10 @@ class Row(NamedTuple):
                 return False
         if any(not _same(held.value(name), wanted) for name, wanted in self.key.equals):
             return False
+        return self.meets(held)
+
+    def meets(self, held: Held) -> bool:
+        """Ask the condition beside the fields of the key."""
         return self.condition is None or self.condition(held.event)
 
 
@@ -109,84 +113,56 @@ def _same(value: Any, wanted: Scalar) -> bool:
     return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-class _Column:
-    """The ranges of one attribute: which rows hold a value."""
-
-    def __init__(self, ranges: list[tuple[int, Any]], others: int) -> None:
-        """`ranges` are (bit, range) of the rows that ask; `others` are those that do not."""
-        self._others = others
-        lows: list[tuple[float, int]] = []
-        highs: list[tuple[float, int]] = []
-        # Rows that have an end, but not the value itself.
-        self._open_lows: dict[float, int] = {}
-        self._open_highs: dict[float, int] = {}
-        unbounded = 0
-        for bit, one in ranges:
-            if one.low is None:
-                unbounded |= bit
-            else:
-                lows.append((one.low, bit))
-                if one.low_open:
-                    self._open_lows[one.low] = self._open_lows.get(one.low, 0) | bit
-            if one.high is not None:
-                highs.append((one.high, bit))
-                if one.high_open:
-                    self._open_highs[one.high] = self._open_highs.get(one.high, 0) | bit
-        lows.sort()
-        highs.sort()
-        self._low_ends = [end for end, _ in lows]
-        self._low_bits = [bit for _, bit in lows]
-        self._low_sums = _sums(self._low_bits, unbounded)
-        self._high_ends = [end for end, _ in highs]
-        self._high_bits = [bit for _, bit in highs]
-        self._high_sums = _sums(self._high_bits, 0)
-
-    def rows(self, value: Any) -> int:
-        """The rows that a value passes."""
-        if not _is_number(value):
-            return self._others
-        begun = _sum(self._low_sums, self._low_bits, bisect_right(self._low_ends, value))
-        over = _sum(self._high_sums, self._high_bits, bisect_left(self._high_ends, value))
-        if self._open_lows:
-            over |= self._open_lows.get(value, 0)
-        if self._open_highs:
-            over |= self._open_highs.get(value, 0)
-        return (begun & ~over) | self._others
+def _number(value: Any) -> Any:
+    return value if _is_number(value) else None
 
 
-def _sums(bits: list[int], first: int) -> list[int]:
-    """The union of the bits before each `STEP`th."""
-    sums = [first]
-    for place in range(0, len(bits), STEP):
-        union = sums[-1]
-        for bit in bits[place : place + STEP]:
-            union |= bit
-        sums.append(union)
-    return sums
+def _text(value: Any) -> Any:
+    return value if value.__class__ is str else None
 
 
-def _sum(sums: list[int], bits: list[int], count: int) -> int:
-    """The union of the first `count` bits."""
-    whole = count // STEP
-    union = sums[whole]
-    for bit in bits[whole * STEP : count]:
-        union |= bit
-    return union
+def _truth(value: Any) -> Any:
+    return value if value.__class__ is bool else None
 
 
-class _Values:
-    """The equalities of one attribute: which rows hold a value."""
+# A column has the values of one attribute that are of one kind, as those of two have no order.
+Reader = Callable[[Any], Any]
+Bound = tuple[str, Reader, Any, Any]  # attribute, kind, low, high; half open, None is open
+_NEVER = (0, 0)
 
-    def __init__(self, wanted: list[tuple[int, Scalar]], others: int) -> None:
-        self._others = others
-        self._of: dict[tuple[bool, Scalar], int] = {}
-        for bit, value in wanted:
-            key = (isinstance(value, bool), value)
-            self._of[key] = self._of.get(key, 0) | bit
 
-    def rows(self, value: Any) -> int:
-        """The rows that a value passes."""
-        return self._of.get((isinstance(value, bool), value), 0) | self._others
+def _half_open(low: Any, high: Any, low_open: bool, high_open: bool) -> tuple[Any, Any]:
+    """Return the range [low, high) of the same numbers, or of few more."""
+    if any(isinstance(end, float) and isnan(end) for end in (low, high)):
+        return _NEVER
+    if low is not None and low_open:
+        low = after(low)
+    if high is not None and not high_open:
+        high = None if high == inf else past(high)
+    return low, high
+
+
+def _bounds(row: Row) -> Iterator[Bound]:
+    """Give all that a row asks of values."""
+    for attribute, low, high, low_open, high_open in map(_ends, row.key.ranges):
+        yield attribute, _number, *_half_open(low, high, low_open, high_open)
+    for attribute, wanted in row.key.equals:
+        if isinstance(wanted, bool):
+            yield attribute, _truth, int(wanted), wanted + 1
+        elif isinstance(wanted, str):
+            yield attribute, _text, wanted, past(wanted)
+        else:
+            yield attribute, _number, *_half_open(wanted, wanted, False, False)
+    if row.since_ms is not None:
+        yield START, _number, row.since_ms, None
+
+
+def _is_exact(row: Row) -> bool:
+    """Return whether the bounds of a row hold for its values alone."""
+    # Further out there are integers that no float between two others keeps apart.
+    numbers = [end for one in row.key.ranges for end in (one.low, one.high) if end is not None]
+    numbers += [value for _, value in row.key.equals if not isinstance(value, str)]
+    return all(-EXACT_FLOAT_MAX < number < EXACT_FLOAT_MAX for number in numbers)
 
 
 class RowIndex:
@@ -197,10 +173,11 @@ class RowIndex:
         self._fresh: dict[int, Row] = {}
         self._spent = 0  # fresh rows asked since the columns were built
         self._alive = 0
-        self._columns: list[tuple[str, _Column | _Values]] = []
+        self._columns: list[tuple[str, Reader, StepColumn]] = []
         self._gates: list[tuple[Gate, int]] = []
         self._open = 0  # rows that ask nothing of the place
-        self._asking = 0  # rows with a condition of their own
+        self._asking = 0  # rows of which the columns do not say all,
+        self._asked: dict[int, Callable[[Held], bool]] = {}  # and what does
         self._places: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -243,14 +220,12 @@ class RowIndex:
         if not self._alive:
             return 0
         bits = self._place(held) & self._alive
-        for attribute, column in self._columns:
+        for attribute, kind, column in self._columns:
             if not bits:
                 return 0
-            bits &= column.rows(held.value(attribute))
-        asking = bits & self._asking
-        for slot in slots_of(asking):
-            condition = self._rows[slot].condition
-            if condition is not None and not condition(held.event):
+            bits &= column.rows(kind(held.value(attribute)))
+        for slot in slots_of(bits & self._asking):
+            if not self._asked[slot](held):
                 bits ^= 1 << slot
         return bits
 
@@ -273,57 +248,50 @@ class RowIndex:
         self._fresh = {}
         self._spent = 0
         self._places = {}
-        self._alive = self._open = self._asking = 0
-        gates: dict[Gate, int] = {}
+        self._alive = bits_of(list(self._rows))
+        self._asked = {}
+        gates: dict[Gate, list[int]] = {}
         many = len({row.gate for row in self._rows.values()}) > GATES_MAX
-        ranges: dict[str, list[tuple[int, Any]]] = {}
-        equals: dict[str, list[tuple[int, Scalar]]] = {}
+        spans: dict[tuple[str, Reader], dict[int, tuple[Any, Any]]] = {}
         for slot, row in self._rows.items():
-            bit = 1 << slot
-            self._alive |= bit
+            bounds = list(_bounds(row))
             gate = row.gate
             if many and gate.region is not None and gate.region.shape == "box":
-                for name, side in _sides(gate.region):
-                    ranges.setdefault(name, []).append((bit, side))
+                bounds += _sides(gate.region)
                 gate = gate._replace(region=None)
-            if gate == (None, None, None, None):
-                self._open |= bit
-            else:
-                gates[gate] = gates.get(gate, 0) | bit
-            if row.condition is not None:
-                self._asking |= bit
-            for one in row.key.ranges:
-                ranges.setdefault(one.attribute, []).append((bit, one))
-            for name, wanted in row.key.equals:
-                equals.setdefault(name, []).append((bit, wanted))
-            if row.since_ms is not None:
-                ranges.setdefault(START, []).append((bit, _Ends(row.since_ms)))
-        self._gates = list(gates.items())
+            gates.setdefault(gate, []).append(slot)
+            for attribute, kind, low, high in bounds:
+                column = spans.setdefault((attribute, kind), {})
+                column[slot] = _both(column.get(slot, (None, None)), (low, high))
+            if not _is_exact(row):
+                self._asked[slot] = row.test
+            elif row.condition is not None:
+                self._asked[slot] = row.meets
+        self._asking = bits_of(list(self._asked))
+        self._open = bits_of(gates.pop(Gate(None, None, None, None), []))
+        self._gates = [(gate, bits_of(slots)) for gate, slots in gates.items()]
         self._columns = [
-            *((name, _Column(some, self._without(some))) for name, some in ranges.items()),
-            *((name, _Values(some, self._without(some))) for name, some in equals.items()),
+            (*key, StepColumn([(slot, *span) for slot, span in column.items()], self._free(column)))
+            for key, column in spans.items()
         ]
 
-    def _without(self, asking: list[tuple[int, Any]]) -> int:
-        rest = self._alive
-        for bit, _ in asking:
-            rest &= ~bit
-        return rest
+    def _free(self, bounded: Iterable[int]) -> int:
+        """Return the rows that a column does not bound."""
+        return self._alive & ~bits_of(list(bounded))
 
 
-class _Ends(NamedTuple):
-    """A range of what is no attribute."""
-
-    low: float | None
-    high: float | None = None
-    low_open: bool = False
-    high_open: bool = False
+def _both(left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the range that two ranges of one term have in common."""
+    lows = [low for low, _ in (left, right) if low is not None]
+    highs = [high for _, high in (left, right) if high is not None]
+    return max(lows, default=None), min(highs, default=None)
 
 
-def _sides(region: Region) -> list[tuple[str, _Ends]]:
-    """A box as ranges of an event's position."""
+def _sides(region: Region) -> list[Bound]:
+    """Return a box as bounds of an event's position."""
     a, b, c, d = region.numbers
+    first, second = METRES if region.metric else DEGREES
     return [
-        (METRES[0] if region.metric else DEGREES[0], _Ends(min(a, c), max(a, c))),
-        (METRES[1] if region.metric else DEGREES[1], _Ends(min(b, d), max(b, d))),
+        (first, _number, *_half_open(min(a, c), max(a, c), False, False)),
+        (second, _number, *_half_open(min(b, d), max(b, d), False, False)),
     ]

@@ -10,5 +10,6 @@ ask fewer of them: an event that no filter wants costs about the same among ten 
 thousand.
 
 The way through it: the `filterer` sorts a batch by type, asks the hash of each type (`cells`),
-then the ranges (`scale`), then what is left of the conditions (`contents`, `conditions`).
+then the ranges (`scale`, `candidates`, `cells`), then what is left of the conditions (`contents`,
+`conditions`).
 """

@@ -17,6 +17,7 @@ from typing import Any
 from broker.engine.event.event import Event
 from broker.engine.event.expressions import AtomScope, Writer
 from broker.engine.event.source import Constants, Parameters, build
+from broker.engine.filter.candidates import ListedLayer, chosen_term
 from broker.engine.filter.cells import CellIndex, Ranges, columns_for, slots_of
 from broker.engine.filter.choosing import giver_of
 from broker.engine.filter.conditions import (
@@ -85,7 +86,7 @@ class Row:
         self.content = content
         self.ranges = ranges
         self.group = group
-        self.layer: Layer | None = None
+        self.layer: Layer | ListedLayer | None = None
         self.slot = -1
 
 
@@ -102,6 +103,20 @@ class Layer:
         self.alive = (1 << len(rows)) - 1
         for slot, row in enumerate(rows):
             row.layer, row.slot = self, slot
+
+    def covers(self, row: Row) -> bool:
+        """Return whether some column restricts the row."""
+        return self.index.covers(row.ranges)
+
+    def has(self, row: Row) -> bool:
+        """Return whether the row stands here."""
+        return row.layer is self and bool(self.alive >> row.slot & 1)
+
+    def remove(self, row: Row) -> None:
+        """Mask a row."""
+        # Masked and not taken out: a row's bit stands in hundreds of cells. The group is built
+        # anew when more slots are dead than alive, so removing costs little in the long run.
+        self.alive &= ~(1 << row.slot)
 
     def append(self, row: Row) -> None:
         """Take a further row."""
@@ -134,12 +149,14 @@ class Group:
     ) -> None:
         """`scales`: where it shows the compiled scale of its contents, under its value."""
         self.home = home
+        # A string is equal to itself alone; 1 is to true and 1.0, which the test tells apart.
+        self._settled = home is None or isinstance(home[1], str)
         self._scales = scales
         self._terms = terms
         self._cells_max = cells_max
         self._plain: dict[Row, None] = {}  # asked one by one,
         self._asked: list[tuple[Callable[..., bool], tuple[Any, ...], Content]] = []  # by these
-        self._layers: list[Layer] = []
+        self._layers: list[Layer | ListedLayer] = []
         self._scale: Scale | None = None  # in the place of all others, where it can be
         self._count = 0
         self._built = 0  # rows when the layers were built
@@ -155,7 +172,7 @@ class Group:
         self._count += 1
         # The first layer that bounds one of its terms will do: each row stands in one place only.
         for layer in self._layers:
-            if layer.index.covers(row.ranges):
+            if layer.covers(row):
                 layer.append(row)
                 break
         else:
@@ -170,9 +187,7 @@ class Group:
             del self._plain[row]
             self._unranged -= not row.ranges
         else:
-            # Masked and not taken out: a row's bit stands in hundreds of cells. The group is built
-            # anew when more slots are dead than alive, so removing costs little in the long run.
-            row.layer.alive &= ~(1 << row.slot)
+            row.layer.remove(row)
             self._dead += 1
             if self._dead > self._count + ROWS_PLAIN:
                 self._build()
@@ -194,7 +209,8 @@ class Group:
             if exactly:
                 found.give(exactly, event)
             return len(exactly)
-        holding = [content for test, args, content in self._asked if test(event, *args)]
+        asked = self._asked
+        holding = [content for test, args, content in asked if test(event, *args)] if asked else []
         for layer in self._layers:
             holding += layer.matched(event)
         if holding:
@@ -221,34 +237,37 @@ class Group:
         # Then a cell can hold the contents themselves: one bisection tells all that an event meets,
         # nothing is tested and no bit is looked for.
         exact = all(row.content.says_all for row in self._plain)
-        if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
+        if self._layers or not exact or not self._settled:
             return None
         return scale_of([(row.ranges, row.content) for row in self._plain], self._terms)
 
     def _build(self) -> None:
         rows = list(self._plain)
         for layer in self._layers:
-            rows += [row for row in layer.rows if row.layer is layer and _alive(row)]
+            rows += [row for row in layer.rows if layer.has(row)]
         for row in rows:
             row.layer = None
         self._layers = []
         self._plain = {}
         rest = [row for row in rows if row.ranges]
         while len(rest) > ROWS_PLAIN:
-            keys = columns_for([row.ranges for row in rest])
+            chosen = chosen_term(rest)
+            ranges = [row.ranges for row in rest]
+            keys = columns_for(ranges) if chosen is None else [chosen[0]]
             wanted = frozenset(keys)
             covered = [row for row in rest if not wanted.isdisjoint(row.ranges[::3])]
             rest = [row for row in rest if wanted.isdisjoint(row.ranges[::3])]
-            self._layers.append(Layer(covered, keys, self._terms, self._cells_max))
+            if chosen is None:
+                self._layers.append(Layer(covered, keys, self._terms, self._cells_max))
+            else:
+                term = self._terms[chosen[0]]
+                listed = ListedLayer(covered, term, chosen[1], settled=self._settled)
+                self._layers.append(listed)
         self._plain = dict.fromkeys(rest)
         self._plain.update(dict.fromkeys(row for row in rows if not row.ranges))
         self._unranged = len(self._plain) - len(rest)
         self._built = self._count
         self._dead = 0
-
-
-def _alive(row: Row) -> bool:
-    return row.layer is not None and bool(row.layer.alive >> row.slot & 1)
 
 
 def prefixes(location: str) -> Iterable[str]:

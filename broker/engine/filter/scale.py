@@ -68,7 +68,7 @@ class Scale:
             if not ranges:
                 cells[-1].append(content)
         self.cells: Cells = [tuple(cell) for cell in cells]
-        self.read = _nothing if term is None else _reader(term)
+        self.read = _nothing if term is None else reader_of(term)
         self.compiled = _compiled(self.edges, self.cells, term)
 
     def contents(self, event: Any) -> tuple[Any, ...]:
@@ -98,7 +98,8 @@ def _nothing(_: Any) -> None:
     """The value of no term."""
 
 
-def _reader(term: Term) -> Callable[[Any], Any]:
+def reader_of(term: Term) -> Callable[[Any], Any]:
+    """Return a function that reads the term off an event."""
     code = term.code(Constants())
     slot = code.removeprefix("e.")
     if slot.isidentifier():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.engine.event.event import Event, MetricPosition, event_class
-from broker.engine.filter import cells, conditions
+from broker.engine.filter import candidates, cells, conditions
 from broker.engine.filter.conditions import CHOICE_VALUES_MAX
 from broker.engine.filter.filterer import FEW, Filterer
 from broker.engine.ledger import Ledger
@@ -460,13 +460,14 @@ def _planted(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     elif fault == "a beginning that is left out skips a step":
         monkeypatch.setattr(conditions, "after", lambda value: value + 1)
     elif fault == "a range begins a cell too late":
-        reach = cells.Column._reach
+        reach = cells.reach_of
 
-        def late(column: Any, low: Any, high: Any) -> tuple[int, int]:
-            first, last = reach(column, low, high)
+        def late(edges: list[Any], low: Any, high: Any) -> tuple[int, int]:
+            first, last = reach(edges, low, high)
             return first + 1, last
 
-        monkeypatch.setattr(cells.Column, "_reach", late)
+        monkeypatch.setattr(cells, "reach_of", late)
+        monkeypatch.setattr(candidates, "reach_of", late)
     elif fault == "the latitude's reach is forgotten":
         monkeypatch.setattr(conditions, "_widened", lambda value, sign: value - sign)
     elif fault == "an alternative is lost":

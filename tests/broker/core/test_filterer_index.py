@@ -304,3 +304,42 @@ def test_a_row_is_hashed_by_the_term_that_tells_most_apart():
         index.add(content)
     assert list(index._tables) == ["source"]
     assert max(len(group) for group in index._tables["source"].values()) == 1
+
+
+def drawn_narrow(seeded: random.Random) -> tuple[Comparison, ...]:
+    """A narrow range of x0, some with one of x1; few are open to one side."""
+    low = seeded.randrange(400) / 4
+    if seeded.random() < 0.05:
+        return (Comparison((Name("x0"), Constant(99.0 + low / 100)), (">",)),)
+    asked = [between("x0", low, low + seeded.choice([0.25, 0.5, 2.0]))]
+    if seeded.random() < 0.3:
+        asked.append(between("x1", 0.2, 0.7))
+    return tuple(asked)
+
+
+def holds_for(asked: tuple[Comparison, ...], event: Any) -> bool:
+    if len(asked[0].operands) == 2:
+        name, low = asked[0].operands
+        return getattr(event, f"a_{name.name}") > low.value
+    return all(in_bounds(each, event) for each in asked)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_narrow_ranges_come_and_go_and_are_found_where_they_hold(seed):
+    """Whatever the cells: events stand at the ends of ranges, and beyond all of them."""
+    seeded = random.Random(seed)
+    filterer = Filterer()
+    kept: list[tuple[int, tuple[Comparison, ...]]] = []
+    for _ in range(12):
+        for _ in range(60):
+            asked = drawn_narrow(seeded)
+            kept.append((filterer.add("Reading", asked), asked))
+        for _ in range(25):
+            filterer.remove(kept.pop(seeded.randrange(len(kept)))[0])
+        for _ in range(40):
+            values = {f"a_{name}": 0.5 for name in ATTRIBUTES}
+            values["a_x0"] = seeded.randrange(-8, 430) / 4 + seeded.choice([0.0, 0.0, 0.1])
+            values["a_x1"] = seeded.choice([0.1, 0.2, 0.5, 0.7])
+            event = Reading(id="1", start=0, end=0, **values)
+            wanted = sorted({content for content, asked in kept if holds_for(asked, event)})
+            assert [content for content, _ in filterer.route([event])] == wanted

@@ -1,6 +1,6 @@
 """Rows: the index says of every event what asking key by key says."""
 
-from math import isnan
+from math import inf, isnan
 from random import Random
 
 import pytest
@@ -12,7 +12,9 @@ from broker.engine.event.event import MetricPosition
 from broker.engine.filter.cells import slots_of
 from tests.broker.core.routing.events import event
 
-ENDS = [None, -2.0, 0.0, 0.5, 1.0, 2.5]
+# Of 2**53 and beyond there are integers that no two floats keep apart.
+FAR = 2**53
+ENDS = [None, -2.0, 0.0, 0.5, 1.0, 2.5, float(FAR), inf, -inf]
 PLACES = [None, [46.0, 7.0], [47.5, 8.0], MetricPosition(1.0, 2.0), MetricPosition(5.0, 5.0, 3.0)]
 
 
@@ -42,7 +44,9 @@ def draw_key(random):
             )
             for name in attributes
         ),
-        equals=random.choice([(), (), (("c", True),), (("c", 1),), (("d", "x"),)]),
+        equals=random.choice(
+            [(), (), (("c", True),), (("c", 1),), (("d", "x"),), (("b", FAR + 1),), (("b", 1.0),)]
+        ),
         condition=random.choice(["", "", "even"]),
     )
 
@@ -55,8 +59,8 @@ def draw_event(random, number):
         source=random.choice([None, "s1", "s2"]),
         location=random.choice([None, "house", "house/hall", "household"]),
         position=random.choice(PLACES),
-        a=random.choice([None, -2.0, 0.0, 0.25, 0.5, 1, 2.5, float("nan")]),
-        b=random.choice([None, 0, 1.0, 3]),
+        a=random.choice([None, -2.0, 0.0, 0.25, 0.5, 1, 2.5, FAR, FAR + 1, inf, float("nan")]),
+        b=random.choice([None, 0, 1.0, 3, FAR, FAR + 1, inf, -inf]),
         c=random.choice([None, True, 1, False]),
         d=random.choice([None, "x", "y"]),
     )
@@ -149,3 +153,16 @@ def test_more_regions_than_are_asked_one_by_one():
         assert slots_of(index.lookup(held)) == [each for each in (x - 2, x - 1, x) if each >= 0]
     nowhere = Held(event("e", "T", 0, position=[1.0, 1.0]), "")
     assert index.lookup(nowhere) == 0
+
+
+def test_many_rows_with_the_same_ends():
+    """More rows than a step turns over begin and end at once, each beside a narrow one."""
+    index = RowIndex()
+    for slot in range(300):
+        low = float(slot // 30)
+        high = low + 0.5 if slot % 2 else low + 3.0
+        index.add(slot, row_of(Key("k", "T", ranges=(Range("a", low, high),))))
+    for value in (-1.0, 0.0, 0.5, 0.75, 4.25, 4.75, 9.5, 12.0, 12.5):
+        held = Held(event("e", "T", 0, a=value), "")
+        wanted = [slot for slot in range(300) if index.row(slot).test(held)]
+        assert slots_of(index.lookup(held)) == wanted
