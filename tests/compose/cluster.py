@@ -31,6 +31,7 @@ signal.signal(signal.SIGTERM, stop)
 password = Path("/run/secrets/sensors").read_text().strip()
 broker = broker_for("mqtt://mqtt:1883", "sensors", password, None, 30.0)
 publisher = publisher_for(broker, sys.argv[1])
+print("connected", flush=True)
 for n in itertools.count():
     if not going:
         break
@@ -145,13 +146,17 @@ class Cluster:
     # --- the sensor ------------------------------------------------------------------------
 
     def sense(self, name: str, network: str = "city") -> None:
-        """Begin to publish readings in a site, to whatever is called `mqtt` there."""
+        """Begin to publish readings in a site, to whatever is called `mqtt` there.
+
+        Returns once it is connected: one that never was is told so at once, and does not wait.
+        """
         secret = self.context / "deploy/secrets/sensors.password"
         self.engine.docker(
             "run", "-d", "--name", f"sensor-{name}", "--network", f"{PROJECT}_{network}",
             "-v", f"{secret}:/run/secrets/sensors:ro", "headwater-broker:local",
             "python", "-c", SENSOR, name,
         )  # fmt: skip
+        self.until(lambda: "connected" in self.engine.docker("logs", f"sensor-{name}"))
 
     def sensed(self, name: str) -> int:
         """End it; how many readings it published, all of them acknowledged."""
