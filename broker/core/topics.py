@@ -38,7 +38,7 @@ LIST: Final = "list"
 REJECTED: Final = "rejected"
 
 # Below these a client may publish; how many names follow.
-NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, CANCEL: 2, RESUME: 2, LIST: 2, PREVIEW: 2}
+NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, PREVIEW: 2, CANCEL: 2, RESUME: 2, LIST: 2}
 
 
 class Address(NamedTuple):

@@ -62,7 +62,7 @@ def chain(capacity: int, letters: str) -> tuple[list[str], list[str], list[str]]
         results = matcher.push(intake.from_mappings([event]).events, lambda _, at=at: at)
         bound = [result.to_dict()["events"].values() for result in results]
         found += [" ".join(one for ids in places for one in ids) for places in bound]
-        held = [one for own in seat.agent.store.groups.values() for one in own]
+        held = [one for own in seat.agent._patience.store.groups.values() for one in own]
         stored.append(" ".join(one.event.id for one in held))
         starts = [one.event for one in held if one.place == 0]
         followers = [one.event for one in held if one.place == 1]
