@@ -124,7 +124,10 @@ class Installer:
     def preview(
         self, text: str, checked: Checked | None, asker: Asker, options: BrokerOptions
     ) -> Preview | Answer:
-        """Tell what `submit` would change, or why it would refuse; nothing is changed."""
+        """Tell what `submit` would change, or why it would refuse; nothing is changed.
+
+        A text that passes `contents_max` is found out only as its tasks are installed.
+        """
         try:
             specification = self._checked(text, checked)
             plan = self._plan(specification, asker, 0)  # times are not told
