@@ -22,6 +22,7 @@ from broker.core import messages as core_messages
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
+from broker.core.network.cell_frames import Settle
 from broker.core.network.cell_origins import places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, home_of, is_cell
@@ -107,7 +108,7 @@ class NetworkBroker(FoldingBroker):
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
             CpuUsed: lambda used: use(self.deciding, used),
             core_messages.Woken: self._woken,
-            core_messages.Settling: self._settling,
+            core_messages.Settling: self._progress.reads(self._settling),
         }
         self._on_frame |= {
             frames.Reoffer: self._reoffer,
@@ -121,10 +122,10 @@ class NetworkBroker(FoldingBroker):
         }
         self._listen()
         self._begin_cells(epoch)
+        self._on_said[Settle] = self._progress.reads(self._on_said[Settle])
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
-        sources = durable.network.sources
-        sources.changed = dict.fromkeys(sources.by_name)
+        durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
         self._tick_soon(TICK_MS)
         self._advertise()
         self._look_at_needs()
@@ -145,7 +146,7 @@ class NetworkBroker(FoldingBroker):
             self._handle(message)
             while self._go_on_probing():
                 pass
-            self._progress.look(self._now)
+            self._tick_soon(self._progress.look(self._now))
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
