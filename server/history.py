@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LIST: Final = "_spark_metadata"
 COMPACT: Final = ".compact"
 VERSION: Final = "v1"
+SHOWN: Final = ".shown"  # beside the folder: the name of the one that is shown in its place
 CLAIM: Final = "_headwater.json"  # whose the folder is
 
 
@@ -62,8 +63,24 @@ def subscriptions_in(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
+def shown_folder(folder: Path) -> Path:
+    """Return the folder of the version of a history that is shown; itself without any other."""
+    try:
+        name = folder.with_name(folder.name + SHOWN).read_text(encoding="utf-8").strip()
+    except OSError:
+        return folder
+    return folder.with_name(name)
+
+
+def show_folder(folder: Path, suffix: str) -> None:
+    """Have readers of a history read that of another version."""
+    from server.checkpoint import replace_file
+
+    replace_file(folder.with_name(folder.name + SHOWN), folder.name + suffix)
+
+
 def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Table":
-    """All rows of a history, of these columns. Raises ServerError."""
+    """All rows of a history as it is shown, of these columns. Raises ServerError."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -71,7 +88,7 @@ def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Ta
     # Spark's times are read as nanoseconds otherwise, which go from 1677 to 2262 and then around.
     files = (
         parquet.ParquetFile(path, coerce_int96_timestamp_unit="us")
-        for path in files_of(Path(folder))
+        for path in files_of(shown_folder(Path(folder)))
     )
     parts = [file.read(columns=wanted) for file in files]
     return pa.concat_tables(parts) if parts else pa.table({})

@@ -65,6 +65,7 @@ COMMANDS = {
     "backup": "copy what a running broker keeps to a directory",
     "restore": "put a backup in the place of a stopped broker's data directory",
     "server run": "run jobs on Spark over the results of brokers",
+    "server migrate": "fill a job that means something else beside itself, then show that",
     "server status": "say how far the jobs of a running server are",
     "server tables": "list the tables and views that jobs fill, and what is in them",
     "config show": "print a broker's configuration and where it comes from",

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import JobsError, ServerError
+from server.sinks.shown import TableName
 from server.sinks.views import NAME_LENGTH_MAX, Views
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ INDEXED: Final = ("id", "end")
 class Database:
     """One table, filled by one stream."""
 
-    def __init__(self, url: str, table: str, stream: str, checkpoint: str) -> None:
+    def __init__(self, url: str, table: TableName, stream: str, checkpoint: str) -> None:
         self._url = url
-        self._name = table
+        self._name = table.stored
         self._stream = stream
         self._checkpoint = checkpoint
         self._engine: Engine | None = None

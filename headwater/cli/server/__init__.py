@@ -1,6 +1,7 @@
 """The commands of the server tier: its process, how far that is, and what it has filled.
 
     headwater server run ────▶ the process of a file of jobs ──▶ tables, views, folders
+    headwater server migrate ▶ the same for a job that means something else, and then its views
     headwater server status ─▶ its /v1/status                            ▲
     headwater server tables ─▶ the sinks that the same file names ───────┘
 
