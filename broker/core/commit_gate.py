@@ -5,7 +5,7 @@ frames. Invariant: nothing that promises something leaves before the record behi
 is durable, and what leaves does so in the order of its line.
 
 There is a line for each link and class of frames, so that none waits for what another link needs,
-and one for all else: acknowledgements, results, changes of the catalogue, replies, checkpoints. A
+and one for all else: acknowledgements, results, changes of the catalogue, replies, commit marks. A
 reply that has its turn while a change is not stored yet goes on into a line of its own, as a client
 may ask at once for what it was told of; whatever stands behind it does not wait.
 
@@ -27,14 +27,14 @@ from msgspec import Struct
 from broker.core.effects import Acknowledge, Emit, Enlist, Reply, SendFrame
 
 
-class Checkpoint(Struct, frozen=True):
+class CommitMark(Struct, frozen=True):
     """Leaves in its turn: all that was promised before it has left; `token` is its owner's."""
 
     after: int
     token: Any
 
 
-Held: TypeAlias = Acknowledge | Emit | Enlist | Reply | Checkpoint | SendFrame
+Held: TypeAlias = Acknowledge | Emit | Enlist | Reply | CommitMark | SendFrame
 
 
 class CommitGate:
@@ -48,7 +48,7 @@ class CommitGate:
 
     def __len__(self) -> int:
         """Count what waits, frames excepted."""
-        return len(self._promises) + sum(one is not None for one in self._answers)
+        return len(self._promises) + len(self._answers) - self._answers.count(None)
 
     @property
     def frames_waiting(self) -> int:

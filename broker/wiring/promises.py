@@ -10,7 +10,7 @@ which the gate lets them go.
     Enlist                goes into the catalogue; the gate hears when it is stored
     Emit                  likewise into the outbox, all that became durable together in one
                           transaction; and from there to subscribers
-    Checkpoint            is reached when all before it is stored
+    CommitMark            is reached when all before it is stored
     Publish, Note         never waited
 
 What waits is bounded: above a maximum intake is held until half of it is left.
@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from broker.core.commit_gate import Checkpoint, CommitGate, Held
+from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
 from broker.journal import Journal
 from broker.wiring.gate import Gate
@@ -97,7 +97,7 @@ class Promises:
     def settled(self, number: int) -> "asyncio.Future[None]":
         """Done once all that was promised so far, up to this record, is durable and stored."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._promise(Checkpoint(number, future))
+        self._promise(CommitMark(number, future))
         return future
 
     # --- what the journal tells ---------------------------------------------------------------
@@ -122,7 +122,7 @@ class Promises:
         for one in released:
             if isinstance(one, Emit):
                 results += one.results
-            elif isinstance(one, Enlist | Checkpoint):
+            elif isinstance(one, Enlist | CommitMark):
                 self._store(results)
                 results = []
                 self._behind(one)
@@ -138,7 +138,7 @@ class Promises:
         else:
             self._guarded(self._inner.acknowledge, one)
 
-    def _behind(self, one: Enlist | Checkpoint) -> None:
+    def _behind(self, one: Enlist | CommitMark) -> None:
         """Store what has its turn when all before it is durable."""
         if isinstance(one, Enlist):
             self._outbox.enlist(one, self._listed)

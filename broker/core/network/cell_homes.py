@@ -217,7 +217,7 @@ class CellHomes(Posting):
             return
         self.counts["cells_refused"] += 1
         words: dict[str, str | int] = {"cell": name, "broker": host, "reason": one.reason}
-        self._out.append(Note("warning", "cell_refused", words))
+        self._sender.out.append(Note("warning", "cell_refused", words))
         if cell.coming is None or cell.coming.number != one.which.term:
             self._failed[name] = None
         self._move(cell.name, self.me if self._is_lost(cell) else cell.serving.broker, one.reason)

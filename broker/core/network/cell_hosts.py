@@ -129,12 +129,14 @@ class CellHosts(CellHomes):
     def _end_cell(self, cell: Cell) -> None:
         name = cell.me
         del self._cells[name], self._inside[name]
-        self._out = [one for one in self._out if not _is_for(name, one)]
+        self._sender.out = [one for one in self._sender.out if not _is_for(name, one)]
         self.sessions.end(name)
         self._leave(name)
         self._routed(self.router.neighbour_removed(name))
-        for effect in [one for one in self._out if isinstance(one, SendFrame) and one.link == name]:
-            self._out.remove(effect)  # said before it was known that it ends
+        for effect in [
+            one for one in self._sender.out if isinstance(one, SendFrame) and one.link == name
+        ]:
+            self._sender.out.remove(effect)  # said before it was known that it ends
         self.counts["cells_ended"] += 1
 
     def _cell_ended(self, home: str, one: cell_frames.Ended) -> None:
@@ -200,7 +202,7 @@ class CellHosts(CellHomes):
     def _tell_failed(self, name: str, error: BaseException) -> None:
         self.counts["cells_failed"] += 1
         words: dict[str, str | int] = {"cell": name, "error": f"{type(error).__name__}: {error}"}
-        self._out.append(Note("error", "cell_failed", words))
+        self._sender.out.append(Note("error", "cell_failed", words))
 
     def _look_after(self, cell: Cell) -> None:
         """See whether its core failed, and have it make a snapshot where it is time for one."""
@@ -246,7 +248,7 @@ class CellHosts(CellHomes):
             while self._own_post:
                 moved = True
                 self._heard(self.me, self._own_post.popleft())
-            if not moved and not any(self._is_inside(one) for one in self._out):
+            if not moved and not any(self._is_inside(one) for one in self._sender.out):
                 return
 
     def _is_inside(self, effect: Effect) -> bool:
@@ -254,10 +256,10 @@ class CellHosts(CellHomes):
 
     def _hand_in(self) -> None:
         """Bring frames to the cells that they are for."""
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         for effect in out:
             if not isinstance(effect, SendFrame) or not is_cell(effect.link):
-                self._out.append(effect)
+                self._sender.out.append(effect)
                 continue
             cell = self._cells.get(effect.link)
             if cell is not None:
@@ -275,12 +277,12 @@ class CellHosts(CellHomes):
                 moved = True
                 continue
             sent, effects = cell.take_out()
-            self._out += effects
+            self._sender.out += effects
             if sent:
                 moved = True
-                self._behind = self.durable.number
+                self._sender.behind = self.durable.number
                 self._frames_received(FramesReceived(name, tuple(sent)))
-                self._behind = 0
+                self._sender.behind = 0
             home = home_of(cell.which.cell)
             if cell.results_waiting > RESULTS_WAITING_MAX:
                 self.counts["cells_overflowed"] += 1

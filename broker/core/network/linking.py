@@ -18,7 +18,7 @@ from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
 from broker.core.network.messages import CellPlaced, CpuUsed, FramesReceived, LinkRefused, LinkUp
-from broker.core.network.sessions import Sessions
+from broker.core.network.sessions import FrameSender, Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
 from broker.core.operators.heard import heard
@@ -28,8 +28,6 @@ from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
 from broker.core.topology import told as topologies
 from broker.core.topology.topology import Topology
-from broker.network.overlay.kinds import kind_of
-from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes
@@ -158,14 +156,14 @@ class Linking:
         self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
-        self.traffic = LinkTraffic()
-        self._out: list[Effect] = []
+        self._sender = FrameSender(self.sessions, self.ways)
+        self.traffic, self._inside = self._sender.traffic, self._sender.inside
+        self._say, self._say_all = self._sender.say, self._sender.say_all
+        self._pass_on, self._hello = self._sender.pass_on, self._sender.hello
         self._now = 0
         self._own_types: tuple[str, ...] = ()
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
-        self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
-        self._behind = 0  # the record that must be durable before what is said now leaves
         self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
             frames.Routed: self._routed_here,
             frames.Here: self._here,
@@ -189,28 +187,7 @@ class Linking:
     def _forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
 
-    # --- frames out ------------------------------------------------------------------------
-
-    def _say(self, peer: str, body: frames.Sealed, after: int = 0, events: int = -1) -> None:
-        """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
-        if peer in self.sessions:
-            data = frames.encoded(self.sessions.sealed(peer, body))
-            if events > 0 and peer not in self._inside:
-                self.traffic.count("sent", peer, body)
-            place = max(events, 0), max(after, self._behind)
-            parts = ((kind_of(body), len(data)),)
-            self._out.append(SendFrame(peer, data, events < 0, *place, parts))
-
-    def _pass_on(self, peer: str, to: str, body: frames.Sealed, events: int = -1) -> None:
-        """Say what came from a neighbour on the way to a broker, unless that leads back."""
-        via = self.ways.via.get(to, peer)
-        if via != peer:
-            self._say(via, body, events=events)
-
-    def _say_all(self, but: str, body: frames.Sealed) -> None:
-        for peer in self.sessions.standing:
-            if peer != but:
-                self._say(peer, body)
+    # --- what neighbours say ---------------------------------------------------------------
 
     def _routed(self, sends: Sequence[Send]) -> None:
         for send in sends:
@@ -239,7 +216,7 @@ class Linking:
         for effect in effects:
             match effect:
                 case topologies.Tell(to, data):
-                    self._out.append(SendFrame(to, frames.encoded(frames.States(data))))
+                    self._sender.out.append(SendFrame(to, frames.encoded(frames.States(data))))
                 case topologies.TreeChanged(neighbours, tree, _):
                     self._tree_changed(neighbours, tree)
                 case topologies.KnownChanged(_, forgotten):
@@ -248,7 +225,7 @@ class Linking:
                 case topologies.Objected():
                     self.counts["objected"] += 1
                 case topologies.NameTaken() | topologies.DiskClaimed():
-                    self._out += taken(self, effect)
+                    self._sender.out += taken(self, effect)
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1
@@ -268,9 +245,6 @@ class Linking:
         hello = self.sessions.begin(peer)
         self._leave(peer)
         self._hello(peer, hello)
-
-    def _hello(self, peer: str, hello: frames.Hello) -> None:
-        self._out.append(SendFrame(peer, frames.encoded(hello)))
 
     def _leave(self, peer: str) -> None:
         """Forget all that a neighbour said; it is to be said anew."""

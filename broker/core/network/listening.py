@@ -71,7 +71,7 @@ class ListeningBroker(Hosting):
         if effects:
             news = self._others.news(self.topology, self._now)
             if news:
-                self._out.append(Publish(tuple(news)))
+                self._sender.out.append(Publish(tuple(news)))
             network, unreachable = self.durable.network, self.topology.unreachable
             cut_off = tuple([one for one in unreachable if network.actors_at(one)[1]])
             if cut_off != network.out_of_reach:
@@ -121,7 +121,7 @@ class ListeningBroker(Hosting):
             return 0
         if network.listens(one.actor, one.version, alone=one.asks == ()):
             network.roaming.first(one.actor, one.payload)
-            self._out.append(Publish((Publication(topics.actor(one.actor), one.payload),)))
+            self._sender.out.append(Publish((Publication(topics.actor(one.actor), one.payload),)))
             return 0
         self._tell_network(told.CopyUnheard(one.actor, one.payload, one.asks))
         return self.durable.number

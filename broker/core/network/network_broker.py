@@ -27,7 +27,7 @@ from broker.core.network.cell_origins import places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, status_of, views
-from broker.core.network.folding import FoldingBroker
+from broker.core.network.folding import FoldOrigin
 from broker.core.network.hosting import ASK_AGAIN_MS
 from broker.core.network.linking import cancelled_again, drain, name_taken, use
 from broker.core.network.messages import (
@@ -44,7 +44,8 @@ from broker.core.network.messages import (
 )
 from broker.core.network.offers import offers
 from broker.core.network.own import incarnated, incarnation_of, noted, run_of
-from broker.core.network.relaying import TICK_MS
+from broker.core.network.relaying import TICK_MS, Relaying
+from broker.core.network.showing import SourceDisplay
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
@@ -66,7 +67,7 @@ TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else hap
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(FoldingBroker):
+class NetworkBroker(Relaying):
     """See the module. `epoch` ascends with each process of this broker.
 
     `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
@@ -89,29 +90,22 @@ class NetworkBroker(FoldingBroker):
             durable,
             self._say,
             self._tell,
-            lambda revived: self._handle(cancelled_again(self.counts, self._out, revived)),
+            lambda revived: self._handle(cancelled_again(self.counts, self._sender.out, revived)),
         )
         self.calls = CallRelay(self)
         self._begin_relaying()
-        self._begin_folding()
-        self._on: dict[type[Any], Callable[[Any], None]] = {
-            LinkUp: self._link_up,
-            LinkDown: lambda down: self._of_topology(
-                self.topology.handle(topologies.LinkDown(down.peer), self._now)
-            ),
-            LinkRefused: self._link_refused,
-            NameRefused: lambda no: self._out.extend(name_taken(self, (no.peer,), no.reason)),
-            FramesReceived: self._frames_received,
-            ForgetRequested: self._forget_requested,
-            CellPlaced: self._cell_placed,
-            CallSent: lambda one: self.calls.send(one.call),
-            DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
-            CpuUsed: lambda used: use(self.deciding, used),
-            core_messages.Woken: self._woken,
-            core_messages.Settling: self._progress.reads(self._settling),
-        }
+        tell = self._tell_network
+        self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
+        self._shows = SourceDisplay(
+            durable.network, self.router, self.ways, self._routed, correlates=self.correlates
+        )
+        self._on = self._message_table()
         self._on_frame |= {
             frames.Reoffer: self._reoffer,
+            frames.Fold: self._fold,
+            frames.Folded: lambda peer, one: self._pass_on(
+                peer, one.host, one, len(one.what.positions)
+            ),
             StoredUpto: self._stored_upto,
             frames.Stored: lambda peer, one: self._stored_upto(peer, one.upto),
             Recall: self._recall,
@@ -132,6 +126,26 @@ class NetworkBroker(FoldingBroker):
         self._look_at_cells()
         if identity:
             self._tell_network(told.Incarnated(0, 0, {}))
+
+    def _message_table(self) -> dict[type[Any], Callable[[Any], None]]:
+        return {
+            LinkUp: self._link_up,
+            LinkDown: lambda down: self._of_topology(
+                self.topology.handle(topologies.LinkDown(down.peer), self._now)
+            ),
+            LinkRefused: self._link_refused,
+            NameRefused: lambda no: self._sender.out.extend(
+                name_taken(self, (no.peer,), no.reason)
+            ),
+            FramesReceived: self._frames_received,
+            ForgetRequested: self._forget_requested,
+            CellPlaced: self._cell_placed,
+            CallSent: lambda one: self.calls.send(one.call),
+            DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
+            CpuUsed: lambda used: use(self.deciding, used),
+            core_messages.Woken: self._woken,
+            core_messages.Settling: self._progress.reads(self._settling),
+        }
 
     # --- the door --------------------------------------------------------------------------
 
@@ -190,7 +204,7 @@ class NetworkBroker(FoldingBroker):
         others = [name for name in self.topology.known if name != self.me]
         if (settled := part.settle([n for n in others if n in hops], others, self._now)) is None:
             return
-        self._out += noted(settled, self.me, self.counts)
+        self._tell_of(noted(settled, self.me, self.counts))
         self._tell_network(incarnated(settled))
         self._of_topology(self.topology.name_disk(part.disk, self._now))
         for peer, session, question in part.questions():
@@ -255,7 +269,7 @@ class NetworkBroker(FoldingBroker):
     def _taken(self) -> list[Effect]:
         if self._cells or self._own_post:
             self._run_cells()
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 
     def _tell(self, message: core_messages.Message) -> None:
@@ -267,7 +281,10 @@ class NetworkBroker(FoldingBroker):
             self._send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
-            self._spread_own(fresh)
+            if network.sources.changed:
+                self._advertise()  # ahead of what they send
+            self._spread_own(fresh, lacking=self._shows.lacks(fresh))
+            self._folds.spread(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         one = topologies.ForgetRequested(message.broker)
@@ -279,12 +296,18 @@ class NetworkBroker(FoldingBroker):
         network = self.durable.network
         changed, network.sources.changed = network.sources.changed, {}
         for source in changed:
-            self._show(source, network.advertisement(source))
+            self._shows.show(source)
         self._let_leave()
         if (types := network.types()) != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))
             self._be_uncertain()
+
+    def _let_leave(self) -> None:
+        if self._shows.hurries:
+            self._shows.hurries = False
+            self._progress.hurry(self.me, self.stored_reports)
+        self._shows.let_leave()
 
     @property
     def now(self) -> int:
@@ -297,7 +320,10 @@ class NetworkBroker(FoldingBroker):
 
     def note(self, what: Note | CallArrived) -> None:
         """Have a line written into the log, or a call answered."""
-        self._out.append(what)
+        self._sender.out.append(what)
+
+    def _tell_of(self, lines: list[Note]) -> None:
+        self._sender.out += lines
 
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
@@ -319,12 +345,33 @@ class NetworkBroker(FoldingBroker):
         self.counts["frames_astray"] += 1
         return False
 
+    def _doubts(self, peer: str, one: frames.Reoffer | frames.Fold) -> bool:
+        """Tell if what a host asks waits until it is known what others have seen."""
+        position = self.durable.network.own.position
+        return self.incarnation.doubts(peer, self.sessions.seal(peer), one, position)
+
+    def _fold(self, peer: str, one: frames.Fold) -> None:
+        if self._comes_from(one.host, peer):
+            if one.origin != self.me:
+                self._pass_on(peer, one.origin, one)
+            elif self._folds.ask(peer, one):
+                self._tick_soon(TICK_MS)
+
+    def _gone(self, origin: str, peer: str) -> None:
+        self._folds.gone(origin)
+        super()._gone(origin, peer)
+
+    def _forget(self, broker: str) -> None:
+        super()._forget(broker)
+        self._shows.forget(broker)
+
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
         if not self._comes_from(one.host, peer):
             return
         (self.ways.open if one.types else self.ways.close)(one.origin, peer, one.host)
         self._asked_of(peer, one)
         if one.origin == self.me:
+            self._shows.asked(one)
             self._offer(peer, one)
         else:
             self._pass_on(peer, one.origin, one)
@@ -335,7 +382,7 @@ class NetworkBroker(FoldingBroker):
         if not told.declarable(one.types):
             self.counts["frames_malformed"] += 1
             return
-        if self.incarnation.doubts(peer, self.sessions.seal(peer), one, network.own.position):
+        if self._doubts(peer, one):
             return
         known = network.own.hosts.get(one.host)
         position = stored = network.own.place(one.host, one.life, one.position)
@@ -361,7 +408,7 @@ class NetworkBroker(FoldingBroker):
         for origin, life, position in stored.rows:
             if origin == self.me and life == self.durable.network.own.life:
                 self._tell_network(told.HostStored(stored.host, position))
-        if self._leaving:
+        if self._shows.leaving:
             self._let_leave()
         self.stored_reports.pass_on(peer, stored)
 
@@ -378,7 +425,7 @@ class NetworkBroker(FoldingBroker):
             self._tick_at = None
             self._tick_soon(self._tick_ms)
             self._tick_ms = min(2 * self._tick_ms, TICK_MS_MAX)
-            self._note_unconcerned()
+            self._folds.note_unconcerned()
         network = self.durable.network
         if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
             self._tell(message)
@@ -391,11 +438,11 @@ class NetworkBroker(FoldingBroker):
         self._ask_again()
         for what in self.absence.handle(now, network, self.ways.via, self.needs):
             self._tell_network(what)
-        self._out += [Note(*line) for line in self.absence.take_lines()]
+        self._tell_of([Note(*line) for line in self.absence.take_lines()])
         self._activate()
         self._wake_for_cells()
         self._ask_for_questions()
-        if self._leaving:
+        if self._shows.leaving:
             self._let_leave()
         if self.deciding is not None:
             self.deciding.wake()

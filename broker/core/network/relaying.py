@@ -200,14 +200,17 @@ class Relaying(Knowing):
 
     # --- events ----------------------------------------------------------------------------
 
-    def _spread_own(self, fresh: list[Fresh]) -> None:
-        """Pass on what happened here, all in one."""
+    def _spread_own(self, fresh: list[Fresh], *, lacking: bool) -> None:
+        """Pass on what happened here, all in one.
+
+        `lacking` tells if somebody may want some of this who could not ask for it yet.
+        """
         rows = [row for one in fresh for row in enumerate(one.events, one.first)]
         watermarks: told.Watermarks = {}
         for one in fresh:
             watermarks.update(one.watermarks)
         claim = (fresh[0].first - 1, fresh[-1].last)
-        if self._lacking(fresh):  # a claim with a gap before it, which all are to see at once
+        if lacking:  # a claim with a gap before it, which all are to see at once
             claim = (fresh[-1].last, fresh[-1].last)
             watermarks = dict(self.durable.network.told)
         life = self.durable.network.own.life
@@ -217,10 +220,6 @@ class Relaying(Knowing):
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
-
-    def _lacking(self, fresh: list[Fresh]) -> bool:  # noqa: ARG002
-        """Whether somebody may want some of this who could not ask for it yet."""
-        return False
 
     def _passed(self, peer: str, one: frames.Passed) -> None:
         what = one.what

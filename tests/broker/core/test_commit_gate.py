@@ -1,6 +1,6 @@
 """Nothing leaves before the record behind which it stands, and each line keeps its order."""
 
-from broker.core.commit_gate import Checkpoint, CommitGate
+from broker.core.commit_gate import CommitGate, CommitMark
 from broker.core.effects import Acknowledge, Emit, Enlist, Reply, SendFrame
 
 
@@ -18,7 +18,7 @@ def frame(link, after, *, control=True):
 
 def test_what_rests_on_a_record_leaves_when_that_is_durable():
     gate = CommitGate(4)
-    held = [acknowledge(5), Emit((), 5), Checkpoint(6, "snapshot"), acknowledge(7)]
+    held = [acknowledge(5), Emit((), 5), CommitMark(6, "snapshot"), acknowledge(7)]
     assert [gate.put(one) for one in held] == [[]] * 4
     assert len(gate) == 4
     assert gate.commit(4) == []

@@ -79,7 +79,7 @@ class House(Linking):
         self._perform()
 
     def _perform(self) -> None:
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         for effect in out:
             assert isinstance(effect, SendFrame)
             self.town.sent(self.name, effect)
