@@ -26,7 +26,7 @@ FORMAT: Final = 1
 _FREE: Final = {
     "brokers", "user", "password_env", "password_file", "ca_file", "starting", "batch_rows", "away",
     "away_timeout", "settled_timeout", "quiet_wait", "lost", "format", "options", "files", "sink",
-    "source", "version",
+    "source", "trigger", "version",
 }  # fmt: skip
 # What checkpoints of before did not have: it counts where it is there.
 _LATER: Final = {"backfill", "since"}

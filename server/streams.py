@@ -106,7 +106,9 @@ class Stream:
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
         jobs = placed(self.jobs, place)
         writer = self._writer(jobs, frame_of(spark, jobs, self.job, self.consumer), place)
-        trigger = self.jobs.server["trigger"]
+        trigger = self.job["trigger"]
+        if trigger is None:
+            trigger = self.jobs.server["trigger"]
         timed = writer.trigger(
             **{"availableNow": True} if once else {"processingTime": f"{trigger} milliseconds"}
         )
@@ -185,6 +187,7 @@ class Stream:
             # Spark's own way, which needs no Python for a batch.
             folder = folder_of(jobs, self.job, sinks[0], place)
             writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
+            writer = writer.option("maxRecordsPerFile", str(sinks[0]["file_rows"]))
             return writer.option("path", str(folder))
         batches = self._batches = Batches(jobs, self.job, sinks, place)
         return frame.writeStream.foreachBatch(batches)

@@ -66,6 +66,8 @@ COMMANDS = {
     "restore": "put a backup in the place of a stopped broker's data directory",
     "server run": "run jobs on Spark over the results of brokers",
     "server migrate": "fill a job that means something else beside itself, then show that",
+    "server mend": "fill the gaps of a history from where the results still are",
+    "server compact": "merge small files of a job's folder, and take old days out of it",
     "server status": "say how far the jobs of a running server are",
     "server tables": "list the tables and views that jobs fill, and what is in them",
     "config show": "print a broker's configuration and where it comes from",

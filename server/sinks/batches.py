@@ -106,7 +106,7 @@ def folder_of(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> Path:
 
 def _opened(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> BatchSink:
     if sink.kind == "parquet":
-        return FilesSink(folder_of(jobs, job, sink, place))
+        return FilesSink(folder_of(jobs, job, sink, place), sink["file_rows"])
     if sink.kind == "database":
         target = TableName(sink["table"] or job.name, place.suffix)
         ledger = place.ledger(job.name, sink.name)

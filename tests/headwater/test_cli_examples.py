@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 # as somebody has to announce himself
 NOT_HERE = {
     *("demo", "server run", "server status", "server tables", "server migrate", "drain"),
+    *("server mend", "server compact"),
     *("forget", "resume", "topology", "flows", "invite", "join", "discover"),
 }
 ENDLESS = {"broker", "tail"}

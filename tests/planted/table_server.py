@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 MIGRATION = ("tests/server/test_migration.py",)
+UPKEEP = ("tests/server/test_upkeep.py",)
 
 TABLE = [
     *part(
@@ -58,5 +59,39 @@ former-takes-back: the former version makes the views show itself again
 + return table.stored
 """,
         tests=MIGRATION,
+    ),
+    *part(
+        "server/upkeep/repair.py",
+        r"""
+mended-twice: rows of a mending that was cut off are put there again
+- return rows.filter(pc.invert(pc.is_in(rows.column("offset"), value_set=kept)))
++ return rows
+
+gap-forgotten: what is nowhere counts as mended
+- note_gap(str(history.folder), gap)
++ pass
+
+log-of-another: rows of a new log are taken for those of the former one
+- if standing.epoch == gap.epoch and covered[0] < covered[1]:
++ if covered[0] < covered[1]:
+""",
+        tests=UPKEEP,
+    ),
+    *part(
+        "server/upkeep/compaction.py",
+        r"""
+removed-while-read: what was replaced goes at once
+- if not note.name.isdigit() or int(note.name) > until_ms:
++ if not note.name.isdigit():
+
+listed-is-removed: a file that counts is removed, as an attempt was cut off
+- if file.is_file() and file not in counted:
++ if file.is_file():
+
+day-too-early: a day is dropped in its middle
+- return midnight.timestamp() * 1000 + DAY_MS <= cut_ms
++ return midnight.timestamp() * 1000 <= cut_ms
+""",
+        tests=UPKEEP,
     ),
 ]

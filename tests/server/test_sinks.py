@@ -195,6 +195,25 @@ def test_another_checkpoint_is_refused_and_not_taken_for_what_is_there(url):
     assert len(rows_of(url)) == 1
 
 
+@pytest.mark.parametrize(
+    ("column", "fault"),
+    [
+        ("temp text", "column temp is TEXT, and the rows have double"),
+        ("temp integer", "column temp is INTEGER, and the rows have double"),
+        ("other text", "there is no column temp"),
+    ],
+)
+def test_a_table_of_something_else_is_refused_with_what_mends_it(url, column, fault):
+    columns = f'id text, "end" timestamp, count bigint, day date, sure boolean, {column}'
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"create table frost ({columns})"))
+    engine.dispose()
+    with pytest.raises(JobsError, match=rf"table frost: {fault}.*headwater server migrate"):
+        written(url, (0, batch("a")))
+    assert rows_of(url) == []
+
+
 def test_streams_have_lines_of_their_own(url):
     written(url, (0, batch("a")))
     assert written(url, (0, batch("b")), stream="other-db", checkpoint="c2") == [True]
