@@ -7,6 +7,7 @@ is over changes nothing, and the host is told that it is over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
 BEGIN_AGAIN_MS = 60_000  # after a cell failed at its home, where it begins anew
 SETTLE_MS = 1_000  # a question and an answer for each cell, as often, while somebody reads by them
+UNHEARD_MAX = 1_024  # terms that are over, of which one host is yet to hear
 MOVING_MS_MAX = 60_000  # a move that takes longer is given up, if it runs where it was meanwhile
 
 
@@ -56,6 +58,7 @@ class CellHomes(Hosting):
         self._again_at: dict[str, int] = {}  # terms that failed here, at home
         self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
+        self._over = EndedTerms(self._is_away, self._mail.tell)
         self._mail.on_said |= {
             cell_frames.Missing: self._cell_missing,
             cell_frames.Running: self._cell_running,
@@ -98,7 +101,7 @@ class CellHomes(Hosting):
             if name not in wanted:
                 for known in (self._last_stored, self._failed, self._again_at):
                     known.pop(name, None)
-                self._mail.tell(one.broker, cell_frames.Ended(one.which))
+                self._over.end(one.broker, one.which)
 
     def _wish(self, one: _Wish) -> None:
         if one.broker != self.me and one.broker not in self.ways.via:
@@ -109,9 +112,9 @@ class CellHomes(Hosting):
         super()._found(origin)
         self._actors.found(origin)
         self._away.pop(origin, None)
-        for one in self._wishes.values():
-            if one.broker == origin:
-                self._wish(one)
+        self._over.found(origin)
+        for one in [wish for wish in self._wishes.values() if wish.broker == origin]:
+            self._wish(one)
 
     def _lost(self, origin: str) -> None:
         super()._lost(origin)
@@ -120,8 +123,7 @@ class CellHomes(Hosting):
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
-        cells = self.durable.network.book.cells.values()
-        if any(broker in cell.origins for cell in cells):
+        if any(broker in cell.origins for cell in self.durable.network.book.cells.values()):
             self._tell_network(told.BrokerForgotten(broker))
         self._leave_host(broker, "it was forgotten")
 
@@ -185,7 +187,7 @@ class CellHomes(Hosting):
         cell = self.durable.network.book.cells.get(which.cell)
         if cell is not None and cell.since == which.since and cell.term(which.term) is not None:
             return cell
-        self._mail.tell(host, cell_frames.Ended(which))
+        self._over.end(host, which)
         return None
 
     def _cell_running(self, host: str, one: cell_frames.Running) -> None:
@@ -295,6 +297,36 @@ class CellHomes(Hosting):
 
     def _is_over(self, name: str) -> bool:
         return home_of(name) == self.me and self.durable.network.book.is_over(*cell_of(name))
+
+
+class EndedTerms:
+    """Terms that are over, of which a host is told once there is a way to it.
+
+    A host says that it runs one as soon as it sees a way, which may be before its home sees it; an
+    answer would be lost then, and the term would run for ever.
+    """
+
+    def __init__(
+        self, is_away: Callable[[str], bool], tell: Callable[[str, cell_frames.Ended], None]
+    ) -> None:
+        self._is_away = is_away
+        self._tell = tell
+        self._unheard: dict[str, dict[Which, None]] = {}  # by host
+
+    def end(self, host: str, which: Which) -> None:
+        """Tell a host that a term is over, now or when it is found."""
+        if self._is_away(host):
+            unheard = self._unheard.setdefault(host, {})
+            unheard[which] = None
+            if len(unheard) > UNHEARD_MAX:
+                del unheard[next(iter(unheard))]
+        else:
+            self._tell(host, cell_frames.Ended(which))
+
+    def found(self, host: str) -> None:
+        """Tell a host to which there is a way again."""
+        for which in self._unheard.pop(host, {}):
+            self._tell(host, cell_frames.Ended(which))
 
 
 def _which(cell: Kept, term: Term) -> Which:

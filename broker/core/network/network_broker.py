@@ -22,6 +22,7 @@ from broker.core import messages as core_messages
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
+from broker.core.network.cell_frames import Settle
 from broker.core.network.cell_origins import CellTerms, places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_posting import CellMail
@@ -108,10 +109,10 @@ class NetworkBroker(Relaying):
         self._begin_hosts()
         self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
         self._terms.look(self._now)
+        self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
-        sources = durable.network.sources
-        sources.changed = dict.fromkeys(sources.by_name)
+        durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
         self._tick_soon(TICK_MS)
         self._advertise()
         self._look_at_needs()
@@ -136,7 +137,7 @@ class NetworkBroker(Relaying):
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
             CpuUsed: lambda used: use(self.deciding, used),
             core_messages.Woken: self._woken,
-            core_messages.Settling: self._settling,
+            core_messages.Settling: self._progress.reads(self._settling),
         }
 
     def _frame_table(self) -> dict[type[Any], Callable[[str, Any], None]]:
@@ -173,7 +174,7 @@ class NetworkBroker(Relaying):
             self._handle(message)
             while self._go_on_probing():
                 pass
-            self._progress.look(self._now)
+            self._tick_soon(self._progress.look(self._now))
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
