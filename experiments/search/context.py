@@ -88,16 +88,15 @@ class Context:
         for piece in group:
             host = self.evaluator.hosts[piece]
             own[host] = own.get(host, 0.0) + costs[piece]
+        load, room, first = loads.loads, loads.room, loads.first_work
         scored = []
         for flow, host in zip(row, hosts, strict=True):
             if host in own:  # what stays counts in the load already
                 left = loads.pressure(host, -own[host])
-                charge = loads.pressure(host, whole - own[host]) - left
-            elif loads.fits(host, whole):
-                charge = 0.0
-            else:
-                charge = loads.pressure(host, whole)
-            scored.append((flow + penalty * charge if charge else flow, host))
+                flow += penalty * (loads.pressure(host, whole - own[host]) - left)
+            elif load[first + host] + whole > room[first + host]:
+                flow += penalty * loads.pressure(host, whole)
+            scored.append((flow, host))
         return scored
 
     def _whole_row(self, group: Sequence[int]) -> int:
@@ -143,7 +142,7 @@ class Context:
     def some_near(self, size: int, first: int | None = None) -> list[int]:
         """Return a piece, some that concern it or share its broker, and so on from these."""
         evaluator, random, instance = self.evaluator, self.random, self.instance
-        chosen = [random.randrange(instance.pieces) if first is None else first]
+        chosen = [instance.draw(random) if first is None else first]
         met = set(chosen)
         for piece in chosen:  # grows while it is walked
             near = [other for other in instance.near[piece] if other not in met]

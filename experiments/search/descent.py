@@ -26,7 +26,7 @@ PENALTY_SOFT = 400.0
 """The same once a plan keeps them; at 4 the descent breaks limits that nothing mends for long."""
 PASS_GAIN = 2e-3
 """Of the flow: a pass that gained less was the last, if limits are kept."""
-RELIEVED = 0.7
+RELIEVED = 1.0
 """Of the steps, while limits are broken that are to be kept."""
 MOVED_FEW = 0.05
 """Of the pieces of a pass: where no more move, breaking a limit becomes dearer."""

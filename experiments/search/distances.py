@@ -83,15 +83,17 @@ class Distances:
             lesser = (least | guard) - other & guard
             least ^= (least ^ other) & lesser - (lesser >> THIN_BITS - 1)
         size = THIN_BITS // 8 * self.nodes
-        hops = array("H", least.to_bytes(size, byteorder))
-        if THIN_MAX in hops:
-            return wide(FAR_LANE if lane == THIN_MAX else lane for lane in hops) + more
+        hops = array("H", least.to_bytes(size, byteorder)).tolist()
+        if max(hops) == THIN_MAX:
+            hops = [FAR_LANE if lane == THIN_MAX else lane for lane in hops]
         return wide(hops) + more
 
     def _thinned(self, source: int) -> int:
         if (thin := self._thin.get(source)) is None:
-            row = array("H", [min(hops, THIN_MAX) for hops in self.rows()[source]])
-            thin = int.from_bytes(row.tobytes(), byteorder)
+            row = self.rows()[source]
+            if max(row) >= THIN_MAX:
+                row = [hops if hops < THIN_MAX else THIN_MAX for hops in row]
+            thin = int.from_bytes(array("H", row).tobytes(), byteorder)
             self._thin[source] = thin
         return thin
 
@@ -142,7 +144,7 @@ class Distances:
 def packed(row: Row) -> int:
     """Return hop counts as lanes; what is FAR becomes FAR_LANE."""
     if max(row) >= FAR:
-        row = [min(hops, FAR_LANE) for hops in row]
+        row = [hops if hops < FAR_LANE else FAR_LANE for hops in row]
     return wide(row)
 
 

@@ -9,7 +9,9 @@ then each broker with a partial is a source of its own (`header` is not None).
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import inf
+from random import Random
 
 from experiments.search.distances import WEIGHT_BITS, wide
 from experiments.search.topology import Topology
@@ -80,6 +82,9 @@ class Instance:
         self.fed = self._fed()
         """By piece, the streams by which it feeds a task or shard, each with that piece."""
         self.feeding = [piece for piece, fed in enumerate(self.fed) if fed]
+        self._weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
+        mean = sum(self._weights) / max(1, self.pieces) or 1.0
+        self._sums = list(accumulate(weight + mean for weight in self._weights))
         self.near = [self._near(piece) for piece in range(self.pieces)]
         ranks = {task.id: rank for rank, task in enumerate(layout.problem.in_order())}
         self.rank = [ranks[piece.task] for piece in layout.pieces]
@@ -172,7 +177,12 @@ class Instance:
         task = self.layout.aggregates[number - len(streams)].task
         return partial_name(task, self.network.names[source])
 
+    def draw(self, random: Random) -> int:
+        """Return a piece by chance; among many, half of it by what the piece gets and sends."""
+        if not self.many:
+            return random.randrange(self.pieces)
+        return random.choices(range(self.pieces), cum_weights=self._sums)[0]
+
     def lightest_first(self) -> list[int]:
         """Return the pieces by what they get and send, the least first."""
-        weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
-        return sorted(range(self.pieces), key=weights.__getitem__)
+        return sorted(range(self.pieces), key=self._weights.__getitem__)

@@ -32,6 +32,8 @@ class Loads:
         self.prices = [1.0] * len(self.limits)
         self.loads = [0.0] * len(self.limits)
         self.broken: dict[int, float] = {}
+        self.users: list[dict[int, None]] = [{} for _ in range(self.first_work)]
+        """By limit of a link or of what a broker sends, the streams that take it."""
         # Sums of fractions that are taken off again leave a trifle, which is no load.
         self.trifle = 1e-12 * max((flow.rate for flow in instance.flows), default=0.0)
 
@@ -68,18 +70,30 @@ class Loads:
         elif self.broken:
             self.broken.pop(number, None)
 
-    def carry(self, needs: Needs, rate: float) -> None:
-        """Add what a tree counts for; a rate below zero takes it off."""
-        loads, room, broken, trifle = self.loads, self.room, self.broken, self.trifle
+    def carry(self, stream: int, needs: Needs, rate: float) -> None:
+        """Add what a tree of `stream` counts for."""
+        loads, room, broken, users = self.loads, self.room, self.broken, self.users
         for number, count in needs.items():
-            load = loads[number] + rate * count
+            load = loads[number] = loads[number] + rate * count
+            users[number][stream] = None
+            if load > room[number]:
+                broken[number] = over(load, self.limits[number])
+
+    def drop(self, stream: int, needs: Needs, rate: float) -> None:
+        """Take off what a tree of `stream` counts for; all its trees are taken off together."""
+        loads, room, broken, users = self.loads, self.room, self.broken, self.users
+        trifle = self.trifle
+        for number, count in needs.items():
+            load = loads[number] - rate * count
             if load < trifle:
                 load = 0.0
             loads[number] = load
-            if load > room[number]:
-                broken[number] = over(load, self.limits[number])
-            elif number in broken:
-                del broken[number]
+            users[number].pop(stream, None)
+            if number in broken:
+                if load > room[number]:
+                    broken[number] = over(load, self.limits[number])
+                else:
+                    del broken[number]
 
     def needs(self, links: Iterable[int]) -> Needs:
         """Return the limits that links count for, and how often."""

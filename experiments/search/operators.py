@@ -67,7 +67,7 @@ class Relocate:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         if piece is None:
-            piece = random.randrange(instance.pieces)
+            piece = instance.draw(random)
         origin = evaluator.hosts[piece]
         scores = [choice for choice in context.choices((piece,)) if choice[1] != origin]
         if not scores:
@@ -91,7 +91,7 @@ class Swap:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         if piece is None:
-            piece = random.randrange(instance.pieces)
+            piece = instance.draw(random)
         origin, hosts, loads = evaluator.hosts[piece], evaluator.hosts, evaluator.loads
         others = self._others(context, piece)
         row = evaluator.row((piece,), [hosts[other] for other in others])
@@ -140,7 +140,7 @@ class Together:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         if piece is None:
-            piece = random.randrange(instance.pieces)
+            piece = instance.draw(random)
         origin = evaluator.hosts[piece]
         near = [p for p in instance.near[piece] if evaluator.hosts[p] == origin]
         if len(near) < 2:

@@ -137,6 +137,9 @@ class Search:
         if self.steps % RECOUNT_EVERY == RECOUNT_EVERY - 1:
             self.evaluator.adopt(*self.evaluator.snapshot())
         self.steps += 1
+        # Among many brokers ways that break limits take long to find, and are hardly ever kept.
+        instance, loads = self.instance, self.evaluator.loads
+        self.evaluator.builder.strict = instance.many and not loads.broken
         if not self.descent.over:
             self._descend()
         elif self.operators:

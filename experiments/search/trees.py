@@ -39,8 +39,14 @@ class Tree(NamedTuple):
 class Detour(NamedTuple):
     """The chance that has trees go by any links: the length of each, and the order of ends."""
 
-    lengths: Sequence[float]
+    lengths: dict[int, float]
     random: Random
+
+    def length(self, link: int) -> float:
+        """Return how long a link is taken to be, drawn when it is first asked for."""
+        if (known := self.lengths.get(link)) is None:
+            known = self.lengths[link] = 1.0 + self.random.random()
+        return known
 
 
 class TreeBuilder:
@@ -48,18 +54,21 @@ class TreeBuilder:
 
     def __init__(self, instance: Instance, loads: Loads) -> None:
         self.instance, self.loads = instance, loads
+        self.strict = False
+        """Whether a target is missed rather than reached over links without room."""
         self._usual: dict[tuple[int, int, tuple[int, ...]], Tree] = {}
 
     def lay(
-        self, flow: Flow, source: int, targets: tuple[int, ...], detour: Detour | None
+        self, number: int, source: int, targets: tuple[int, ...], detour: Detour | None
     ) -> tuple[Tree, int]:
         """Return a tree for a stream, and how many targets it does not reach."""
+        flow = self.instance.flows[number]
         if detour is None:
             usual = self.usual(flow.topology, source, targets)
             if usual is not None and self.loads.bear(usual.needs, flow.rate):
-                self.loads.carry(usual.needs, flow.rate)
+                self.loads.carry(number, usual.needs, flow.rate)
                 return usual, 0
-        return self._grow(flow, source, targets, detour)
+        return self._grow(number, source, targets, detour)
 
     def usual(self, topology: Topology, source: int, targets: tuple[int, ...]) -> Tree | None:
         """Return the least tree, whatever else is carried; None where a target is not reached."""
@@ -77,9 +86,10 @@ class TreeBuilder:
         return tree
 
     def _grow(
-        self, flow: Flow, source: int, targets: Sequence[int], detour: Detour | None
+        self, number: int, source: int, targets: Sequence[int], detour: Detour | None
     ) -> tuple[Tree, int]:
         """Grow a tree, always to the nearest target, or in any order where there is a `detour`."""
+        flow = self.instance.flows[number]
         inside, left = {source: 0}, list(targets)
         if detour is not None:
             detour.random.shuffle(left)
@@ -94,64 +104,77 @@ class TreeBuilder:
             left.remove(target)
             if target in inside:
                 continue
-            branch = None
-            if detour is None:
-                branch = self._branch(flow, inside, target, None, hard=True)
-            if branch is None:
-                lengths = None if detour is None else detour.lengths
-                branch = self._branch(flow, inside, target, lengths, hard=False)
+            branch = self._around(flow, inside, target) if detour is None else None
+            if branch is None and not self.strict:
+                branch = self._through(flow, inside, target, detour)
             if branch is None:
                 missed += 1
                 continue
-            self.loads.carry(self.loads.needs(branch), flow.rate)
+            self.loads.carry(number, self.loads.needs(branch), flow.rate)
             links += branch
             inside.update((self.instance.arcs[link][1], 0) for link in branch)
         return Tree(tuple(links), self.loads.needs(links)), missed
 
-    def _branch(
-        self,
-        flow: Flow,
-        inside: Iterable[int],
-        target: int,
-        lengths: Sequence[float] | None,
-        *,
-        hard: bool,
-    ) -> list[int] | None:
-        """Return the links from a tree to a target by A*; None where there are none.
+    def _around(self, flow: Flow, inside: Iterable[int], target: int) -> list[int] | None:
+        """Return the shortest way from a tree to a target over links with room; None without."""
+        loads, onward, first_sent = self.loads, self.instance.onward, self.loads.first_sent
+        load, room, rate = loads.loads, loads.room, flow.rate
+        ahead = flow.topology.hops_to(target)
+        far = {node: 0 for node in inside if ahead[node] < FAR}
+        by: dict[int, int] = {}
+        heap = [(ahead[node], 0, node) for node in far]
+        heapify(heap)
+        while heap:
+            # Among equals it goes on from where it is farthest, since any path will do.
+            _, back, node = heappop(heap)
+            if node == target:
+                return self._links_to(node, by)
+            sends = first_sent + node
+            if -back > far[node] or load[sends] + rate > room[sends]:
+                continue
+            on = 1 - back
+            for other, link in onward[node]:
+                if on < far.get(other, FAR) and load[link] + rate <= room[link]:
+                    left = ahead[other]
+                    if left < FAR:
+                        far[other] = on
+                        by[other] = link
+                        heappush(heap, (on + left, -on, other))
+        return None
 
-        `hard`: over links with room alone; else what has none costs a toll.
-        """
+    def _through(
+        self, flow: Flow, inside: Iterable[int], target: int, detour: Detour | None
+    ) -> list[int] | None:
+        """Return the way that breaks limits least for its length; None where there is none."""
         instance, loads = self.instance, self.loads
         load, room, limits, prices = loads.loads, loads.room, loads.limits, loads.prices
-        rate, limits_of = flow.rate, loads.limits_of
-        ahead = (flow.topology if hard else instance.whole).hops_to(target)
+        rate, first_sent = flow.rate, loads.first_sent
+        ahead = instance.whole.hops_to(target)
         far = {node: 0.0 for node in inside if ahead[node] < FAR}
         by: dict[int, int] = {}
         heap = [(float(ahead[node]), 0.0, node) for node in far]
         heapify(heap)
         while heap:
-            # Among equals `hard` goes on from where it is farthest, since any path will do.
-            _, back, node = heappop(heap)
+            _, length, node = heappop(heap)
             if node == target:
                 return self._links_to(node, by)
-            length = -back if hard else back
             if length > far[node]:
                 continue
+            sends = first_sent + node
+            least = length
+            if (after := load[sends] + rate) > room[sends]:
+                least += TOLL * (1.0 + over(after, limits[sends]) * prices[sends])
             for other, link in instance.onward[node]:
-                on = length + (1.0 if lengths is None else lengths[link])
-                if on >= far.get(other, inf) or ahead[other] >= FAR:
+                on = least + (1.0 if detour is None else detour.length(link))
+                if on >= far.get(other, inf):
                     continue
-                for number in limits_of[link]:  # not a call: this is where most time goes
-                    after = load[number] + rate
-                    if after > room[number]:
-                        if hard:
-                            on = inf
-                            break
-                        on += TOLL * (1.0 + over(after, limits[number]) * prices[number])
-                if on < far.get(other, inf):
-                    far[other] = on
-                    by[other] = link
-                    heappush(heap, (on + ahead[other], -on if hard else on, other))
+                if (after := load[link] + rate) > room[link]:
+                    on += TOLL * (1.0 + over(after, limits[link]) * prices[link])
+                    if on >= far.get(other, inf):
+                        continue
+                far[other] = on
+                by[other] = link
+                heappush(heap, (on + ahead[other], on, other))
         return None
 
     def _links_to(self, node: int, by: dict[int, int]) -> list[int]:
