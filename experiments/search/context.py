@@ -54,12 +54,18 @@ class Context:
         own = self.evaluator.hosts[group[0]]
         staying = values[own] if own != ABSENT and len(hosts) == instance.nodes else None
         values.sort()
-        granular, fits = self.params.granular, self.evaluator.loads.fits
-        near, mask = values[:granular], (1 << bits) - 1
+        granular, mask = self.params.granular, (1 << bits) - 1
+        near = values[:granular]
         if instance.capped:
             cost = sum(instance.costs[piece] for piece in group)
-            further = values[granular : FURTHER * granular]
-            near += islice((value for value in further if fits(value & mask, cost)), granular)
+            loads = self.evaluator.loads  # read directly: a call for each broker takes longer
+            load, room, first = loads.loads, loads.room, loads.first_work
+            roomy = (
+                value
+                for value in values[granular : FURTHER * granular]
+                if load[first + (value & mask)] + cost <= room[first + (value & mask)]
+            )
+            near += islice(roomy, granular)
         if staying is not None and staying not in near:
             near.append(staying)
         row = [(value >> bits) * instance.part for value in near]

@@ -58,13 +58,14 @@ class Topology:
 
     def path(self, a: int, b: int) -> list[Arc]:
         """Return the links of a shortest way, the least number first among equals; [] without."""
-        ahead = self.hops_to(b)
+        ahead, onward = self.hops_to(b), self.onward
         if ahead[a] >= FAR:
             return []
         arcs = []
-        while a != b:
-            hops = ahead[a] - 1
-            other = next(o for o in self.onward[a] if ahead[o] == hops)
+        for hops in range(ahead[a] - 1, -1, -1):
+            for other in onward[a]:
+                if ahead[other] == hops:
+                    break
             arcs.append((a, other))
             a = other
         return arcs
