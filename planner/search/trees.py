@@ -14,22 +14,21 @@ from math import inf
 from random import Random
 from typing import NamedTuple
 
-from experiments.search.distances import FAR
-from experiments.search.instance import Flow, Instance
-from experiments.search.loads import Loads, Needs
-from experiments.search.topology import Topology
-from planner.flow import over
+from planner.search.distances import FAR
+from planner.search.instance import CompiledStream, Instance
+from planner.search.loads import Loads, Needs, beyond
+from planner.search.topology import RatedTopology
 
+# Trees that are kept with the limits that they count for.
 WAYS_MAX = 200_000
-"""Trees that are kept with the limits that they count for."""
+# Hops that a link without room costs, and as many for each limit that it is over by.
 TOLL = 4.0
-"""Hops that a link without room costs, and as many for each limit that it is over by."""
 
+# Directed links, by number.
 Links = tuple[int, ...]
-"""Directed links, by number."""
 
 
-class Tree(NamedTuple):
+class LaidTree(NamedTuple):
     """The links of a tree, and what they count for."""
 
     links: Links
@@ -44,9 +43,9 @@ class Detour(NamedTuple):
 
     def length(self, link: int) -> float:
         """Return how long a link is taken to be, drawn when it is first asked for."""
-        if (known := self.lengths.get(link)) is None:
-            known = self.lengths[link] = 1.0 + self.random.random()
-        return known
+        if (drawn := self.lengths.get(link)) is None:
+            drawn = self.lengths[link] = 1.0 + self.random.random()
+        return drawn
 
 
 class TreeBuilder:
@@ -54,13 +53,13 @@ class TreeBuilder:
 
     def __init__(self, instance: Instance, loads: Loads) -> None:
         self.instance, self.loads = instance, loads
+        # Whether a target is missed rather than reached over links without room.
         self.strict = False
-        """Whether a target is missed rather than reached over links without room."""
-        self._usual: dict[tuple[int, int, tuple[int, ...]], Tree] = {}
+        self._usual: dict[tuple[int, int, tuple[int, ...]], LaidTree] = {}
 
     def lay(
         self, number: int, source: int, targets: tuple[int, ...], detour: Detour | None
-    ) -> tuple[Tree, int]:
+    ) -> tuple[LaidTree, int]:
         """Return a tree for a stream, and how many targets it does not reach."""
         flow = self.instance.flows[number]
         if detour is None:
@@ -70,7 +69,9 @@ class TreeBuilder:
                 return usual, 0
         return self._grow(number, source, targets, detour)
 
-    def usual(self, topology: Topology, source: int, targets: tuple[int, ...]) -> Tree | None:
+    def usual(
+        self, topology: RatedTopology, source: int, targets: tuple[int, ...]
+    ) -> LaidTree | None:
         """Return the least tree, whatever else is carried; None where a target is not reached."""
         key = (id(topology), source, targets)
         if (tree := self._usual.get(key)) is None:
@@ -79,7 +80,7 @@ class TreeBuilder:
             if any(ahead[target] >= FAR for target in targets):
                 return None
             links = tuple(numbers[arc] for arc in topology.tree(source, targets))
-            tree = Tree(links, self.loads.needs(links))
+            tree = LaidTree(links, self.loads.needs(links))
             if len(self._usual) > WAYS_MAX:
                 self._usual.clear()
             self._usual[key] = tree
@@ -87,7 +88,7 @@ class TreeBuilder:
 
     def _grow(
         self, number: int, source: int, targets: Sequence[int], detour: Detour | None
-    ) -> tuple[Tree, int]:
+    ) -> tuple[LaidTree, int]:
         """Grow a tree, always to the nearest target, or in any order where there is a `detour`."""
         flow = self.instance.flows[number]
         inside, left = {source: 0}, list(targets)
@@ -113,9 +114,9 @@ class TreeBuilder:
             self.loads.carry(number, self.loads.needs(branch), flow.rate)
             links += branch
             inside.update((self.instance.arcs[link][1], 0) for link in branch)
-        return Tree(tuple(links), self.loads.needs(links)), missed
+        return LaidTree(tuple(links), self.loads.needs(links)), missed
 
-    def _around(self, flow: Flow, inside: Iterable[int], target: int) -> list[int] | None:
+    def _around(self, flow: CompiledStream, inside: Iterable[int], target: int) -> list[int] | None:
         """Return the shortest way from a tree to a target over links with room; None without."""
         loads, onward, first_sent = self.loads, self.instance.onward, self.loads.first_sent
         load, room, rate = loads.loads, loads.room, flow.rate
@@ -143,7 +144,7 @@ class TreeBuilder:
         return None
 
     def _through(
-        self, flow: Flow, inside: Iterable[int], target: int, detour: Detour | None
+        self, flow: CompiledStream, inside: Iterable[int], target: int, detour: Detour | None
     ) -> list[int] | None:
         """Return the way that breaks limits least for its length; None where there is none."""
         instance, loads = self.instance, self.loads
@@ -163,13 +164,13 @@ class TreeBuilder:
             sends = first_sent + node
             least = length
             if (after := load[sends] + rate) > room[sends]:
-                least += TOLL * (1.0 + over(after, limits[sends]) * prices[sends])
+                least += TOLL * (1.0 + beyond(after, limits[sends]) * prices[sends])
             for other, link in instance.onward[node]:
                 on = least + (1.0 if detour is None else detour.length(link))
                 if on >= far.get(other, inf):
                     continue
                 if (after := load[link] + rate) > room[link]:
-                    on += TOLL * (1.0 + over(after, limits[link]) * prices[link])
+                    on += TOLL * (1.0 + beyond(after, limits[link]) * prices[link])
                     if on >= far.get(other, inf):
                         continue
                 far[other] = on

@@ -12,23 +12,23 @@ from collections.abc import Sequence
 from math import isclose
 from random import Random
 
-from experiments.search.distances import Row
-from experiments.search.instance import Flow, Instance
-from experiments.search.loads import Loads
-from experiments.search.trees import Detour, Tree, TreeBuilder
-from planner.flow import MISSED, over
+from planner.flow import MISSED
+from planner.search.distances import Row
+from planner.search.instance import CompiledStream, Instance
+from planner.search.loads import Loads, beyond
+from planner.search.trees import Detour, LaidTree, TreeBuilder
 
 ABSENT = -1
 
+# Pieces, and the brokers that they go to.
 Moves = Sequence[tuple[int, int]]
-"""Pieces, and the brokers that they go to."""
-Laid = tuple[int, dict[int, Tree], int, int]
-"""A stream, its trees by source, their links together, and how many ends they miss."""
+# A stream, its trees by source, their links together, and how many ends they miss.
+Laid = tuple[int, dict[int, LaidTree], int, int]
 Undo = tuple[list[Laid], list[tuple[int, int]], float, int]
 
 
 class Evaluator:
-    """Where each piece is, the tree of each stream, and what that comes to."""
+    """Count what hosts and trees come to, and change them by moves that can be undone."""
 
     def __init__(self, instance: Instance, hosts: Sequence[int], *, check: bool = False) -> None:
         self.instance = instance
@@ -38,7 +38,7 @@ class Evaluator:
         self.loads = Loads(instance)
         self.builder = TreeBuilder(instance, self.loads)
         self.at: list[dict[int, None]] = [{} for _ in range(nodes)]
-        self.trees: list[dict[int, Tree]] = [{} for _ in instance.flows]
+        self.trees: list[dict[int, LaidTree]] = [{} for _ in instance.flows]
         self.links = [0] * len(instance.flows)
         self.missed = [0] * len(instance.flows)
         self.flow, self.lost = 0.0, 0
@@ -82,7 +82,9 @@ class Evaluator:
                 total = [sum_ + weight * hops for sum_, hops in zip(total, row, strict=True)]
         return total
 
-    def _stream_row(self, flow: Flow, group: Sequence[int], where: Sequence[int]) -> Row | None:
+    def _stream_row(
+        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
+    ) -> Row | None:
         hosts = self.hosts
         ends = {hosts[piece] for piece in flow.consumers if piece not in group}
         ends.update(flow.destinations)
@@ -96,7 +98,9 @@ class Evaluator:
         ends.discard(source)
         return flow.topology.to_brokers(source, tuple(sorted(ends)), where)
 
-    def _partial_row(self, flow: Flow, group: Sequence[int], where: Sequence[int]) -> Row | None:
+    def _partial_row(
+        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
+    ) -> Row | None:
         """Return what partials send, by the broker where those of `group` are."""
         hosts, topology = self.hosts, flow.topology
         stay = sorted({hosts[p] for p in flow.consumers if p not in group} - {ABSENT})
@@ -219,7 +223,7 @@ class Evaluator:
     def _lay(self, number: int, detour: Detour | None = None) -> None:
         """Find trees for a stream in the room that there is."""
         flow = self.instance.flows[number]
-        trees: dict[int, Tree] = {}
+        trees: dict[int, LaidTree] = {}
         links = missed = 0
         for source, targets in self.ends(number):
             tree, lost = self.builder.lay(number, source, targets, detour)
@@ -234,7 +238,7 @@ class Evaluator:
         """Return the streams that take a link, or that a broker sends, by the limit's number."""
         return sorted(self.loads.users[limit])
 
-    def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, Tree]]) -> None:
+    def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, LaidTree]]) -> None:
         """Take up a placement with its trees, as an earlier `snapshot` gave them."""
         for number in range(len(self.trees)):
             self._take_up(number)
@@ -257,7 +261,7 @@ class Evaluator:
             self.lost += self.missed[number]
         self._checked()
 
-    def snapshot(self) -> tuple[list[int], list[dict[int, Tree]]]:
+    def snapshot(self) -> tuple[list[int], list[dict[int, LaidTree]]]:
         """Return what `adopt` takes."""
         return list(self.hosts), list(self.trees)
 
@@ -285,4 +289,4 @@ class Evaluator:
         assert isclose(flow, self.flow, rel_tol=1e-9, abs_tol=1e-6), (flow, self.flow)
         for limit, (counted, kept) in enumerate(zip(loads, limits.loads, strict=True)):
             assert isclose(counted, kept, rel_tol=1e-9, abs_tol=1e-6)
-            assert isclose(over(kept, limits.limits[limit]), limits.broken.get(limit, 0.0))
+            assert isclose(beyond(kept, limits.limits[limit]), limits.broken.get(limit, 0.0))

@@ -10,29 +10,38 @@ from itertools import islice
 from math import inf
 from random import Random
 
-from experiments.search.distances import packed, unpacked
-from experiments.search.evaluator import ABSENT, Evaluator, Undo
-from experiments.search.instance import Flow, Instance
-from experiments.search.params import SearchParams
+from planner.search.distances import packed, unpacked
+from planner.search.evaluator import ABSENT, Evaluator, Undo
+from planner.search.instance import CompiledStream, Instance
+from planner.search.params import SearchParams
 
+# Times `granular`: among so many brokers those with room are looked for.
 FURTHER = 10
-"""Times `granular`: among so many brokers those with room are looked for."""
+# Of what a piece causes: beyond these a penalty says no more, and an infinite one has no sum.
+PENALTY_MIN, PENALTY_MAX = 1e-3, 1e7
+# Of the times any of equal brokers is taken: the first is not always good.
 EQUALS_DRAWN = 0.3
-"""Of the times any of equal brokers is taken: the first is not always good."""
 
+# What undoes a change, the last part last.
 Changes = list[Undo]
-"""What undoes a change, the last part last."""
 
 
-class Context:
-    """What an operator works on: the evaluator, chances, parameters, the penalty of the moment."""
+class MoveContext:
+    """Hold what an operator works on: the evaluator, chances, parameters, the penalty at hand."""
 
     def __init__(self, evaluator: Evaluator, random: Random, params: SearchParams) -> None:
         self.evaluator = evaluator
         self.instance: Instance = evaluator.instance
         self.random = random
         self.params = params
+        # What a piece causes on average: the measure of penalties and temperatures.
+        self.usual = 1e-6 + evaluator.flow / max(1, evaluator.instance.pieces)
         self.penalty = 0.0
+
+    def scale_penalty(self, factor: float) -> None:
+        """Make broken limits dearer or cheaper, between what is nothing and what is everything."""
+        penalty = self.penalty * factor
+        self.penalty = min(max(penalty, PENALTY_MIN * self.usual), PENALTY_MAX * self.usual)
 
     def choices(self, group: Sequence[int]) -> list[tuple[float, int]]:
         """Return where `group` may be cheap: what it costs at a broker, and the broker.
@@ -99,10 +108,12 @@ class Context:
         for flow, host in zip(row, hosts, strict=True):
             if host in own:  # what stays counts in the load already
                 left = loads.pressure(host, -own[host])
-                flow += penalty * (loads.pressure(host, whole - own[host]) - left)
+                charge = loads.pressure(host, whole - own[host]) - left
             elif load[first + host] + whole > room[first + host]:
-                flow += penalty * loads.pressure(host, whole)
-            scored.append((flow, host))
+                charge = loads.pressure(host, whole)
+            else:
+                charge = 0.0
+            scored.append((flow + penalty * charge, host))
         return scored
 
     def _whole_row(self, group: Sequence[int]) -> int:
@@ -129,7 +140,7 @@ class Context:
                 total += flow.share * topology.lanes_to_everywhere(source, ends)
         return total
 
-    def _partials(self, flow: Flow, others: set[int], group: Sequence[int]) -> int:
+    def _partials(self, flow: CompiledStream, others: set[int], group: Sequence[int]) -> int:
         """Return the hops of what partials send, by the broker of `group`, as lanes."""
         assert flow.header is not None
         topology, header = flow.topology, self.evaluator.hosts[flow.header]
