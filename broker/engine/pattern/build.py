@@ -35,6 +35,7 @@ from broker.engine.pattern.operands import (
     composite,
     least,
     operands,
+    types_of,
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.pick import DistinctStage, KthStage
@@ -92,7 +93,7 @@ class Builder:
             self._span(holder),
             self._doubt,
             holder,
-            bool(self._types(negation.left) & self._types(negation.right)),
+            bool(types_of(negation.left) & types_of(negation.right)),
             (negation.left.low - holder.low, negation.left.high - holder.low),
         )
         right = self.build(negation.right)
@@ -142,12 +143,9 @@ class Builder:
             tuple([self._span(part) for part in parts if composite(part)]),
             self._doubt,
             self._at_once,
-            bool(self._types(joint.left) & self._types(joint.right)),
+            bool(types_of(joint.left) & types_of(joint.right)),
             self._between.get(id(joint)),
         )
-
-    def _types(self, operand: Operand) -> set[str]:
-        return {leaf.event_type for leaf in self._layout.leaves[operand.low : operand.high]}
 
     def _joint(self, joint: Joint) -> Make:
         if joint.operator != "or" and joint.context.runs:
@@ -183,7 +181,7 @@ class Builder:
             self._span(negation),
             self._doubt,
             negation.left,
-            bool(self._types(negation.left) & self._types(negation.right)),
+            bool(types_of(negation.left) & types_of(negation.right)),
         )
 
     def denials(self) -> dict[int, NegationPlan]:

@@ -33,6 +33,7 @@ from broker.engine.pattern.operands import (
     Padded,
     composite,
     operands,
+    types_of,
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.relations import PARTNER_SEARCHES, takes_newest_only
@@ -411,13 +412,13 @@ class FusedStage(Fused):
             left_store = self._stores[fused.left_store]
             right_store = self._stores[fused.right_store]
             if left:
-                _take(left_store, left, composite=fused.left_composite)
+                left_store.put(left, composite=fused.left_composite)
             # Under `recent` both look among all that is there, the newcomers included.
             if right and fused.stores_right and fused.right_first:
-                _take(right_store, right, composite=fused.right_composite)
+                right_store.put(right, composite=fused.right_composite)
             made = fused.join(left, right, left_store, right_store, self._group, further)
             if right and fused.stores_right and not fused.right_first:
-                _take(right_store, right, composite=fused.right_composite)
+                right_store.put(right, composite=fused.right_composite)
         # Those above rely on order; where results leave at once nobody does, and nothing is sorted.
         if self._plan.ordered and len(made) > 1:
             budget = self._plan.layout.budget
@@ -564,15 +565,4 @@ def _latest_only(joint: Joint) -> bool:
         return False  # what begins long before it ends may have to look further back
     tested = joint.conjuncts or joint.anchors or joint.bound or asks_further(joint)
     limited = joint.spread_m is not None or joint.within_ms is not None
-    return not tested and not limited and not _types(joint.left) & _types(joint.right)
-
-
-def _types(operand: Operand) -> set[str]:
-    return {leaf.event_type for leaf in operands(operand) if isinstance(leaf, Leaf)}
-
-
-def _take(store: Store, new: list[Any], *, composite: bool) -> None:
-    if composite:
-        store.extend(new)
-    else:
-        store.extend_leaves(new)
+    return not tested and not limited and not types_of(joint.left) & types_of(joint.right)

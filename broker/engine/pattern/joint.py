@@ -267,16 +267,16 @@ class JointStage(Over):
         if plan.joint.operator == "or":
             made = plan.join(lefts, rights, None, None, self.site.group)
         else:
-            _put(self._left, lefts, composite=plan.composite[0])
+            self._left.put(lefts, composite=plan.composite[0])
             # Under `recent` either side may be the new one, so both are stored before the join
             # looks.
             if plan.chooses_either:
-                _put(self._right, rights, composite=plan.composite[1])
+                self._right.put(rights, composite=plan.composite[1])
             made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
             # Where the right one surely comes later no left one looks for it, so it is never
             # stored: half of the memory of `A then B`.
             if not plan.chooses_either and not plan.follows_only:
-                _put(self._right, rights, composite=plan.composite[1])
+                self._right.put(rights, composite=plan.composite[1])
         return made
 
     def _expire(self, limit: int) -> None:
@@ -332,13 +332,6 @@ class JointStage(Over):
         for store, items in zip((self._left, self._right), kept, strict=False):
             store.hold(items)
         self._further.hold(kept[2])
-
-
-def _put(store: Store, new: list[Occurrence], *, composite: bool) -> None:
-    if composite:
-        store.extend(new)
-    else:
-        store.extend_leaves(new)
 
 
 def instants(

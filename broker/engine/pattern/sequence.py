@@ -161,7 +161,7 @@ class SequencePlan:
         self.lists: ListsPlan | None = None
         if lists is not None and chain.gathered is not None:
             self.lists = ListsPlan(chain.gathered, lists, layout.budget)
-        self._foresight = foresight
+        self.foresight = foresight
         self.latest = chain.context.replaces
         self.timeless = chain.timeless
         self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
@@ -183,9 +183,9 @@ class SequencePlan:
         if self.joins is not None:
             self.joins.look_ahead()
             return
-        if self._changes != self._foresight.durations.changes:
-            self._changes = self._foresight.durations.changes
-            most_ms = self._foresight.most_ms()
+        if self._changes != self.foresight.durations.changes:
+            self._changes = self.foresight.durations.changes
+            most_ms = self.foresight.most_ms()
             self.keeps_ms = [keep_ms(link, most_ms)[0] for link in self.chain.links]
 
     @property
@@ -208,7 +208,7 @@ class SequencePlan:
 
     def begins(self, watermark: int) -> int:
         """Return when events still to come begin at the earliest."""
-        return watermark + 1 - self._foresight.most_ms()
+        return watermark + 1 - self.foresight.most_ms()
 
     def over_at(self, filled: int, whole: Occurrence) -> int:
         """Return from which watermark on a run with so many elements goes no further."""
@@ -221,7 +221,7 @@ class SequencePlan:
             # The next one begins by then, and may last: before that it may yet be to come.
             leaf = leaf_of(self.chain.elements[filled])
             asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
-            lasts_ms = self._foresight.longest_ms(leaf.event_type)
+            lasts_ms = self.foresight.longest_ms(leaf.event_type)
             lasts_ms = lasts_ms if asked_ms is None else min(lasts_ms, asked_ms)
             ends.append(end_of(whole) + bound.high_ms + lasts_ms)
         return min(ends)

@@ -44,6 +44,7 @@ CHAINS = (
 )
 JOINED = (
     "detect A then nth 2 B within 60 ms",
+    "detect A as a then B as b without C within 60 ms where a.source = group.source",
     "detect A then nth 2 B",
     "detect[recent] A then nth 2 B",
     "detect[recent] A then nth 3 B then[..30 ms] C within 60 ms",
