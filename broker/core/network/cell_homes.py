@@ -18,8 +18,10 @@ from broker.core.effects import Note
 from broker.core.network import cell_frames, cell_told, told
 from broker.core.network.cell_book import CellBook, Kept, Term
 from broker.core.network.cell_frames import Which
-from broker.core.network.cell_posting import Posting
+from broker.core.network.cell_posting import CellMail
 from broker.core.network.cell_view import cell_of, home_of
+from broker.core.network.hosting import Hosting
+from broker.core.network.listening import ActorNews
 from broker.core.suspension.agreement import Rows, standing_of, unheard
 
 if TYPE_CHECKING:
@@ -41,8 +43,11 @@ class _Wish(Struct):
     standing: Rows
 
 
-class CellHomes(Posting):
+class CellHomes(Hosting):
     """See the module."""
+
+    _mail: CellMail
+    _actors: ActorNews
 
     def _begin_homes(self) -> None:
         """Begin; to be called once."""
@@ -53,8 +58,8 @@ class CellHomes(Posting):
         self._again_at: dict[str, int] = {}  # terms that failed here, at home
         self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
-        self._over = EndedTerms(self._is_away, self._tell_broker)
-        self._on_said |= {
+        self._over = EndedTerms(self._is_away, self._mail.tell)
+        self._mail.on_said |= {
             cell_frames.Missing: self._cell_missing,
             cell_frames.Running: self._cell_running,
             cell_frames.Refused: self._cell_refused,
@@ -101,10 +106,11 @@ class CellHomes(Posting):
     def _wish(self, one: _Wish) -> None:
         if one.broker != self.me and one.broker not in self.ways.via:
             self._away.setdefault(one.broker, self._now)
-        self._tell_broker(one.broker, cell_frames.Wanted(one.which, one.keys, one.standing))
+        self._mail.tell(one.broker, cell_frames.Wanted(one.which, one.keys, one.standing))
 
     def _found(self, origin: str) -> None:
         super()._found(origin)
+        self._actors.found(origin)
         self._away.pop(origin, None)
         self._over.found(origin)
         for one in [wish for wish in self._wishes.values() if wish.broker == origin]:
@@ -207,7 +213,7 @@ class CellHomes(Posting):
         calls = self.durable.given.versions(source.text, source.functions)
         said = _options(cell, self.durable.options), text, tables, origins
         what = (tuple(cell.keys), *said, cell.snapshot, standing, calls)
-        self._tell_broker(host, cell_frames.Hosted(one.which, *what))
+        self._mail.tell(host, cell_frames.Hosted(one.which, *what))
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
         cell = self._goes_on(host, one.which)
@@ -229,7 +235,7 @@ class CellHomes(Posting):
             return
         if not self.durable.network.book.knows(one.which.cell, one.origins):
             self._tell_network(cell_told.CellNamed(one.which.cell, one.origins))
-        self._tell_broker(host, cell_frames.Noted(one.which, one.life, one.origins))
+        self._mail.tell(host, cell_frames.Noted(one.which, one.life, one.origins))
 
     def _cell_results(self, host: str, one: cell_frames.Results) -> None:
         cell = self._goes_on(host, one.which)
@@ -245,7 +251,7 @@ class CellHomes(Posting):
             self._tell_network(what)
         term = cell.term(which.term)
         assert term is not None
-        self._tell_broker(host, cell_frames.Taken(which, one.life, term.next))
+        self._mail.tell(host, cell_frames.Taken(which, one.life, term.next))
 
     def _cell_saved(self, host: str, one: cell_frames.Saved) -> None:
         if self._goes_on(host, one.which) is None:
@@ -259,7 +265,7 @@ class CellHomes(Posting):
             self._tell_network(what)
             self._last_stored[name] = (one.life, one.number)
             self._look_at_cells()
-        self._tell_broker(host, cell_frames.Stored(which, one.life, one.number))
+        self._mail.tell(host, cell_frames.Stored(which, one.life, one.number))
 
     def _cell_settled(self, host: str, one: cell_frames.Settled) -> None:
         if self._goes_on(host, one.which) is not None:
@@ -282,12 +288,12 @@ class CellHomes(Posting):
         self._settle_at = self._now + SETTLE_MS
         for cell in self.durable.network.book.cells.values():
             to_settle = cell_frames.Settle(_which(cell, cell.serving))
-            self._tell_broker(cell.serving.broker, to_settle)
+            self._mail.tell(cell.serving.broker, to_settle)
 
     def _cells_asked_for(self, origin: str, one: cell_frames.Asked) -> None:
         over = tuple([name for name in one.terms if self._is_over(name)])
         if over:
-            self._tell_broker(origin, cell_frames.Over(over))
+            self._mail.tell(origin, cell_frames.Over(over))
 
     def _is_over(self, name: str) -> bool:
         return home_of(name) == self.me and self.durable.network.book.is_over(*cell_of(name))

@@ -8,7 +8,7 @@ was said until that ends; then all that rested on it is taken back before anythi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -17,7 +17,7 @@ from broker.core.messages import CancelRequested
 from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
-from broker.core.network.messages import CellPlaced, CpuUsed, FramesReceived, LinkRefused, LinkUp
+from broker.core.network.messages import CpuUsed, FramesReceived, LinkRefused, LinkUp
 from broker.core.network.sessions import FrameSender, Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
@@ -32,6 +32,9 @@ from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes
 
+if TYPE_CHECKING:
+    from broker.core.network.planning import Planning
+
 NAME_LEFT = (
     "another broker of this name was announced before; give each a name and a disk of its own, or "
     "end the other and start this one again"
@@ -41,40 +44,6 @@ DISK_CLAIMED = (
     "data directory, or end that one and have it forgotten (headwater forget {by})"
 )
 NAMED_MAX = 20  # brokers in one line of the log
-
-
-class Deciding(Protocol):
-    """Who decides with other brokers where tasks run (`broker.core.network.planning`)."""
-
-    def heard(self, peer: str, data: bytes) -> None:
-        """A neighbour's word. Raises ValueError."""
-
-    def stands(self, peer: str) -> None:
-        """A session stands with a neighbour since now."""
-
-    def gone(self, broker: str) -> None:
-        """There is no way to a broker any more."""
-
-    def tree_changed(self) -> None:
-        """The tree of all brokers is another."""
-
-    def touched(self) -> None:
-        """What is submitted here, or runs here, may be another."""
-
-    def drain(self, *, drained: bool) -> None:
-        """This broker is to be rid of all tasks, or may take some up again."""
-
-    def used(self, used_ms: int, granted_ms_per_s: int) -> None:
-        """So much CPU was used by now, of which so much is there in a second."""
-
-    def wake(self) -> None:
-        """Some time has passed."""
-
-    def next_wake(self) -> int | None:
-        """When to wake next."""
-
-    def decided(self) -> list[CellPlaced]:
-        """What was decided since this was asked last."""
 
 
 class NameBearer(Protocol):
@@ -124,19 +93,19 @@ def cancelled_again(
     return CancelRequested(subscriber, "", name, proven=True)
 
 
-def hear_plan(deciding: Deciding | None, peer: str, plan: frames.Planned) -> None:
+def hear_plan(deciding: Planning | None, peer: str, plan: frames.Planned) -> None:
     """Tell whoever decides what a neighbour says of that, if there is one."""
     if deciding is not None:
         deciding.heard(peer, plan.data)
 
 
-def drain(deciding: Deciding | None, *, drained: bool) -> None:
+def drain(deciding: Planning | None, *, drained: bool) -> None:
     """Tell whoever decides, if there is one."""
     if deciding is not None:
         deciding.drain(drained=drained)
 
 
-def use(deciding: Deciding | None, used: CpuUsed) -> None:
+def use(deciding: Planning | None, used: CpuUsed) -> None:
     """Report the CPU used to whoever decides, if there is one."""
     if deciding is not None:
         deciding.used(used.used_ms, used.granted_ms_per_s)
@@ -145,7 +114,7 @@ def use(deciding: Deciding | None, used: CpuUsed) -> None:
 class Linking:
     """See the module; `NetworkBroker` adds what is said of origins and to hosts."""
 
-    deciding: Deciding | None = None  # nobody: tasks run where they were submitted
+    deciding: Planning | None = None  # nobody: tasks run where they were submitted
     incarnation: Incarnation
 
     def __init__(self, me: str, epoch: int, partners_max: int = HELD_MAX) -> None:

@@ -13,7 +13,7 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast, get_args
 
 from msgspec.structs import replace
@@ -23,13 +23,15 @@ from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
 from broker.core.network.cell_frames import Settle
-from broker.core.network.cell_origins import places
+from broker.core.network.cell_origins import CellTerms, places
 from broker.core.network.cell_parts import PARTS_MAX
+from broker.core.network.cell_posting import CellMail
 from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, status_of, views
 from broker.core.network.folding import FoldOrigin
 from broker.core.network.hosting import ASK_AGAIN_MS
 from broker.core.network.linking import cancelled_again, drain, name_taken, use
+from broker.core.network.listening import ActorNews
 from broker.core.network.messages import (
     CellPlaced,
     CpuUsed,
@@ -93,6 +95,8 @@ class NetworkBroker(Relaying):
             lambda revived: self._handle(cancelled_again(self.counts, self._sender.out, revived)),
         )
         self.calls = CallRelay(self)
+        self._mail = CellMail(self.me, epoch, self._sender, durable, self.counts)
+        self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         self._begin_relaying()
         tell = self._tell_network
         self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
@@ -100,23 +104,12 @@ class NetworkBroker(Relaying):
             durable.network, self.router, self.ways, self._routed, correlates=self.correlates
         )
         self._on = self._message_table()
-        self._on_frame |= {
-            frames.Reoffer: self._reoffer,
-            frames.Fold: self._fold,
-            frames.Folded: lambda peer, one: self._pass_on(
-                peer, one.host, one, len(one.what.positions)
-            ),
-            StoredUpto: self._stored_upto,
-            frames.Stored: lambda peer, one: self._stored_upto(peer, one.upto),
-            Recall: self._recall,
-            Recalled: self._recall,
-            RemoteCall: self.calls.hear,
-            SubscriptionsCancelled: self._cancelling.hear,
-            **dict.fromkeys(get_args(functions.Said), self._functions.hear),
-        }
-        self._listen()
-        self._begin_cells(epoch)
-        self._on_said[Settle] = self._progress.reads(self._on_said[Settle])
+        self._on_frame |= self._frame_table()
+        self._begin_homes()
+        self._begin_hosts()
+        self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
+        self._terms.look(self._now)
+        self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
         durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
@@ -145,6 +138,27 @@ class NetworkBroker(Relaying):
             CpuUsed: lambda used: use(self.deciding, used),
             core_messages.Woken: self._woken,
             core_messages.Settling: self._progress.reads(self._settling),
+        }
+
+    def _frame_table(self) -> dict[type[Any], Callable[[str, Any], None]]:
+        return {
+            frames.Reoffer: self._reoffer,
+            frames.Fold: self._fold,
+            frames.Parcel: self._mail.parcel,
+            frames.PartTaken: self._mail.part_taken,
+            frames.Listening: self._actors.listening,
+            frames.Copied: self._actors.copied,
+            frames.CopiesTaken: self._actors.copies_taken,
+            frames.Folded: lambda peer, one: self._pass_on(
+                peer, one.host, one, len(one.what.positions)
+            ),
+            StoredUpto: self._stored_upto,
+            frames.Stored: lambda peer, one: self._stored_upto(peer, one.upto),
+            Recall: self._recall,
+            Recalled: self._recall,
+            RemoteCall: self.calls.hear,
+            SubscriptionsCancelled: self._cancelling.hear,
+            **dict.fromkeys(get_args(functions.Said), self._functions.hear),
         }
 
     # --- the door --------------------------------------------------------------------------
@@ -182,7 +196,7 @@ class NetworkBroker(Relaying):
                 self._look_at_cells()
                 self._cancelling.spread(self.sessions.standing)
             elif isinstance(each, core_messages.ActorsListening):
-                self._actors_changed()
+                self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
         self._look_at_what_ended()
@@ -225,13 +239,14 @@ class NetworkBroker(Relaying):
 
     def _stands(self, peer: str) -> None:
         super()._stands(peer)
+        self._actors.stands(peer)
         keeps = peer not in self._inside and self.sessions.version(peer) > 1
         self._cancelling.begin(peer, keeps=keeps)
         self._functions.begin(peer, takes=keeps)
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
-        if self._cells or self._own_post:
+        if self._cells or self._mail.own:
             self._run_cells()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         announcing.look(self.durable.network.sources.unanswered, now)
@@ -262,12 +277,13 @@ class NetworkBroker(Relaying):
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += [*self._wakes_for_cells(), self._ask_at, self._owed.next_wake()]
+        wakes += [*self._homes_wake(), *self._cells_wake(), self._terms.asks_at]
+        wakes += [self._ask_at, self._owed.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
-        if self._cells or self._own_post:
+        if self._cells or self._mail.own:
             self._run_cells()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
@@ -278,7 +294,7 @@ class NetworkBroker(Relaying):
         self._functions.spread(self.sessions)
         network = self.durable.network
         if network.copies.fresh:
-            self._send_copies()
+            self._actors.send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
             if network.sources.changed:
@@ -359,10 +375,21 @@ class NetworkBroker(Relaying):
 
     def _gone(self, origin: str, peer: str) -> None:
         self._folds.gone(origin)
+        self._terms.gone(origin, self._now)
         super()._gone(origin, peer)
+
+    def _lost(self, origin: str) -> None:
+        super()._lost(origin)
+        self._mail.lost_way(origin)
+
+    def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
+        super()._of_topology(effects)
+        if effects:
+            self._actors.look_at(self.topology, self._now)
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
+        self._terms.forget(broker)
         self._shows.forget(broker)
 
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
@@ -440,7 +467,12 @@ class NetworkBroker(Relaying):
             self._tell_network(what)
         self._tell_of([Note(*line) for line in self.absence.take_lines()])
         self._activate()
-        self._wake_for_cells()
+        self._wake_cells()
+        self._leave_lost_hosts()
+        self._give_up_moves()
+        self._begin_again()
+        if self._terms.asks_at is not None and self._terms.asks_at <= now:
+            self._terms.look(now)
         self._ask_for_questions()
         if self._shows.leaving:
             self._let_leave()

@@ -98,7 +98,7 @@ class House(Linking):
         self._of_topology(self.topology.handle(Woken(), now))
         self.coordinator.wake(now)
 
-    # --- see linking.Deciding -------------------------------------------------------------------
+    # --- see planning.Planning ------------------------------------------------------------------
 
     def heard(self, peer: str, data: bytes) -> None:
         if self.name not in self.town.silent:
