@@ -30,7 +30,7 @@ class SubscriptionPreview(msgspec.Struct, frozen=True):
     """One subscription: what becomes of it, and of the definitions that it needs.
 
     `keeps` are the definitions that go on with what they hold, `begins` those that begin with
-    nothing. The subscription itself goes on where it is the `same`, and begins anew otherwise.
+    nothing. `goes_on` says the same of the subscription itself.
     """
 
     subscription: str
@@ -38,6 +38,7 @@ class SubscriptionPreview(msgspec.Struct, frozen=True):
     change: Change
     keeps: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
+    goes_on: bool = True
 
 
 class TaskWords(msgspec.Struct, frozen=True):
@@ -66,16 +67,17 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 def row_of(
-    coming: Installed, begins: Collection[str], graph: TaskGraph, *, is_new: bool
+    coming: Installed, begins: Collection[str], graph: TaskGraph, change: Change
 ) -> SubscriptionPreview:
-    """Return the row of a subscription that begins, with the keys of definitions that begin too."""
+    """Return the row of a subscription, with the keys of those of its tasks that begin anew."""
     names = {key: graph.tasks[key].name for key in coming.definitions}
     return SubscriptionPreview(
         coming.name,
         coming.subscriber,
-        "new" if is_new else "changed",
+        change,
         tuple([name for key, name in names.items() if key not in begins]),
         tuple([name for key, name in names.items() if key in begins]),
+        goes_on=coming.task not in begins,
     )
 
 
