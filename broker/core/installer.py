@@ -140,7 +140,9 @@ class Installer:
             begins = [
                 key
                 for key in (*coming.definitions, coming.task)
-                if apart or (key not in self._matcher and key not in plan.heirs)
+                if apart
+                or plan.has_parts(key)
+                or (key not in self._matcher and key not in plan.heirs)
             ]
             begun |= dict.fromkeys(begins)
             rows[coming.key] = changed.get(coming.key) or row_of(coming, begins, graph, "new")
@@ -232,7 +234,7 @@ class Installer:
         if troubles:
             raise RefusedError(*troubles)
         self._check_limits(plan)
-        look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere)
+        look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
         return plan
 
     def _check_limits(self, plan: TextChange) -> None:
@@ -294,7 +296,7 @@ class Installer:
             self._catalogue.add(one)
         for one, idle, last in leaving:
             self._settle(one, idle, last=last)
-        return any(key not in plan.heirs for key in new)
+        return any(key not in plan.heirs or plan.has_parts(key) for key in new)
 
     def _strike(self, one: Installed) -> tuple[Installed, list[str], bool]:
         return one, *self._catalogue.remove(one)

@@ -26,11 +26,19 @@ if TYPE_CHECKING:
 Change = Literal["new", "same", "changed"]
 
 
+class TaskWords(msgspec.Struct, frozen=True):
+    """Sentences about one task."""
+
+    task: str
+    lines: tuple[str, ...]
+
+
 class SubscriptionPreview(msgspec.Struct, frozen=True):
     """One subscription: what becomes of it, and of the definitions that it needs.
 
     `keeps` are the definitions that go on with what they hold, `begins` those that begin with
-    nothing. `goes_on` says the same of the subscription itself.
+    nothing. `goes_on` says the same of the subscription itself. `parts`: of what begins, the
+    operands that go on all the same, by the names of their atoms.
     """
 
     subscription: str
@@ -39,13 +47,7 @@ class SubscriptionPreview(msgspec.Struct, frozen=True):
     keeps: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
     goes_on: bool = True
-
-
-class TaskWords(msgspec.Struct, frozen=True):
-    """Sentences about one task."""
-
-    task: str
-    lines: tuple[str, ...]
+    parts: tuple[TaskWords, ...] = ()
 
 
 class Preview(msgspec.Struct, frozen=True):

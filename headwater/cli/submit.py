@@ -110,6 +110,9 @@ def _changed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         for key, words in (("keeps", "goes on with its state"), ("begins", "begins with nothing")):
             for name in row[key]:
                 yield f"  {name}: {words}"
+        for task in row.get("parts", []):
+            for line in task["lines"]:
+                yield f"  {task['task']}: what is held of {line} goes on"
 
 
 def _wait(broker: Broker, names: list[str]) -> None:

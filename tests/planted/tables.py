@@ -20,6 +20,7 @@ from tests.planted import (
     table_seen,
     table_stages,
     table_store,
+    table_succession,
     table_times,
     table_windows,
 )
@@ -32,6 +33,7 @@ FAULTS = [
     *table_language.TABLE,
     *table_mqtt.TABLE,
     *table_store.TABLE,
+    *table_succession.TABLE,
     *table_journal.TABLE,
     *table_bounds.TABLE,
     *table_planner.TABLE,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.runtime.agents import input_name, output_name
+from broker.engine.runtime.operand_states import KeptOperands, is_plain
 from language.taskgraph import cases_of
 from language.tree import Actor, Assignment, Case, Definition, Post, Subscription
 from language.walk import bindings
@@ -39,17 +40,22 @@ class Heir:
     """A task that goes on where another one stopped.
 
     `classes` are the names under which the two know their inputs and outputs, those that differ.
+    `parts`: where it begins anew but for some operands, the names of the atoms of each of these.
     """
 
     task: Task
     predecessor: Task
     classes: Mapping[str, str]
+    parts: tuple[str, ...] = ()
 
 
-def heirs_of(old: Iterable[Task], new: Iterable[Task]) -> dict[str, Heir]:
+def heirs_of(
+    old: Iterable[Task], new: Iterable[Task], *, with_parts: bool = True
+) -> dict[str, Heir]:
     """Return the heirs among the tasks of a changed text, by key; each stands behind its inputs.
 
     `old` are those of the text before. What has the same key in both is no heir: it stays.
+    `with_parts`: also those that go on in part.
     """
     named = {(task.kind, task.name): task for task in old}
     alike: dict[str, str] = {}  # definitions of which users keep what was detected, to the new key
@@ -58,10 +64,13 @@ def heirs_of(old: Iterable[Task], new: Iterable[Task]) -> dict[str, Heir]:
         before = named.get((task.kind, task.name))
         if before is None or before.key == task.key or not _same_inputs(before, task, alike):
             continue
-        if _held_alike(before, task):
-            heirs[task.key] = Heir(task, before, _renamed(before, task))
+        classes = _renamed(before, task)
+        if before.types.keys() == task.types.keys() and _held_alike(before, task):
+            heirs[task.key] = Heir(task, before, classes)
             if _assigns_alike(before, task):
                 alike[before.key] = task.key
+        elif with_parts and (parts := _parts_alike(before, task)):
+            heirs[task.key] = Heir(task, before, classes, parts)
     return heirs
 
 
@@ -79,6 +88,8 @@ def translated(states: Sequence[Any], heir: Heir) -> list[Any]:
 
 def _translated(state: Any, heir: Heir, before: Case, case: Case) -> Any:
     changed = _reclassed(state, heir.classes)
+    if heir.parts:
+        return _in_part(changed, KeptOperands(before, case))
     if "inner" in changed:
         changed["inner"] = _reclassed(changed["inner"], heir.classes)
     if "windows" in changed:
@@ -87,6 +98,18 @@ def _translated(state: Any, heir: Heir, before: Case, case: Case) -> Any:
             windows, _shape(heir.predecessor, before), _shape(heir.task, case), heir
         )
     return changed
+
+
+def _in_part(state: Mapping[str, Any], kept: KeptOperands) -> dict[str, Any]:
+    """Return the state of a pattern as that of another, which has some of its operands."""
+    rows = []
+    for group, begin, named, root, waiting, log, memory, _, _ in state["partitions"]:
+        # Nothing waits with its group, as all had been given to the operators; what may be
+        # complete with what comes next has to be asked again.
+        root_by_now = kept.state(root) if root else []
+        rows.append([group, begin, named, root_by_now, waiting, log, memory, [], []])
+    patience = None if state["patience"] is None else [0, 0]
+    return {**state, "partitions": rows, "patience": patience}
 
 
 def _reclassed(state: Mapping[str, Any], classes: Mapping[str, str]) -> dict[str, Any]:
@@ -100,9 +123,11 @@ def _reclassed(state: Mapping[str, Any], classes: Mapping[str, str]) -> dict[str
 
 def _same_inputs(before: Task, task: Task, alike: Mapping[str, str]) -> bool:
     """Return True where events of the inputs before may stand for those of the inputs now."""
-    if before.wait_ms != task.wait_ms or before.types.keys() != task.types.keys():
+    if before.wait_ms != task.wait_ms:
         return False
     for name, event_type in task.types.items():
+        if name not in before.types:
+            continue  # another pattern, which may have some operands of the one before
         key, earlier = task.needs.get(name), before.needs.get(name)
         if key == earlier is None:
             # A source may say more than before; what it said already stays as it was.
@@ -126,6 +151,21 @@ def _held_alike(before: Task, task: Task) -> bool:
         _windows_alike(task.node, _shape(before, earlier), _shape(task, case))
         for earlier, case in cases
     )
+
+
+def _parts_alike(before: Task, task: Task) -> tuple[str, ...]:
+    """Return the operands of a pattern that go on, by the names of their atoms."""
+    (earlier, *others), (case, *further) = cases_of(before.node), cases_of(task.node)
+    if others or further:
+        return ()
+    if earlier.group_by != case.group_by or _times(earlier.assign) != _times(case.assign):
+        return ()
+    for node, its in ((before.node, earlier), (task.node, case)):
+        windowed = isinstance(node, Definition) and node.window is not None
+        subscription = node if isinstance(node, Subscription) else None
+        if windowed or not is_plain(its, subscription):
+            return ()
+    return tuple(KeptOperands(earlier, case).names())
 
 
 def _essence(task: Task) -> tuple[Any, ...]:
@@ -173,7 +213,8 @@ def _renamed(before: Task, task: Task) -> dict[str, str]:
 
     Those of the output are among them: events of it may wait for a tick.
     """
-    names = {input_name(before, name): input_name(task, name) for name in task.types}
+    shared = [name for name in task.types if name in before.types]
+    names = {input_name(before, name): input_name(task, name) for name in shared}
     if task.output is not None:
         names[output_name(before)] = output_name(task)
     return {old: new for old, new in names.items() if old != new}
