@@ -30,12 +30,14 @@ from broker.core.intake import ConflictError, Intake
 from broker.core.preview import (
     Preview,
     SubscriptionPreview,
+    TextChange,
     bounds_in_words,
+    look_for_heirs,
     row_of,
+    rows_of,
     travels_in_words,
 )
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
-from broker.core.succession import TextChange, look_for_heirs, rows_of
 from broker.core.suspension.agreement import suspend
 from broker.engine.event.identity import digest
 from broker.engine.limits import LimitReachedError, Limits

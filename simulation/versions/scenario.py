@@ -89,8 +89,8 @@ class VersionsRun(Run):
         random = self.world.random
         for asker in self._askers:
             for _ in range(random.randint(*CHANGES)):
-                at = random.randint(self.world.now + CALM_MS // 2, end_ms)
-                self.world.at(at, partial(self._change, asker))
+                time_ms = random.randint(self.world.now + CALM_MS // 2, end_ms)
+                self.world.at(time_ms, partial(self._change, asker))
         return end_ms
 
     def _change(self, asker: Asker) -> None:
@@ -122,5 +122,5 @@ def _check_once(
 
 def _match(result: Mapping[str, Any]) -> str:
     """Return what tells a match from others, whichever version found it."""
-    told = ("subscriber", "subscription", "start", "end", "group", "events")
-    return json.dumps([result[name] for name in told], sort_keys=True)
+    names = ("subscriber", "subscription", "start", "end", "group", "events")
+    return json.dumps([result[name] for name in names], sort_keys=True)

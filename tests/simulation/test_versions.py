@@ -25,7 +25,7 @@ def heirs_that_take_nothing_over(patch):
 
 
 def texts_that_all_begin_anew(patch):
-    patch.setattr("broker.core.succession.heirs_of", lambda *_: {})
+    patch.setattr("broker.core.preview.heirs_of", lambda *_: {})
 
 
 @pytest.mark.long

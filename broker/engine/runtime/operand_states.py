@@ -135,11 +135,11 @@ def _names(operand: Operand) -> list[str]:
 
 def _signature(operand: Operand) -> Signature:
     """Return what an operand says, wherever it stands; equal ones find the same."""
-    said = [
+    values = [
         _said(getattr(operand, each.name)) for each in fields(operand) if each.name not in PLACED
     ]
     anchors = [(place - operand.low, within_ms) for place, within_ms in operand.anchors]
-    return (type(operand).__name__, *said, *anchors, *map(_signature, operand.parts))
+    return (type(operand).__name__, *values, *anchors, *map(_signature, operand.parts))
 
 
 def _said(value: Any) -> Any:

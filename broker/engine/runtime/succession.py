@@ -201,10 +201,10 @@ def _assigned(task: Task) -> list[tuple[Assignment, ...]]:
 
 
 def _added_only(before: Sequence[Assignment], now: Sequence[Assignment]) -> bool:
-    known = {item.name: item.value for item in before}
-    added = [item for item in now if item.name not in known]
-    kept = {item.name: item.value for item in now if item.name in known}
-    same = kept == known and all(bindings(kept[name]) == bindings(known[name]) for name in kept)
+    earlier = {item.name: item.value for item in before}
+    added = [item for item in now if item.name not in earlier]
+    kept = {item.name: item.value for item in now if item.name in earlier}
+    same = kept == earlier and all(bindings(kept[name]) == bindings(earlier[name]) for name in kept)
     return same and not any(item.name in COMMON for item in added)
 
 

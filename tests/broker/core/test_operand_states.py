@@ -170,7 +170,7 @@ def test_an_operand_that_is_the_same_goes_on(data, before, rows):
     if split == len(rows):
         return
     aliases = [atom.alias for atom in after.atoms]
-    known = {part for part in parts(before)}
+    known = set(parts(before))
     expected = []
     for chosen in itertools.product(range(len(events)), repeat=len(aliases)):
         bound = dict(zip(aliases, [events[number] for number in chosen], strict=True))

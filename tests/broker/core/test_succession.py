@@ -63,7 +63,7 @@ def test_half_a_sequence_goes_on_whoever_gets_it_and_whatever_is_assigned(machin
 
 
 @pytest.mark.parametrize(
-    "detect", ["A as a then B(n > 0) as b", "A as a and B as b", "A as a then B as c"]
+    "detect", ["A(n > 0) as a then B as b", "A as a and B as b", "A as c then B as b"]
 )
 def test_another_pattern_begins_anew(machine, detect):
     submitted(machine, subscription())
