@@ -130,7 +130,7 @@ def _distinct(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 class TextChange(msgspec.Struct):
-    """What a specification changes: subscriptions to come, those that go for them."""
+    """A specification as a change: subscriptions to come, and those that go for them."""
 
     specification: Specification
     coming: list[Installed]
