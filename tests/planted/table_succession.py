@@ -61,8 +61,8 @@ change-counts-half: an aggregate more is made of the events since
 + return [data[0], data[1], kept]
 
 change-half-in-whole: what was asked for too late is not null in what is merged
-- if other.lacking:
-+ if False:
+- uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
++ uncertainty, maybe, lacking = self.uncertainty, self.maybe, ()
 
 change-half-on-disk: over a restart a null becomes half a value
 - return [*plain, list(self.lacking)] if self.lacking else plain

@@ -195,3 +195,50 @@ def test_what_goes_on_of_another_pattern_is_told():
     (row,) = reply["changes"]
     assert not row["goes_on"]
     assert row["parts"] == [{"task": "S", "lines": ["a, b"]}]
+
+
+PAIR_AND = "(A as a then B as b{}) and C as c{}"
+
+
+def after_change(first, second, before, behind):
+    """Send types a second apart, a change between them; what is bound by the results behind it."""
+    machine = Machine(lateness_ms=0)
+    found = []
+    for number, kind in enumerate([*before, None, *behind]):
+        if kind is None:
+            assert machine.submit(f"{TYPES}subscription S seq 2 from me to x\ndetect {second}\n")[
+                "ok"
+            ]
+            found.clear()
+            continue
+        if not number:
+            assert machine.submit(f"{TYPES}subscription S from me to x\ndetect {first}\n")["ok"]
+        machine.wait(1_000)
+        row = {"timestamp": machine.now, "id": f"{kind}{number}", "n": 1}
+        found += [one["events"] for one in machine.send(row, type_name=kind, source=kind)]
+    return [sorted(itertools.chain(*bound.values())) for bound in found]
+
+
+def test_what_an_operand_has_found_is_held_for_another_partner():
+    first, second = PAIR_AND.format("", ""), PAIR_AND.replace("C as c", "D as c").format("", "")
+    assert after_change(first, second, "AB", "D") == [["A0", "B1", "D3"]]
+
+
+def test_another_condition_between_operands_is_asked_of_what_is_held_of_each():
+    first = PAIR_AND.format("", " where a.n + c.n > 5")
+    second = PAIR_AND.format("", " where a.n + c.n > 1")
+    assert after_change(first, second, "AB", "C") == [["A0", "B1", "C3"]]
+
+
+def test_an_operand_with_another_condition_has_found_nothing_yet():
+    first = PAIR_AND.format(" where a.n + b.n > 1", "")
+    second = PAIR_AND.format(" where a.n + b.n > 0", "")
+    assert after_change(first, second, "AB", "C") == []
+    assert after_change(first, second, "A", "BC") == [["A0", "B2", "C3"]]
+
+
+def test_a_side_that_is_needed_for_longer_begins_anew():
+    """What has gone cannot be had again, and what has not is not to decide by chance."""
+    first, second = "A as a then[..3 s] B as b", "A as a then[..5 s] B as b"
+    assert after_change(first, second, "A", "B") == []
+    assert after_change(second, first, "A", "B") == [["A0", "B2"]]
