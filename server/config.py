@@ -264,7 +264,7 @@ JOBS: Final = {
         "specification": Key(text, REQUIRED, "the file with what is to be detected"),
         "types": Key(pairs, {}, "subscription to event type, where the name will not do"),
         "longest": Key(duration_ms, 3_600_000, "no event lasts longer; one that does is refused"),
-        "parted": Key(yes_no, False, "run locations apart, where the text allows that"),
+        "parted": Key(yes_no, False, "run what never meets apart, where the text allows that"),
     },
 }
 TIMED: Final = frozenset(kind for kind, keys in JOBS.items() if "delay" in keys)

@@ -70,9 +70,9 @@ def _run(
     face = Face(jobs.server["http"], monitor.status) if shown else None
     session, gone = None, False
     try:
+        monitor.start()  # how far streams are behind can be told before they run
         session = start(_spark(jobs))
         _stopped_by_signals(stop)  # Spark has put one of its own in the place of ours
-        monitor.start()
         for stream in streams:
             stream.start(session, once=once)
             _await_begun(stream, stop)

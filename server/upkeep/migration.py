@@ -11,7 +11,6 @@ checkpoints. So what it has read before it was cut off is not read again, and th
 where it ended. Meanwhile a server may run the former version, from its own checkpoints.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from server.sinks.shown import TableName
 from server.sinks.views import show_table
 from server.source.log import LogError, tell
 from server.source.options import OptionError
-from server.source.places import Place, places_of
+from server.source.places import Place, places_in
 from server.streams import Stream
 from server.upkeep.consumers import consumer_names, consumers_at, forget_of, logs_of
 from server.upkeep.versions import ShownVersion, former_streams, note_shown, shown_version
@@ -183,19 +182,8 @@ def _read_places(begun: list[BegunStream], version: int) -> dict[str, Place]:
     """Return how far the streams of a version have read: with several, the one that is behind."""
     least: dict[str, Place] = {}
     for stream in begun:
-        for places in _batch_places(stream) if stream.version == version else ():
+        for places in places_in(stream.folder / "spark") if stream.version == version else ():
             for name, place in places.items():
                 if name not in least or place.next < least[name].next:
                     least[name] = place
     return least
-
-
-def _batch_places(stream: BegunStream) -> list[dict[str, Place]]:
-    """Return the places behind the last batch of a stream that is done, of each of its sources."""
-    spark = stream.folder / "spark"
-    try:
-        done = [int(file.name) for file in (spark / "commits").iterdir() if file.name.isdigit()]
-        lines = (spark / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()[2:]
-        return [places_of(json.loads(line)) for line in lines if line.startswith("{")]
-    except (OSError, ValueError):
-        return []

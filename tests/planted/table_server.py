@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 MIGRATION = ("tests/server/test_migration.py",)
+SHARDS = ("tests/server/test_shards.py",)
 UPKEEP = ("tests/server/test_upkeep.py",)
 
 TABLE = [
@@ -93,5 +94,30 @@ day-too-early: a day is dropped in its middle
 + return midnight.timestamp() * 1000 <= cut_ms
 """,
         tests=UPKEEP,
+    ),
+    *part(
+        "server/detection/shards.py",
+        r"""
+agree-by-either: conditions of which one may hold make events agree
+- if isinstance(condition, Logical) and condition.operator == "and":
++ if isinstance(condition, Logical):
+
+chosen-among-all: a pattern that is chosen among all events runs apart
+- detect.context == UNRESTRICTED.name and detect.report == "all" and not case.consuming
++ detect.report == "all" and not case.consuming
+
+key-left-behind: a detected event without the key is looked for by it
+- return [name for name in shared if not needed or _carries(node, name)]
++ return shared
+
+shared-twice: subscriptions that share a definition run apart
+- if needs & needed:
++ if needs == needed and not needs:
+
+equal-apart: values that are equal are in different shards
+- return repr(float(value)).encode()
++ return repr(value).encode()
+""",
+        tests=SHARDS,
     ),
 ]

@@ -13,11 +13,11 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import ClassVar
 
-from experiments.search.context import Changes, Context
-from experiments.search.evaluator import ABSENT
+from planner.search.context import Changes, MoveContext
+from planner.search.evaluator import ABSENT
 
+# What a piece costs at a broker, and the broker.
 Choice = tuple[float, int]
-"""What a piece costs at a broker, and the broker."""
 
 
 class MoveJointly:
@@ -25,11 +25,11 @@ class MoveJointly:
 
     name: ClassVar[str] = "jointly"
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether any piece feeds another."""
         return any(context.instance.fed)
 
-    def propose(self, context: Context, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         instance, random = context.instance, context.random
         if piece is None:
@@ -42,12 +42,12 @@ class MoveJointly:
 
     @staticmethod
     def cheapest(
-        context: Context, piece: int, other: int, number: int, *, anywhere: bool = False
+        context: MoveContext, piece: int, other: int, number: int, *, anywhere: bool = False
     ) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return the brokers for `piece` and for `other`, which it feeds by stream `number`.
 
-        Those that `Context.choices` names, or any: among many the pair that is cheapest together
-        may be far from where each is cheapest alone.
+        Those that `MoveContext.choices` names, or any: among many the pair that is cheapest
+        together may be far from where each is cheapest alone.
         """
         hosts = context.evaluator.hosts
         flow = context.instance.flows[number]

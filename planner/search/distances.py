@@ -13,22 +13,22 @@ from array import array
 from collections.abc import Iterable, Sequence
 from sys import byteorder
 
+# The distance where there is no path: farther than any detour.
 FAR = 10_000_000
-"""The distance where there is no path: farther than any detour."""
+# The widths of a lane of hop counts to try: paths of up to 254 links, of up to 65,534.
 RING_TYPES = ("B", "H")
-"""The widths of a lane of hop counts to try: paths of up to 254 links, of up to 65,534."""
+# The width of a lane of weighted sums.
 SUM_BYTES = 8
-"""The width of a lane of weighted sums."""
+# FAR in a weighted sum: farther than any hop count, and lanes do not overflow.
 FAR_LANE = 1 << 16
-"""FAR in a weighted sum: farther than any hop count, and lanes do not overflow."""
+# The bits of the greatest weight: 2 ** 10 terms of it times FAR_LANE leave 14 bits of a lane.
 WEIGHT_BITS = 24
-"""The bits of the greatest weight: 2 ** 10 terms of it times FAR_LANE leave 14 bits of a lane."""
+# The width of a lane of which the least is taken: 15 bits, and one that tells the lesser.
 THIN_BITS = 16
-"""The width of a lane of which the least is taken: 15 bits, and one that tells the lesser."""
 THIN_MAX = (1 << THIN_BITS - 1) - 1
 
+# A number of hops for each broker.
 Row = list[int]
-"""A number of hops for each broker."""
 
 
 class Distances:
@@ -61,9 +61,9 @@ class Distances:
 
     def lanes(self, source: int) -> int:
         """Return the hops from `source` to each broker as lanes, of which sums can be made."""
-        if (known := self._lanes.get(source)) is None:
-            known = self._lanes[source] = packed(self.rows()[source])
-        return known
+        if (kept := self._lanes.get(source)) is None:
+            kept = self._lanes[source] = packed(self.rows()[source])
+        return kept
 
     def nearest(self, sources: Sequence[int], more: int) -> int:
         """Return the hops from the nearest of `sources`, and `more`, by broker and as lanes.
@@ -83,15 +83,17 @@ class Distances:
             lesser = (least | guard) - other & guard
             least ^= (least ^ other) & lesser - (lesser >> THIN_BITS - 1)
         size = THIN_BITS // 8 * self.nodes
-        hops = array("H", least.to_bytes(size, byteorder))
-        if THIN_MAX in hops:
-            return wide(FAR_LANE if lane == THIN_MAX else lane for lane in hops) + more
+        hops = array("H", least.to_bytes(size, byteorder)).tolist()
+        if max(hops) == THIN_MAX:
+            hops = [FAR_LANE if lane == THIN_MAX else lane for lane in hops]
         return wide(hops) + more
 
     def _thinned(self, source: int) -> int:
         if (thin := self._thin.get(source)) is None:
-            row = array("H", [min(hops, THIN_MAX) for hops in self.rows()[source]])
-            thin = int.from_bytes(row.tobytes(), byteorder)
+            row = self.rows()[source]
+            if max(row) >= THIN_MAX:
+                row = [min(THIN_MAX, hops) for hops in row]
+            thin = int.from_bytes(array("H", row).tobytes(), byteorder)
             self._thin[source] = thin
         return thin
 
@@ -142,7 +144,7 @@ class Distances:
 def packed(row: Row) -> int:
     """Return hop counts as lanes; what is FAR becomes FAR_LANE."""
     if max(row) >= FAR:
-        row = [min(hops, FAR_LANE) for hops in row]
+        row = [min(FAR_LANE, hops) for hops in row]
     return wide(row)
 
 

@@ -1,12 +1,12 @@
-"""The hop counts of `experiments.search.distances`, against networkx on random directed graphs."""
+"""The hop counts of `planner.search.distances`, against networkx on random directed graphs."""
 
 from random import Random
 
 import networkx as nx
 import pytest
 
-from experiments.search.distances import FAR, FAR_LANE, Distances, unpacked
-from experiments.search.topology import Topology
+from planner.search.distances import FAR, FAR_LANE, Distances, unpacked
+from planner.search.topology import RatedTopology
 
 
 def drawn(nodes, seed):
@@ -58,7 +58,7 @@ def test_the_nearest_of_several_sources_is_that_of_each_row(seed, joined):
 def test_a_tree_joins_all_ends_by_links_that_are_there_and_every_leaf_is_an_end(seed):
     random = Random(seed)
     graph = nx.connected_watts_strogatz_graph(60, 4, 0.3, seed=seed)
-    topology = Topology([sorted(graph[node]) for node in range(60)], 1)
+    topology = RatedTopology([sorted(graph[node]) for node in range(60)], 1)
     source, *ends = random.sample(range(60), 8)
     arcs = topology.tree(source, tuple(sorted(ends)))
     tree = nx.DiGraph(arcs)

@@ -2,7 +2,7 @@
 
 Owns loads, limits, their prices, and by how much limits are broken. Must not know streams or pieces
 by name. Invariant: `broken` has exactly the limits that their loads exceed, each with its excess as
-`planner.flow.over` counts it.
+`beyond` counts it.
 
 Limits come in the order: directed links, what brokers send, what brokers run.
 """
@@ -10,11 +10,13 @@ Limits come in the order: directed links, what brokers send, what brokers run.
 from collections.abc import Iterable
 from math import inf
 
-from experiments.search.instance import ROOM, Instance
 from planner.flow import over
+from planner.search.instance import ROOM, Instance
 
+# Of one limit: with more, differences of costs would be lost, and infinite ones have none.
+EXCESS_MAX = 1e12
+# Limits that links count for, by number, and how often.
 Needs = dict[int, int]
-"""Limits that links count for, by number, and how often."""
 
 
 class Loads:
@@ -32,6 +34,8 @@ class Loads:
         self.prices = [1.0] * len(self.limits)
         self.loads = [0.0] * len(self.limits)
         self.broken: dict[int, float] = {}
+        # By limit of a link or of what a broker sends, the streams that take it.
+        self.users: list[dict[int, None]] = [{} for _ in range(self.first_work)]
         # Sums of fractions that are taken off again leave a trifle, which is no load.
         self.trifle = 1e-12 * max((flow.rate for flow in instance.flows), default=0.0)
 
@@ -50,7 +54,7 @@ class Loads:
         load = self.loads[number] + cost
         if load <= self.room[number]:
             return 0.0 if cost >= 0 else -self.prices[number] * self.broken.get(number, 0.0)
-        part = over(load, self.limits[number])
+        part = beyond(load, self.limits[number])
         return self.prices[number] * (part - self.broken.get(number, 0.0))
 
     def fits(self, node: int, cost: float) -> bool:
@@ -64,22 +68,34 @@ class Loads:
         load = 0.0 if idle else self.loads[number] + cost
         self.loads[number] = load
         if load > self.room[number]:
-            self.broken[number] = over(load, self.limits[number])
+            self.broken[number] = beyond(load, self.limits[number])
         elif self.broken:
             self.broken.pop(number, None)
 
-    def carry(self, needs: Needs, rate: float) -> None:
-        """Add what a tree counts for; a rate below zero takes it off."""
-        loads, room, broken, trifle = self.loads, self.room, self.broken, self.trifle
+    def carry(self, stream: int, needs: Needs, rate: float) -> None:
+        """Add what a tree of `stream` counts for."""
+        loads, room, broken, users = self.loads, self.room, self.broken, self.users
         for number, count in needs.items():
-            load = loads[number] + rate * count
+            load = loads[number] = loads[number] + rate * count
+            users[number][stream] = None
+            if load > room[number]:
+                broken[number] = beyond(load, self.limits[number])
+
+    def drop(self, stream: int, needs: Needs, rate: float) -> None:
+        """Take off what a tree of `stream` counts for; all its trees are taken off together."""
+        loads, room, broken, users = self.loads, self.room, self.broken, self.users
+        trifle = self.trifle
+        for number, count in needs.items():
+            load = loads[number] - rate * count
             if load < trifle:
                 load = 0.0
             loads[number] = load
-            if load > room[number]:
-                broken[number] = over(load, self.limits[number])
-            elif number in broken:
-                del broken[number]
+            users[number].pop(stream, None)
+            if number in broken:
+                if load > room[number]:
+                    broken[number] = beyond(load, self.limits[number])
+                else:
+                    del broken[number]
 
     def needs(self, links: Iterable[int]) -> Needs:
         """Return the limits that links count for, and how often."""
@@ -105,3 +121,8 @@ class Loads:
             if self.prices[limit] > price_max:
                 self.even_prices()
                 return
+
+
+def beyond(load: float, limit: float) -> float:
+    """Return by what part of itself a limit is exceeded, as the flow tells it."""
+    return min(over(load, limit), EXCESS_MAX)

@@ -17,40 +17,39 @@ from dataclasses import dataclass, field
 from math import exp, inf
 from random import Random
 
-from experiments.search.context import Changes, Context
-from experiments.search.descent import Descent
-from experiments.search.evaluator import Evaluator
-from experiments.search.instance import Instance
-from experiments.search.joint import MoveJointly
-from experiments.search.operators import Operator, Recreate, Relocate, Scatter, Swap, Together
-from experiments.search.params import Progress, SearchParams
-from experiments.search.relief import Relieve, Reroute
-from experiments.search.start import greedy
-from experiments.search.tabu import TabuSearch
-from experiments.search.trees import Tree
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
+from planner.search.context import Changes, MoveContext
+from planner.search.evaluator import Evaluator
+from planner.search.instance import Instance
+from planner.search.joint import MoveJointly
+from planner.search.operators import MoveKind, Recreate, Relocate, Scatter, Swap, Together
+from planner.search.params import SearchParams
+from planner.search.relief import Relieve, Reroute
+from planner.search.start import FirstDescent, greedy
+from planner.search.stops import Progress, Stop
+from planner.search.tabu import TabuSearch
+from planner.search.trees import LaidTree
 
+# A smaller part of the flow is no gain.
 GAIN = 1e-9
-"""A smaller part of the flow is no gain."""
+# Steps after which sums are counted again: each change may leave a trifle of rounding.
 RECOUNT_EVERY = 20_000
-"""Steps after which sums are counted again: each change may leave a trifle of rounding."""
+# From so many pieces on a search descends rather than anneals.
 LARGE_PIECES = 400
-"""From so many pieces on a search descends rather than anneals."""
 CANONICAL_NODES_MAX = 300
 FAITHLESS_MIN, FAITHLESS_MAX = 10, 30
 """Kicks that make no better plan, until tabu search goes on from elsewhere."""
 HALF, RETURNS = 0.5, 0.4
 """The chance that all pieces are placed anew then and not half, and that none are."""
+# Of a single limit: beyond, all prices are 1 again.
 PRICE_MAX = 1e4
-"""Of a single limit: beyond, all prices are 1 again."""
 
-Standpoint = tuple[float, list[int], list[dict[int, Tree]]]
-"""The flow of a placement that keeps all limits, its hosts and its trees."""
-Stop = Callable[[Progress], bool]
+# The flow of a placement that keeps all limits, its hosts and its trees.
+Standpoint = tuple[float, list[int], list[dict[int, LaidTree]]]
 
-OPERATORS: tuple[type[Operator], ...] = (
+OPERATORS: tuple[type[MoveKind], ...] = (
     Recreate, Relocate, Swap, Together, MoveJointly, Scatter, Reroute, Relieve,
 )  # fmt: skip
 
@@ -62,7 +61,7 @@ class BestPlan:
     flow: float = inf
     excess: float = inf
     hosts: tuple[int, ...] = ()
-    trees: list[dict[int, Tree]] = field(default_factory=list)
+    trees: list[dict[int, LaidTree]] = field(default_factory=list)
 
     def beaten(self, excess: float, flow: float) -> bool:
         """Return whether that is better."""
@@ -81,7 +80,7 @@ class Search:
         instance: Instance,
         seed: int,
         params: SearchParams | None = None,
-        operators: Sequence[type[Operator]] = OPERATORS,
+        operators: Sequence[type[MoveKind]] = OPERATORS,
         *,
         start: Sequence[int] | None = None,
         check: bool = False,
@@ -91,27 +90,25 @@ class Search:
         self.random = Random(seed)
         hosts = greedy(instance) if start is None else start
         self.evaluator = Evaluator(instance, hosts, check=check)
-        self.context = Context(self.evaluator, self.random, self.params)
+        self.context = MoveContext(self.evaluator, self.random, self.params)
         self.operators = [
             each for each in (kind() for kind in operators) if each.fits(self.context)
         ]
         self.weights = [1.0] * len(self.operators)
+        # How many changes of each kind were kept.
         self.moves: dict[str, int] = {}
-        """How many changes of each kind were kept."""
         self.best = BestPlan()
         self.steps = self.improved_at = self.cycles = 0
         self.keeps = 0  # placements that kept all limits since the penalty was last adapted
         self.vain = 0  # steps without a gain while prices of limits may rise
         self.began, self.length = 0, self.params.cycle_length(instance.pieces)
-        self.usual = 1e-6 + self.evaluator.flow / max(1, instance.pieces)
-        """What a piece causes on average."""
-        self.context.penalty = self.usual
+        self.context.penalty = self.context.usual
         self.tabu = TabuSearch(self.context)
+        # Where tabu search goes on from, and the best since it did: `local`.
         self.base: Standpoint = (inf, [], [])
-        """Where tabu search goes on from, and the best since it did: `local`."""
         self.local = self.base
         self.faithless = self.kicked_at = 0  # kicks that made no better plan; when the last was
-        self.descent = Descent(self.context, self.usual)
+        self.descent = FirstDescent(self.context)
         self._consider()
 
     def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> BestPlan:
@@ -137,6 +134,9 @@ class Search:
         if self.steps % RECOUNT_EVERY == RECOUNT_EVERY - 1:
             self.evaluator.adopt(*self.evaluator.snapshot())
         self.steps += 1
+        # Among many brokers ways that break limits take long to find, and are hardly ever kept.
+        instance, loads = self.instance, self.evaluator.loads
+        self.evaluator.builder.strict = instance.many and not loads.broken
         if not self.descent.over:
             self._descend()
         elif self.operators:
@@ -264,7 +264,7 @@ class Search:
             self.cycles += 1
             self._begin_cycle()
         share = params.heat_large if self.instance.pieces > LARGE_PIECES else params.heat
-        self.heat = share * self.usual * params.cooled**part
+        self.heat = share * self.context.usual * params.cooled**part
 
     def _begin_cycle(self) -> None:
         """Go back to the best every other time; prices of single limits are 1 again."""
@@ -283,9 +283,7 @@ class Search:
         self.keeps += not loads.broken
         if self.steps % params.penalty_every == 0:
             few = self.keeps < params.feasible_least * params.penalty_every
-            factor = params.penalty_rise if few else params.penalty_fall
-            penalty = self.context.penalty * factor
-            self.context.penalty = min(max(penalty, 1e-3 * self.usual), 1e7 * self.usual)
+            self.context.scale_penalty(params.penalty_rise if few else params.penalty_fall)
             self.keeps = 0
         if self.best.excess > 0 and loads.broken and self.cycles % 2:
             self.vain = 0 if good else self.vain + 1

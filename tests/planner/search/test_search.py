@@ -1,12 +1,12 @@
-"""The search of `experiments.search`: what it says a plan costs is what the oracle counts."""
+"""The search of `planner.search`: what it says a plan costs is what the oracle counts."""
 
 import pytest
 
-from experiments.search.instance import Instance
-from experiments.search.search import Search, as_plan
 from planner.flow import as_document
 from planner.layout import lay_out
 from planner.reading import read_problem
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from tests.oracles.placement import judge
 from tests.planner.strangers import strangers
 

@@ -9,19 +9,19 @@ entry in `OPERATORS`.
 
 from typing import ClassVar, Protocol
 
-from experiments.search.context import Changes, Context
+from planner.search.context import Changes, MoveContext
 
 
-class Operator(Protocol):
+class MoveKind(Protocol):
     """A kind of move."""
 
     name: ClassVar[str]
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether there is anything for it to do in this problem."""
         ...
 
-    def propose(self, context: Context) -> Changes:
+    def propose(self, context: MoveContext) -> Changes:
         """Make a change; return what undoes it, [] where none came to mind."""
         ...
 
@@ -31,11 +31,11 @@ class Recreate:
 
     name: ClassVar[str] = "recreate"
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
         return context.instance.pieces > 1
 
-    def propose(self, context: Context) -> Changes:
+    def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         params, random, instance = context.params, context.random, context.instance
         size_max = max(params.removed_min, min(params.removed_max, instance.pieces // 2))
@@ -43,7 +43,7 @@ class Recreate:
         return self.renew(context, pieces)
 
     @staticmethod
-    def renew(context: Context, pieces: list[int]) -> Changes:
+    def renew(context: MoveContext, pieces: list[int]) -> Changes:
         """Take up these pieces and place them anew, feeders first or in any order."""
         instance, random = context.instance, context.random
         chance = random.random()
@@ -59,15 +59,15 @@ class Relocate:
 
     name: ClassVar[str] = "relocate"
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
         return any(len(hosts) > 1 for hosts in context.instance.hosts)
 
-    def propose(self, context: Context, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         if piece is None:
-            piece = random.randrange(instance.pieces)
+            piece = instance.draw(random)
         origin = evaluator.hosts[piece]
         scores = [choice for choice in context.choices((piece,)) if choice[1] != origin]
         if not scores:
@@ -83,15 +83,15 @@ class Swap:
     name: ClassVar[str] = "swap"
     sampled: ClassVar[int] = 12
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
         return context.instance.capped and context.instance.pieces > 1
 
-    def propose(self, context: Context, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         if piece is None:
-            piece = random.randrange(instance.pieces)
+            piece = instance.draw(random)
         origin, hosts, loads = evaluator.hosts[piece], evaluator.hosts, evaluator.loads
         others = self._others(context, piece)
         row = evaluator.row((piece,), [hosts[other] for other in others])
@@ -109,7 +109,7 @@ class Swap:
             return []
         return [evaluator.apply([(piece, hosts[best[1]]), (best[1], origin)])]
 
-    def _others(self, context: Context, piece: int) -> list[int]:
+    def _others(self, context: MoveContext, piece: int) -> list[int]:
         """Return some pieces with which `piece` may change places."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         hosts, origin = evaluator.hosts, evaluator.hosts[piece]
@@ -132,15 +132,15 @@ class Together:
 
     name: ClassVar[str] = "together"
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
         return context.instance.pieces > 1
 
-    def propose(self, context: Context, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
         if piece is None:
-            piece = random.randrange(instance.pieces)
+            piece = instance.draw(random)
         origin = evaluator.hosts[piece]
         near = [p for p in instance.near[piece] if evaluator.hosts[p] == origin]
         if len(near) < 2:
@@ -159,11 +159,11 @@ class Scatter:
 
     name: ClassVar[str] = "scatter"
 
-    def fits(self, context: Context) -> bool:
+    def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
         return any(len(hosts) > 1 for hosts in context.instance.hosts)
 
-    def propose(self, context: Context) -> Changes:
+    def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random = context.evaluator, context.random
         changes = []

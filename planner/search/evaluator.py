@@ -12,23 +12,23 @@ from collections.abc import Sequence
 from math import isclose
 from random import Random
 
-from experiments.search.distances import Row
-from experiments.search.instance import Flow, Instance
-from experiments.search.loads import Loads
-from experiments.search.trees import Detour, Tree, TreeBuilder
-from planner.flow import MISSED, over
+from planner.flow import MISSED
+from planner.search.distances import Row
+from planner.search.instance import CompiledStream, Instance
+from planner.search.loads import Loads, beyond
+from planner.search.trees import Detour, LaidTree, TreeBuilder
 
 ABSENT = -1
 
+# Pieces, and the brokers that they go to.
 Moves = Sequence[tuple[int, int]]
-"""Pieces, and the brokers that they go to."""
-Laid = tuple[int, dict[int, Tree], int, int]
-"""A stream, its trees by source, their links together, and how many ends they miss."""
+# A stream, its trees by source, their links together, and how many ends they miss.
+Laid = tuple[int, dict[int, LaidTree], int, int]
 Undo = tuple[list[Laid], list[tuple[int, int]], float, int]
 
 
 class Evaluator:
-    """Where each piece is, the tree of each stream, and what that comes to."""
+    """Count what hosts and trees come to, and change them by moves that can be undone."""
 
     def __init__(self, instance: Instance, hosts: Sequence[int], *, check: bool = False) -> None:
         self.instance = instance
@@ -38,7 +38,7 @@ class Evaluator:
         self.loads = Loads(instance)
         self.builder = TreeBuilder(instance, self.loads)
         self.at: list[dict[int, None]] = [{} for _ in range(nodes)]
-        self.trees: list[dict[int, Tree]] = [{} for _ in instance.flows]
+        self.trees: list[dict[int, LaidTree]] = [{} for _ in instance.flows]
         self.links = [0] * len(instance.flows)
         self.missed = [0] * len(instance.flows)
         self.flow, self.lost = 0.0, 0
@@ -82,7 +82,9 @@ class Evaluator:
                 total = [sum_ + weight * hops for sum_, hops in zip(total, row, strict=True)]
         return total
 
-    def _stream_row(self, flow: Flow, group: Sequence[int], where: Sequence[int]) -> Row | None:
+    def _stream_row(
+        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
+    ) -> Row | None:
         hosts = self.hosts
         ends = {hosts[piece] for piece in flow.consumers if piece not in group}
         ends.update(flow.destinations)
@@ -96,7 +98,9 @@ class Evaluator:
         ends.discard(source)
         return flow.topology.to_brokers(source, tuple(sorted(ends)), where)
 
-    def _partial_row(self, flow: Flow, group: Sequence[int], where: Sequence[int]) -> Row | None:
+    def _partial_row(
+        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
+    ) -> Row | None:
         """Return what partials send, by the broker where those of `group` are."""
         hosts, topology = self.hosts, flow.topology
         stay = sorted({hosts[p] for p in flow.consumers if p not in group} - {ABSENT})
@@ -138,7 +142,7 @@ class Evaluator:
             self.put(piece, host)
         detour = None
         if wild is not None:
-            detour = Detour([1.0 + wild.random() for _ in instance.arcs], wild)
+            detour = Detour({}, wild)
         for number in numbers:
             self._lay(number, detour)
         self._checked()
@@ -154,7 +158,7 @@ class Evaluator:
         for number, trees, links, missed in laid:
             rate = self.instance.flows[number].rate
             for _, needs in trees.values():
-                self.loads.carry(needs, rate)
+                self.loads.carry(number, needs, rate)
             self.trees[number], self.links[number], self.missed[number] = trees, links, missed
         self.flow, self.lost = flow, lost
         self._checked()
@@ -186,7 +190,7 @@ class Evaluator:
     def _take_up(self, number: int) -> None:
         flow = self.instance.flows[number]
         for _, needs in self.trees[number].values():
-            self.loads.carry(needs, -flow.rate)
+            self.loads.drop(number, needs, flow.rate)
         self.flow -= flow.weight * self.links[number]
         self.lost -= self.missed[number]
         self.trees[number], self.links[number], self.missed[number] = {}, 0, 0
@@ -219,10 +223,10 @@ class Evaluator:
     def _lay(self, number: int, detour: Detour | None = None) -> None:
         """Find trees for a stream in the room that there is."""
         flow = self.instance.flows[number]
-        trees: dict[int, Tree] = {}
+        trees: dict[int, LaidTree] = {}
         links = missed = 0
         for source, targets in self.ends(number):
-            tree, lost = self.builder.lay(flow, source, targets, detour)
+            tree, lost = self.builder.lay(number, source, targets, detour)
             trees[source] = tree
             links += len(tree.links)
             missed += lost
@@ -232,16 +236,9 @@ class Evaluator:
 
     def users(self, limit: int) -> list[int]:
         """Return the streams that take a link, or that a broker sends, by the limit's number."""
-        # Two plain loops: a generator for each stream takes five times as long.
-        users = []
-        for number, trees in enumerate(self.trees):
-            for tree in trees.values():
-                if limit in tree.needs:
-                    users.append(number)
-                    break
-        return users
+        return sorted(self.loads.users[limit])
 
-    def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, Tree]]) -> None:
+    def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, LaidTree]]) -> None:
         """Take up a placement with its trees, as an earlier `snapshot` gave them."""
         for number in range(len(self.trees)):
             self._take_up(number)
@@ -256,7 +253,7 @@ class Evaluator:
             heads = {s: {arcs[link][1] for link in tree.links} for s, tree in kept.items()}
             got = sum(len(heads.get(s, set()) & {*targets}) for s, targets in self.ends(number))
             for _, needs in kept.values():
-                self.loads.carry(needs, flow.rate)
+                self.loads.carry(number, needs, flow.rate)
             self.trees[number] = kept
             self.links[number] = sum(len(tree.links) for tree in kept.values())
             self.missed[number] = reached - got
@@ -264,7 +261,7 @@ class Evaluator:
             self.lost += self.missed[number]
         self._checked()
 
-    def snapshot(self) -> tuple[list[int], list[dict[int, Tree]]]:
+    def snapshot(self) -> tuple[list[int], list[dict[int, LaidTree]]]:
         """Return what `adopt` takes."""
         return list(self.hosts), list(self.trees)
 
@@ -280,7 +277,8 @@ class Evaluator:
         for number, trees in enumerate(self.trees):
             stream = instance.flows[number]
             assert set(trees) == {source for source, _ in self.ends(number)}
-            for links, _ in trees.values():
+            for links, needs in trees.values():
+                assert all(number in limits.users[limit] for limit in needs)
                 flow += stream.weight * len(links)
                 for link in links:
                     for limit in limits.limits_of[link]:
@@ -291,4 +289,4 @@ class Evaluator:
         assert isclose(flow, self.flow, rel_tol=1e-9, abs_tol=1e-6), (flow, self.flow)
         for limit, (counted, kept) in enumerate(zip(loads, limits.loads, strict=True)):
             assert isclose(counted, kept, rel_tol=1e-9, abs_tol=1e-6)
-            assert isclose(over(kept, limits.limits[limit]), limits.broken.get(limit, 0.0))
+            assert isclose(beyond(kept, limits.limits[limit]), limits.broken.get(limit, 0.0))

@@ -1,16 +1,16 @@
-"""Tabu search in `experiments.search`: which move it makes, and what it forbids afterwards."""
+"""Tabu search in `planner.search`: which move it makes, and what it forbids afterwards."""
 
 from random import Random
 
 import pytest
 
-from experiments.search.context import Context
-from experiments.search.evaluator import Evaluator
-from experiments.search.instance import Instance
-from experiments.search.params import SearchParams
-from experiments.search.tabu import TENURE_MIN, TENURE_SPREAD, TabuSearch
 from planner.layout import lay_out
 from planner.reading import read_problem
+from planner.search.context import MoveContext
+from planner.search.evaluator import Evaluator
+from planner.search.instance import Instance
+from planner.search.params import SearchParams
+from planner.search.tabu import TENURE_MIN, TENURE_SPREAD, TabuSearch
 from tests.planner.strangers import strangers
 
 LINE = {
@@ -23,7 +23,7 @@ LINE = {
 
 def tabu_on(document, hosts, penalty):
     instance = Instance(lay_out(read_problem(document)))
-    context = Context(Evaluator(instance, hosts, check=True), Random(1), SearchParams())
+    context = MoveContext(Evaluator(instance, hosts, check=True), Random(1), SearchParams())
     context.penalty = penalty
     tabu = TabuSearch(context)
     tabu.restart()

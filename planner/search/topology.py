@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import add, itemgetter
 
-from experiments.search.distances import FAR, Distances, Row
 from planner.network import Arc
+from planner.search.distances import FAR, Distances, Row
 
+# Of all answers that are kept together; a cell is a reference to a number, 8 bytes.
 KEPT_CELLS_MAX = 12_000_000
-"""Of all answers that are kept together; a cell is a reference to a number, 8 bytes."""
 
 Ends = tuple[int, ...]
 
 
-class Topology:
+class RatedTopology:
     """The links with room for a rate; `inward` and `onward` name neighbours, in ascending order."""
 
     def __init__(self, onward: Sequence[Sequence[int]], exact_ends: int) -> None:
@@ -58,13 +58,14 @@ class Topology:
 
     def path(self, a: int, b: int) -> list[Arc]:
         """Return the links of a shortest way, the least number first among equals; [] without."""
-        ahead = self.hops_to(b)
+        ahead, onward = self.hops_to(b), self.onward
         if ahead[a] >= FAR:
             return []
         arcs = []
-        while a != b:
-            hops = ahead[a] - 1
-            other = next(o for o in self.onward[a] if ahead[o] == hops)
+        for hops in range(ahead[a] - 1, -1, -1):
+            for other in onward[a]:
+                if ahead[other] == hops:
+                    break
             arcs.append((a, other))
             a = other
         return arcs
@@ -77,16 +78,16 @@ class Topology:
             return self.hops_to(ends[0])
         if not ends:
             return [0] * self.nodes
-        if (known := self._rows.get(ends)) is not None:
-            return known
+        if (kept := self._rows.get(ends)) is not None:
+            return kept
         if len(ends) < self.exact_ends:
-            found = relaxed(self._branching(ends), self.inward)
+            row = relaxed(self._branching(ends), self.inward)
         else:
             arcs = self.tree(ends[0], ends[1:])
             near = spread({ends[0]: 0, **{b: 0 for _, b in arcs}}, self.inward)
             count = len(arcs) + FAR * (len(ends) - 1 - len({b for _, b in arcs} & {*ends[1:]}))
-            found = [count + hops for hops in near]
-        return self._keep(ends, found)
+            row = [count + hops for hops in near]
+        return self._keep(ends, row)
 
     def to_everywhere(self, source: int, ends: Ends) -> Row:
         """Return the links of a tree from `source` to `ends` and one more, by the one more."""
@@ -95,21 +96,21 @@ class Topology:
         if self.symmetric and len(ends) < max(2, self.exact_ends - 1):
             return self.from_everywhere(tuple(sorted((source, *ends))))
         key = (source, ends)
-        if (known := self._rows.get(key)) is not None:
-            return known
+        if (kept := self._rows.get(key)) is not None:
+            return kept
         if len(ends) < self.exact_ends - 1:
             low = list(map(add, self.hops_from(source), self.from_everywhere(ends)))
-            for some, others in splits(ends):
-                for left, right in ((some, others), (others, some)):
-                    row = map(add, self.to_everywhere(source, left), self.from_everywhere(right))
-                    low = list(map(min, low, row))
-            found = relaxed(low, self.onward)
+            for part, others in splits(ends):
+                for left, right in ((part, others), (others, part)):
+                    both = map(add, self.to_everywhere(source, left), self.from_everywhere(right))
+                    low = list(map(min, low, both))
+            row = relaxed(low, self.onward)
         else:
             arcs = self.tree(source, ends)
             count = self.links(source, ends)
             near = spread({source: 0, **{b: 0 for _, b in arcs}}, self.onward)
-            found = [count + hops for hops in near]
-        return self._keep(key, found)
+            row = [count + hops for hops in near]
+        return self._keep(key, row)
 
     def links(self, source: int, ends: Ends) -> int:
         """Return how many links a tree has, and FAR more for each end that it does not reach."""
@@ -172,8 +173,8 @@ class Topology:
     def _branching(self, ends: Ends) -> Row:
         """Return the links of trees that part at once, by the broker where they part."""
         rows = [
-            list(map(add, self.from_everywhere(some), self.from_everywhere(others)))
-            for some, others in splits(ends)
+            list(map(add, self.from_everywhere(part), self.from_everywhere(others)))
+            for part, others in splits(ends)
         ]
         return rows[0] if len(rows) == 1 else list(map(min, *rows))
 
@@ -187,7 +188,7 @@ class Topology:
 
     def tree(self, source: int, ends: Ends) -> tuple[Arc, ...]:
         """Return the links of a tree from `source` to `ends` (ascending, without it)."""
-        if (known := self._trees.get((source, ends))) is None:
+        if (kept := self._trees.get((source, ends))) is None:
             if len(self._trees) >= self._rows_max:
                 self._trees.clear()
             ahead = self.hops_from(source)
@@ -195,13 +196,13 @@ class Topology:
             if len(near) <= self.exact_ends:
                 arcs: dict[Arc, None] = {}
                 self._grow(source, near, arcs)
-                found = self._trimmed(source, near, arcs)
+                links = self._trimmed(source, near, arcs)
             else:
                 parent = self._joined(source, near)
                 self._shorten(source, near, parent)
-                found = sorted((above, node) for node, above in parent.items())
-            known = self._trees[source, ends] = tuple(found)
-        return known
+                links = sorted((above, node) for node, above in parent.items())
+            kept = self._trees[source, ends] = tuple(links)
+        return kept
 
     def _grow(self, node: int, ends: Ends, arcs: dict[Arc, None]) -> None:
         """Add the links of a least tree from `node` to `ends`."""
@@ -214,11 +215,11 @@ class Topology:
             key=list(map(add, self.hops_from(node), self._branching(ends))).__getitem__,
         )
         arcs.update(dict.fromkeys(self.path(node, fork)))
-        _, some, others = min(
-            (self.from_everywhere(some)[fork] + self.from_everywhere(others)[fork], some, others)
-            for some, others in splits(ends)
+        _, part, others = min(
+            (self.from_everywhere(part)[fork] + self.from_everywhere(others)[fork], part, others)
+            for part, others in splits(ends)
         )
-        self._grow(fork, some, arcs)
+        self._grow(fork, part, arcs)
         self._grow(fork, others, arcs)
 
     def _joined(self, source: int, ends: Sequence[int]) -> dict[int, int]:
@@ -310,8 +311,8 @@ def relaxed(low: Row, onward: Sequence[Sequence[int]]) -> Row:
     buckets: dict[int, list[int]] = {}
     for node, value in enumerate(row):
         buckets.setdefault(value, []).append(node)
-    least, most = min(row), max(row)
-    while least <= most:
+    least, highest = min(row), max(row)
+    while least <= highest:
         for node in buckets.pop(least, ()):
             if row[node] == least:
                 for other in onward[node]:

@@ -9,19 +9,21 @@ then each broker with a partial is a source of its own (`header` is not None).
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import inf
+from random import Random
 
-from experiments.search.distances import WEIGHT_BITS, wide
-from experiments.search.topology import Topology
 from planner.layout import Layout, Role, partial_name
 from planner.network import Arc, Network
+from planner.search.distances import WEIGHT_BITS, wide
+from planner.search.topology import RatedTopology
 
+# Of a limit: sums of fractions may be this much over it.
 ROOM = 1e-9
-"""Of a limit: sums of fractions may be this much over it."""
+# Of the smallest rate: a stream without one weighs so much, since it has to arrive as well.
 TINY = 1e-6
-"""Of the smallest rate: a stream without one weighs so much, since it has to arrive as well."""
+# Up to so many brokers, trees to `EXACT_ENDS` are least ones; beyond, to fewer.
 EXACT_NODES_MAX = 140
-"""Up to so many brokers, trees to `EXACT_ENDS` are least ones; beyond, to fewer."""
 EXACT_ENDS, EXACT_ENDS_MANY = 4, 2
 KINDS_MAX, KINDS_MAX_MANY = 1000, 2
 """Topologies by rate; of many brokers they are large, so streams of about one rate share one."""
@@ -29,7 +31,7 @@ MANY_NODES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class CompiledStream:
     """A stream as a search sees it; `weight` is its rate, or a trifle where it has none."""
 
     rate: float
@@ -40,13 +42,13 @@ class Flow:
     destinations: tuple[int, ...]
     header: int | None
     pieces: tuple[int, ...]
-    topology: Topology
+    topology: RatedTopology
+    # The weight as a whole part of the greatest, for sums of lanes.
     share: int = 1
-    """The weight as a whole part of the greatest, for sums of lanes."""
 
 
 class Instance:
-    """What of a problem a search needs; brokers, pieces, flows and links count from 0."""
+    """Hold what a search needs of a problem; brokers, pieces, flows and links count from 0."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -67,26 +69,32 @@ class Instance:
         self.capped = any(x < inf for x in self.capacity)
         self.hosts = [piece.hosts for piece in layout.pieces]
         self.allowed = [frozenset(piece.hosts) for piece in layout.pieces]
-        self.whole = Topology(net.neighbours, 1)
+        self.whole = RatedTopology(net.neighbours, 1)
+        # Each broker's number as lanes.
         self.by_number = wide(range(self.nodes))
-        """Each broker's number as lanes."""
+        # Whether moves look at some brokers alone, those where a piece may be cheap.
         self.many = self.nodes > MANY_NODES
-        """Whether moves look at some brokers alone, those where a piece may be cheap."""
-        self.flows = self._flows()
+        flows = self._flows()
+        # The weight that one part of a share stands for.
+        self.part = max((flow.weight for flow in flows), default=1.0) / ((1 << WEIGHT_BITS) - 1)
+        self.flows = [replace(f, share=max(1, int(f.weight / self.part))) for f in flows]
         self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
         for number, flow in enumerate(self.flows):
             for piece in flow.pieces:
                 self.of_piece[piece].append(number)
+        # By piece, the streams by which it feeds a task or shard, each with that piece.
         self.fed = self._fed()
-        """By piece, the streams by which it feeds a task or shard, each with that piece."""
         self.feeding = [piece for piece, fed in enumerate(self.fed) if fed]
+        self._weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
+        mean = sum(self._weights) / max(1, self.pieces) or 1.0
+        self._sums = list(accumulate(weight + mean for weight in self._weights))
         self.near = [self._near(piece) for piece in range(self.pieces)]
         ranks = {task.id: rank for rank, task in enumerate(layout.problem.in_order())}
         self.rank = [ranks[piece.task] for piece in layout.pieces]
         # Partials of one aggregate at one broker send once, so they pay to move together.
         self.is_header = [piece.role is Role.HEADER for piece in layout.pieces]
 
-    def _flows(self) -> list[Flow]:
+    def _flows(self) -> list[CompiledStream]:
         layout = self.layout
         rates = [float(s.rate) for s in layout.streams] + [float(a.rate) for a in layout.aggregates]
         tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
@@ -98,7 +106,7 @@ class Instance:
                 ends[stream.piece] = None
             rate = float(stream.rate)
             flows.append(
-                Flow(
+                CompiledStream(
                     rate, rate or tiny, stream.origin, stream.piece, stream.consumers,
                     stream.destinations, None, tuple(ends), topology,
                 )
@@ -107,38 +115,36 @@ class Instance:
             rate, header = rates[number], aggregate.header
             pieces = (*aggregate.partials, header)
             flows.append(
-                Flow(rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
-                     topologies[number])
+                CompiledStream(
+                    rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
+                    topologies[number],
+                )
             )  # fmt: skip
-        greatest = max((flow.weight for flow in flows), default=1.0)
-        scale = ((1 << WEIGHT_BITS) - 1) / greatest
-        self.part = 1 / scale
-        """The weight that one part of a share stands for."""
-        return [replace(flow, share=max(1, int(flow.weight * scale))) for flow in flows]
+        return flows
 
-    def _topologies(self, rates: list[float]) -> list[Topology]:
+    def _topologies(self, rates: list[float]) -> list[RatedTopology]:
         """Return for each rate the links that have room for it; rates between two limits share."""
         many = self.nodes > MANY_NODES
-        most = KINDS_MAX_MANY if many else KINDS_MAX
+        kinds_max = KINDS_MAX_MANY if many else KINDS_MAX
         steps = sorted({x for x in (*self.limits, *self.egress) if 0 < x < inf})
-        if len(steps) > most:  # what has no room within a kind is found out when it is laid
-            steps = [steps[len(steps) * i // most] for i in range(most)]
+        if len(steps) > kinds_max:  # what has no room within a kind is found out when it is laid
+            steps = [steps[len(steps) * i // kinds_max] for i in range(kinds_max)]
         exact = EXACT_ENDS if self.nodes <= EXACT_NODES_MAX else 1 if many else EXACT_ENDS_MANY
-        made: dict[int, Topology] = {}
-        found = []
+        made: dict[int, RatedTopology] = {}
+        topologies = []
         for rate in rates:
             kind = bisect_left(steps, rate / (1 + ROOM))
             if kind not in made:
                 least = steps[kind - 1] * (1 + 2 * ROOM) if kind else 0.0
                 made[kind] = self._topology_for(least, exact)
-            found.append(made[kind])
-        return found
+            topologies.append(made[kind])
+        return topologies
 
-    def _topology_for(self, rate: float, exact: int) -> Topology:
+    def _topology_for(self, rate: float, exact: int) -> RatedTopology:
         onward = self._links_for(rate)
         if onward == self.whole.onward and exact == self.whole.exact_ends:
             return self.whole
-        return Topology(onward, exact)
+        return RatedTopology(onward, exact)
 
     def _links_for(self, rate: float) -> list[list[int]]:
         return [
@@ -159,10 +165,10 @@ class Instance:
 
     def _near(self, piece: int) -> tuple[int, ...]:
         """Return the pieces whose costs hang on where `piece` is, itself first."""
-        found: dict[int, None] = {piece: None}
+        near: dict[int, None] = {piece: None}
         for number in self.of_piece[piece]:
-            found.update(dict.fromkeys(self.flows[number].pieces))
-        return tuple(found)
+            near.update(dict.fromkeys(self.flows[number].pieces))
+        return tuple(near)
 
     def name_of(self, number: int, source: int) -> str:
         """Return a stream's name; of partials, that of the one at the broker `source`."""
@@ -172,7 +178,12 @@ class Instance:
         task = self.layout.aggregates[number - len(streams)].task
         return partial_name(task, self.network.names[source])
 
+    def draw(self, random: Random) -> int:
+        """Return a piece by chance; among many, half of it by what the piece gets and sends."""
+        if not self.many:
+            return random.randrange(self.pieces)
+        return random.choices(range(self.pieces), cum_weights=self._sums)[0]
+
     def lightest_first(self) -> list[int]:
         """Return the pieces by what they get and send, the least first."""
-        weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
-        return sorted(range(self.pieces), key=weights.__getitem__)
+        return sorted(range(self.pieces), key=self._weights.__getitem__)

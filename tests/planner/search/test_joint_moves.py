@@ -1,4 +1,4 @@
-"""Moves of the search in `experiments.search` that bring two pieces to their brokers together."""
+"""Moves of the search in `planner.search` that bring two pieces to their brokers together."""
 
 from itertools import pairwise
 from random import Random
@@ -7,15 +7,15 @@ import pytest
 
 from bench.planted_placement import planted
 from experiments.generate import Limits, problem
-from experiments.search.context import Context
-from experiments.search.evaluator import Evaluator
-from experiments.search.instance import Instance
-from experiments.search.joint import MoveJointly, cheapest_pair
-from experiments.search.params import SearchParams
-from experiments.search.relief import Relieve
-from experiments.search.search import Search
 from planner.layout import lay_out
 from planner.reading import read_problem
+from planner.search.context import MoveContext
+from planner.search.evaluator import Evaluator
+from planner.search.instance import Instance
+from planner.search.joint import MoveJointly, cheapest_pair
+from planner.search.params import SearchParams
+from planner.search.relief import Relieve
+from planner.search.search import Search
 
 UNREACHED = 1e9  # costs more than any path here: a broker that a stream has no room to get to
 NAMES = "abcde"
@@ -33,7 +33,7 @@ CHAIN = {
 def context_of(document, hosts, penalty=0.0):
     instance = Instance(lay_out(read_problem(document)))
     evaluator = Evaluator(instance, hosts, check=True)
-    context = Context(evaluator, Random(1), SearchParams())
+    context = MoveContext(evaluator, Random(1), SearchParams())
     context.penalty = penalty
     return context
 
@@ -64,9 +64,9 @@ def test_what_a_piece_takes_where_it_is_does_not_speak_against_staying():
 @pytest.mark.parametrize("limits", [Limits(1.4), Limits(1.4, 1.3, 1.3)], ids=["brokers", "all"])
 def test_many_brokers_are_searched_by_the_same_sums(limits, monkeypatch):
     """All values of a row at once are those of the brokers one by one, and no sum is lost."""
-    monkeypatch.setattr("experiments.search.instance.MANY_NODES", 10)
-    monkeypatch.setattr("experiments.search.instance.EXACT_NODES_MAX", 0)
-    monkeypatch.setattr("experiments.search.params.SearchParams.granular", 100)
+    monkeypatch.setattr("planner.search.instance.MANY_NODES", 10)
+    monkeypatch.setattr("planner.search.instance.EXACT_NODES_MAX", 0)
+    monkeypatch.setattr("planner.search.params.SearchParams.granular", 100)
     instance = Instance(lay_out(read_problem(problem("grid", 36, 30, 1, limits))))
     search = Search(instance, 1, check=True)
     search.run(lambda progress: progress.steps >= 150)

@@ -10,29 +10,38 @@ from itertools import islice
 from math import inf
 from random import Random
 
-from experiments.search.distances import packed, unpacked
-from experiments.search.evaluator import ABSENT, Evaluator, Undo
-from experiments.search.instance import Flow, Instance
-from experiments.search.params import SearchParams
+from planner.search.distances import packed, unpacked
+from planner.search.evaluator import ABSENT, Evaluator, Undo
+from planner.search.instance import CompiledStream, Instance
+from planner.search.params import SearchParams
 
+# Times `granular`: among so many brokers those with room are looked for.
 FURTHER = 10
-"""Times `granular`: among so many brokers those with room are looked for."""
+# Of what a piece causes: beyond these a penalty says no more, and an infinite one has no sum.
+PENALTY_MIN, PENALTY_MAX = 1e-3, 1e7
+# Of the times any of equal brokers is taken: the first is not always good.
 EQUALS_DRAWN = 0.3
-"""Of the times any of equal brokers is taken: the first is not always good."""
 
+# What undoes a change, the last part last.
 Changes = list[Undo]
-"""What undoes a change, the last part last."""
 
 
-class Context:
-    """What an operator works on: the evaluator, chances, parameters, the penalty of the moment."""
+class MoveContext:
+    """Hold what an operator works on: the evaluator, chances, parameters, the penalty at hand."""
 
     def __init__(self, evaluator: Evaluator, random: Random, params: SearchParams) -> None:
         self.evaluator = evaluator
         self.instance: Instance = evaluator.instance
         self.random = random
         self.params = params
+        # What a piece causes on average: the measure of penalties and temperatures.
+        self.usual = 1e-6 + evaluator.flow / max(1, evaluator.instance.pieces)
         self.penalty = 0.0
+
+    def scale_penalty(self, factor: float) -> None:
+        """Make broken limits dearer or cheaper, between what is nothing and what is everything."""
+        penalty = self.penalty * factor
+        self.penalty = min(max(penalty, PENALTY_MIN * self.usual), PENALTY_MAX * self.usual)
 
     def choices(self, group: Sequence[int]) -> list[tuple[float, int]]:
         """Return where `group` may be cheap: what it costs at a broker, and the broker.
@@ -54,12 +63,18 @@ class Context:
         own = self.evaluator.hosts[group[0]]
         staying = values[own] if own != ABSENT and len(hosts) == instance.nodes else None
         values.sort()
-        granular, fits = self.params.granular, self.evaluator.loads.fits
-        near, mask = values[:granular], (1 << bits) - 1
+        granular, mask = self.params.granular, (1 << bits) - 1
+        near = values[:granular]
         if instance.capped:
             cost = sum(instance.costs[piece] for piece in group)
-            further = values[granular : FURTHER * granular]
-            near += islice((value for value in further if fits(value & mask, cost)), granular)
+            loads = self.evaluator.loads  # read directly: a call for each broker takes longer
+            load, room, first = loads.loads, loads.room, loads.first_work
+            roomy = (
+                value
+                for value in values[granular : FURTHER * granular]
+                if load[first + (value & mask)] + cost <= room[first + (value & mask)]
+            )
+            near += islice(roomy, granular)
         if staying is not None and staying not in near:
             near.append(staying)
         row = [(value >> bits) * instance.part for value in near]
@@ -88,16 +103,17 @@ class Context:
         for piece in group:
             host = self.evaluator.hosts[piece]
             own[host] = own.get(host, 0.0) + costs[piece]
+        load, room, first = loads.loads, loads.room, loads.first_work
         scored = []
         for flow, host in zip(row, hosts, strict=True):
             if host in own:  # what stays counts in the load already
                 left = loads.pressure(host, -own[host])
                 charge = loads.pressure(host, whole - own[host]) - left
-            elif loads.fits(host, whole):
-                charge = 0.0
-            else:
+            elif load[first + host] + whole > room[first + host]:
                 charge = loads.pressure(host, whole)
-            scored.append((flow + penalty * charge if charge else flow, host))
+            else:
+                charge = 0.0
+            scored.append((flow + penalty * charge, host))
         return scored
 
     def _whole_row(self, group: Sequence[int]) -> int:
@@ -124,7 +140,7 @@ class Context:
                 total += flow.share * topology.lanes_to_everywhere(source, ends)
         return total
 
-    def _partials(self, flow: Flow, others: set[int], group: Sequence[int]) -> int:
+    def _partials(self, flow: CompiledStream, others: set[int], group: Sequence[int]) -> int:
         """Return the hops of what partials send, by the broker of `group`, as lanes."""
         assert flow.header is not None
         topology, header = flow.topology, self.evaluator.hosts[flow.header]
@@ -143,7 +159,7 @@ class Context:
     def some_near(self, size: int, first: int | None = None) -> list[int]:
         """Return a piece, some that concern it or share its broker, and so on from these."""
         evaluator, random, instance = self.evaluator, self.random, self.instance
-        chosen = [random.randrange(instance.pieces) if first is None else first]
+        chosen = [instance.draw(random) if first is None else first]
         met = set(chosen)
         for piece in chosen:  # grows while it is walked
             near = [other for other in instance.near[piece] if other not in met]
