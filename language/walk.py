@@ -10,7 +10,17 @@ from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from language.tree import NO_SPAN, Atom, Constant, Expression, Logical, Name, Node
+from language.tree import (
+    NO_SPAN,
+    Atom,
+    Call,
+    Constant,
+    Expression,
+    Logical,
+    Lookup,
+    Name,
+    Node,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,6 +87,18 @@ def descendants(node: Node) -> Iterator[Node]:
         yield node
         if type(node) is not Constant:
             stack.extend(reversed(list(children(node))))
+
+
+def bindings(node: Node) -> tuple[tuple[str, str], ...]:
+    """Return the tables and the user's functions in `node`, each with the version that is bound."""
+    # Nodes that name another version of either are equal: what is bound is no part of the text.
+    bound: list[tuple[str, str]] = []
+    for part in descendants(node):
+        if isinstance(part, Lookup):
+            bound.append((part.table, part.digest))
+        elif isinstance(part, Call) and part.own is not None:
+            bound.append((part.function, getattr(part.own, "version", "")))
+    return tuple(bound)
 
 
 def conjuncts(node: Expression) -> list[Expression]:

@@ -26,6 +26,7 @@ from simulation.network import (
     twins,
 )
 from simulation.network import scenario as network
+from simulation.versions import scenario as versions
 
 KINDS: dict[str, Callable[[int], Any]] = {
     "cells": cells.run,
@@ -41,6 +42,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "split": split.run,
     "suspended": suspensions.run,
     "twins": twins.run,
+    "versions": versions.run,
 }
 
 
@@ -63,7 +65,8 @@ def main(arguments: list[str]) -> int:
         " as network, with a broker whose disk goes back in time or is empty all at once; cloned:"
         " as network, with a copy of a broker's disk that begins beside it; first:"
         " first events of types, behind *active* and at brokers that have just begun; remote:"
-        " subscriptions that are ended from other brokers"
+        " subscriptions that are ended from other brokers; versions: as network, with texts that"
+        " are replaced by others of their name"
         " (default: crashes)",
     )
     said = parser.parse_args(arguments)

@@ -316,7 +316,7 @@ class Broker:
                 "info", "installed", client=message.client, count=answer.changed,
                 subscriptions=", ".join(answer.subscriptions),
             )  # fmt: skip
-            # Types without a source are waited for from now on.
+        if answer.begun:  # types without a source are waited for from now on
             self._matcher.due(self._watermark_of, ends=True)
         self._answer(message, answer, out)
         if answer.ok:

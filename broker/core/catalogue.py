@@ -57,6 +57,7 @@ class Installed(Struct):
     clocks: tuple[str, ...] = ()
     reach_ms: int = 0
     resumed: int = 0  # how often it has begun anew
+    kept: tuple[str, ...] = ()  # of its tasks those that went on when its text was changed
 
     @property
     def key(self) -> tuple[str, str]:

@@ -11,7 +11,8 @@ HTTP), or, where users log in, by the user's name, which alone counts then. Wher
 names are taken on trust; what a user submitted who had logged in is never changed on trust.
 
 What a changed text keeps: a task goes by the key of its canonical text. Those whose key both texts
-have are not touched, so that what they hold goes on; all others begin anew.
+have are not touched, so that what they hold goes on. Others go on from the state of the task of
+their name where they hold the same (`broker.engine.runtime.succession`). The rest begins anew.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ from broker.core.intake import ConflictError, Intake
 from broker.core.preview import (
     Preview,
     SubscriptionPreview,
+    TextChange,
     bounds_in_words,
+    look_for_heirs,
     row_of,
+    rows_of,
     travels_in_words,
 )
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
@@ -38,6 +42,7 @@ from broker.core.suspension.agreement import suspend
 from broker.engine.event.identity import digest
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.succession import take_over
 from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 
@@ -60,16 +65,6 @@ class Asker(Struct, frozen=True):
         """Whether a subscription is the asker's to end or to replace."""
         known = self.proven or not one.proven
         return known and self.client in (one.subscriber, one.client)
-
-
-class _Plan(Struct):
-    """What a specification changes: subscriptions to come, those that go for them."""
-
-    specification: Specification
-    coming: list[Installed]
-    leaving: list[Installed]
-    types: list[EventType]
-    declared: str
 
 
 def reader_of(tables: Mapping[str, str]) -> ReadTable:
@@ -113,13 +108,14 @@ class Installer:
         try:
             specification = self._checked(text, checked)
             plan = self._plan(specification, asker, now)
-            if plan.coming:
-                self._carry_out(plan, now)
+            changes = rows_of(plan)
+            begun = bool(plan.coming) and self._carry_out(plan, now)
         except RefusedError as error:
             return refused(error.troubles)
         names = tuple(name for _, name in specification.subscriptions)
         answer = Answer(names, tuple(specification.definitions), changed=len(plan.coming))
-        return replace(answer, state="accepted", keys=tuple(specification.subscriptions))
+        keys = tuple(specification.subscriptions)
+        return replace(answer, state="accepted", keys=keys, changes=changes, begun=begun)
 
     def preview(
         self, text: str, checked: Checked | None, asker: Asker, options: BrokerOptions
@@ -135,6 +131,7 @@ class Installer:
         except RefusedError as error:
             return refused(error.troubles)
         graph = specification.graph
+        changed = {(row.subscriber, row.subscription): row for row in rows_of(plan)}
         begun: dict[str, None] = {}
         rows = {
             key: SubscriptionPreview(key[1], key[0], "same") for key in specification.subscriptions
@@ -142,10 +139,15 @@ class Installer:
         for coming in plan.coming:
             # What runs as a cell has definitions of its own, which begin with it.
             apart = options.cells and not coming.clocks
-            begins = [key for key in coming.definitions if apart or key not in self._matcher]
-            begun |= dict.fromkeys([*begins, coming.task])
-            is_new = coming.key not in self._catalogue.subscriptions
-            rows[coming.key] = row_of(coming, begins, graph, is_new=is_new)
+            begins = [
+                key
+                for key in (*coming.definitions, coming.task)
+                if apart
+                or plan.has_parts(key)
+                or (key not in self._matcher and key not in plan.heirs)
+            ]
+            begun |= dict.fromkeys(begins)
+            rows[coming.key] = changed.get(coming.key) or row_of(coming, begins, graph, "new")
         return Preview(
             tuple(rows.values()),
             self._ending(plan),
@@ -153,7 +155,7 @@ class Installer:
             travels_in_words(graph, begun, self._limits, options) if options.networked else (),
         )
 
-    def _ending(self, plan: _Plan) -> tuple[str, ...]:
+    def _ending(self, plan: TextChange) -> tuple[str, ...]:
         """Return the names of the definitions that nobody needs once the plan is carried out."""
         counts = self._catalogue.definitions.counts()
         for leaving in plan.leaving:
@@ -189,13 +191,13 @@ class Installer:
             raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
         return checked.specification
 
-    def _plan(self, specification: Specification, asker: Asker, now: int) -> _Plan:
+    def _plan(self, specification: Specification, asker: Asker, now: int) -> TextChange:
         types = [one for one in specification.event_types.values() if not one.defined]
         declared = digest(
             "declared",
             [[one.name, sorted(one.attributes.items()), *_lasting(one)] for one in _sorted(types)],
         )
-        plan = _Plan(specification, [], [], types, declared)
+        plan = TextChange(specification, [], [], types, declared)
         troubles: list[Trouble] = []
         graph = specification.graph
         order = {key: index for index, key in enumerate(graph.tasks)}
@@ -234,9 +236,10 @@ class Installer:
         if troubles:
             raise RefusedError(*troubles)
         self._check_limits(plan)
+        look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
         return plan
 
-    def _check_limits(self, plan: _Plan) -> None:
+    def _check_limits(self, plan: TextChange) -> None:
         catalogue, limits = self._catalogue, self._limits
         subscriptions = len(catalogue) + len(plan.coming) - len(plan.leaving)
         needed = {key for one in plan.coming for key in one.definitions}
@@ -252,7 +255,7 @@ class Installer:
                 raise RefusedError(_limited(LimitReachedError(name, maximum, what)))
         self._check_effort(plan)
 
-    def _check_effort(self, plan: _Plan) -> None:
+    def _check_effort(self, plan: TextChange) -> None:
         """While a text is installed nothing else happens: not for long."""
         if not plan.coming:
             return
@@ -264,8 +267,11 @@ class Installer:
             what = f"installing this text takes {units:,} units of work, so submit it in parts"
             raise RefusedError(_limited(LimitReachedError("install_effort_max", maximum, what)))
 
-    def _carry_out(self, plan: _Plan, now: int) -> None:
-        """Install what comes, then take away what it replaces; on any error all is as before."""
+    def _carry_out(self, plan: TextChange, now: int) -> bool:
+        """Install what comes, then take away what it replaces; on any error all is as before.
+
+        Return whether any task began with nothing.
+        """
         withdrawn = self._declare(plan)
         tasks = plan.specification.graph.tasks
         wanted = {key for one in plan.coming for key in (*one.definitions, one.task)}
@@ -275,6 +281,8 @@ class Installer:
                 if key in wanted and key not in self._matcher:
                     self._matcher.install(tasks[key], now)
                     new.append(key)
+                    if key in plan.heirs:
+                        take_over(self._matcher, plan.heirs[key])
         except BaseException as error:
             for key in reversed(new):
                 self._matcher.remove(key)
@@ -290,6 +298,7 @@ class Installer:
             self._catalogue.add(one)
         for one, idle, last in leaving:
             self._settle(one, idle, last=last)
+        return any(key not in plan.heirs or plan.has_parts(key) for key in new)
 
     def _strike(self, one: Installed) -> tuple[Installed, list[str], bool]:
         return one, *self._catalogue.remove(one)
@@ -304,7 +313,7 @@ class Installer:
 
     # --- declarations --------------------------------------------------------------------
 
-    def _check_declarations(self, plan: _Plan) -> None:
+    def _check_declarations(self, plan: TextChange) -> None:
         """Refuse what `_declare` would refuse; nothing is declared."""
         if plan.declared in self._declarations or not plan.coming:
             return
@@ -316,7 +325,7 @@ class Installer:
         except (ConflictError, LimitReachedError) as error:
             raise _not_declared(error, plan.specification) from None
 
-    def _declare(self, plan: _Plan) -> list[str]:
+    def _declare(self, plan: TextChange) -> list[str]:
         """Declare a specification's types; the declarations that had to go for it.
 
         Those of the specification that this one replaces as a whole must not stand in its way.
@@ -341,7 +350,7 @@ class Installer:
         self._declarations[plan.declared] = (label, plan.types)
         return withdrawn
 
-    def _restore(self, plan: _Plan, withdrawn: Sequence[str]) -> None:
+    def _restore(self, plan: TextChange, withdrawn: Sequence[str]) -> None:
         if plan.declared not in self._catalogue.declared:
             self._take_back(plan.declared)
         self._declare_again(withdrawn)

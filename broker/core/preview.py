@@ -1,43 +1,35 @@
-"""What a submission would change, told before it is done.
+"""The changes that a submission makes, also told before it is done.
 
-Owns the form of that answer and what it says of state, bounds and traffic. Must not change
-anything, nor decide what is installed: `installer` does. Invariant: what is said to keep its state
-keeps it, if the same text is submitted next.
+Owns the form of that answer and what it says of state, bounds and traffic, and the choice of the
+tasks that go on under a changed text. Must not change anything, nor decide what is installed:
+`installer` does; nor how a state is carried over (`broker.engine.runtime.succession`). Invariant:
+what is said to keep its state keeps it, if the same text is submitted next; and a task is said to
+go on only where nothing of what it should hold can have been missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from broker.core.network.needs import asked_operators
 from broker.core.operators.times import Times
 from broker.core.operators.wording import in_words
 from broker.engine.pattern.bounds import Inputs, bounds_of, stated
+from broker.engine.runtime.succession import Heir, heirs_of
+from language import EventType, Specification
 
 if TYPE_CHECKING:
-    from broker.core.catalogue import Installed
+    from broker.core.catalogue import Catalogue, Installed
     from broker.core.options import BrokerOptions
     from broker.engine.limits import Limits
+    from broker.engine.runtime.matcher import Matcher
     from language import TaskGraph
 
 Change = Literal["new", "same", "changed"]
-
-
-class SubscriptionPreview(msgspec.Struct, frozen=True):
-    """One subscription: what becomes of it, and of the definitions that it needs.
-
-    `keeps` are the definitions that go on with what they hold, `begins` those that begin with
-    nothing. The subscription itself goes on where it is the `same`, and begins anew otherwise.
-    """
-
-    subscription: str
-    subscriber: str
-    change: Change
-    keeps: tuple[str, ...] = ()
-    begins: tuple[str, ...] = ()
 
 
 class TaskWords(msgspec.Struct, frozen=True):
@@ -45,6 +37,23 @@ class TaskWords(msgspec.Struct, frozen=True):
 
     task: str
     lines: tuple[str, ...]
+
+
+class SubscriptionPreview(msgspec.Struct, frozen=True):
+    """One subscription: what becomes of it, and of the definitions that it needs.
+
+    `keeps` are the definitions that go on with what they hold, `begins` those that begin with
+    nothing. `goes_on` says the same of the subscription itself. `parts`: of what begins, the
+    operands that go on all the same, by the names of their atoms.
+    """
+
+    subscription: str
+    subscriber: str
+    change: Change
+    keeps: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
+    goes_on: bool = True
+    parts: tuple[TaskWords, ...] = ()
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -66,16 +75,17 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 def row_of(
-    coming: Installed, begins: Collection[str], graph: TaskGraph, *, is_new: bool
+    coming: Installed, begins: Collection[str], graph: TaskGraph, change: Change
 ) -> SubscriptionPreview:
-    """Return the row of a subscription that begins, with the keys of definitions that begin too."""
+    """Return the row of a subscription, with the keys of those of its tasks that begin anew."""
     names = {key: graph.tasks[key].name for key in coming.definitions}
     return SubscriptionPreview(
         coming.name,
         coming.subscriber,
-        "new" if is_new else "changed",
+        change,
         tuple([name for key, name in names.items() if key not in begins]),
         tuple([name for key, name in names.items() if key in begins]),
+        goes_on=coming.task not in begins,
     )
 
 
@@ -114,3 +124,81 @@ def _by_task(lines: Iterable[tuple[str, str]]) -> tuple[TaskWords, ...]:
 
 def _distinct(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
+
+
+# --- what goes on --------------------------------------------------------------------------------
+
+
+class TextChange(msgspec.Struct):
+    """A specification as a change: subscriptions to come, and those that go for them."""
+
+    specification: Specification
+    coming: list[Installed]
+    leaving: list[Installed]
+    types: list[EventType]
+    declared: str
+    heirs: dict[str, Heir] = {}  # tasks that go on from the state of those that they replace
+
+    def begins(self, coming: Installed) -> list[str]:
+        """Return the tasks of a subscription that begin anew, be it but for some operands."""
+        keys = (*coming.definitions, coming.task)
+        return [key for key in keys if key not in coming.kept or self.has_parts(key)]
+
+    def has_parts(self, key: str) -> bool:
+        """Return True for a task of which only some operands go on."""
+        return key in self.heirs and bool(self.heirs[key].parts)
+
+
+def look_for_heirs(
+    change: TextChange,
+    catalogue: Catalogue,
+    matcher: Matcher,
+    elsewhere: Container[tuple[str, str]],
+    limits: Limits,
+) -> None:
+    """Find the tasks that go on: those that stay, and those that take over from others.
+
+    The subscriptions of `elsewhere` run at other brokers.
+    """
+    if not change.leaving:
+        return
+    running, suspended = matcher.tasks(), matcher.suspensions.why
+    tasks = change.specification.graph.tasks
+    coming = {subscription.key: subscription for subscription in change.coming}
+    # A task of subscriptions that wait for other brokers may have missed what it should hold.
+    complete = {
+        key
+        for subscription in catalogue.subscriptions.values()
+        if subscription.state == "active" and subscription.key not in elsewhere
+        for key in (*subscription.definitions, subscription.task)
+        if key in running and key not in suspended
+    }
+    for before in change.leaving:
+        after = coming[before.key]
+        keys = (*before.definitions, before.task)
+        wanted = (*after.definitions, after.task)
+        old = [running[key] for key in keys if key in complete]
+        # A store for chains holds events, and of operands nothing.
+        with_parts = not limits.chain_events_max
+        heirs = heirs_of(old, [tasks[key] for key in wanted], with_parts=with_parts)
+        change.heirs |= {key: heir for key, heir in heirs.items() if key not in running}
+        after.kept = tuple([key for key in wanted if key in complete or key in change.heirs])
+        begins = change.begins(after)
+        if after.task not in begins and change.specification.subscriptions[after.key].for_ms:
+            after.ends = before.ends  # it goes on from its beginning
+        if before.state == "active" and not begins:
+            after.state = "active"  # it needs nothing of others that it has not had so far
+
+
+def rows_of(change: TextChange) -> tuple[SubscriptionPreview, ...]:
+    """Return what becomes of the subscriptions that are replaced."""
+    graph = change.specification.graph
+    replaced = {before.key for before in change.leaving}
+    rows = []
+    for coming in change.coming:
+        if coming.key in replaced:
+            row = row_of(coming, change.begins(coming), graph, "changed")
+            keys = [key for key in (*coming.definitions, coming.task) if change.has_parts(key)]
+            parts = [TaskWords(graph.tasks[key].name, change.heirs[key].parts) for key in keys]
+            rows.append(replace(row, parts=tuple(parts)))
+    return tuple(rows)

@@ -8,7 +8,7 @@ reply. Must not know who decides. Invariant: a reply is `{"ok": true, …}` with
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -16,6 +16,9 @@ from msgspec import UNSET, Struct, UnsetType
 from broker.core.catalogue import State
 from language.diagnostics import Diagnostic, shorten
 from language.tree import Span
+
+if TYPE_CHECKING:
+    from broker.core.preview import SubscriptionPreview
 
 ECHO_CHARS_MAX = 200
 
@@ -142,7 +145,8 @@ def of_diagnostic(diagnostic: Diagnostic) -> Trouble:
 
 
 class Answer(Struct, frozen=True):
-    """What a client is told, before it is written down; `changed` counts what was not so before.
+    """What a client is told, before it is written down; `changed` counts what was not so before,
+    and `begun` tells whether any task of that began with nothing.
 
     `state` is what all of the subscriptions have reached, None where they end; `keys` are theirs
     in the catalogue.
@@ -152,8 +156,10 @@ class Answer(Struct, frozen=True):
     definitions: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     changed: int = 0
+    begun: bool = False
     state: State | None = None
     keys: tuple[tuple[str, str], ...] = ()
+    changes: tuple[SubscriptionPreview, ...] = ()  # of subscriptions that had another text
 
     @property
     def ok(self) -> bool:
@@ -168,6 +174,8 @@ class Answer(Struct, frozen=True):
         done["definitions"] = self.definitions
         if self.state is not None:
             done["state"] = self.state
+        if self.changes:
+            done["changes"] = self.changes
         return msgspec.json.encode(done)
 
 

@@ -7,7 +7,7 @@ are active; with --dry-run that it would, and that nothing has changed.
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headwater.cli import http_client
@@ -19,8 +19,9 @@ EXAMPLE = "  headwater submit examples/weather.hw --wait"
 CHANGES = {
     "new": "new",
     "same": "there already, goes on with its state",
-    "changed": "changed, begins anew",
+    "changed": "changed, goes on with its state",
 }
+ANEW = "changed, begins anew"
 LOOK_EVERY_S = 0.2
 ACTIVE, ENDED = "active", "ended"  # what has ended was active
 
@@ -63,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.json:
         names = ", ".join(map(str, reply.get("subscriptions", []))) or "nothing to run"
         print(f"{ACTIVE if arguments.wait else 'installed'}: {names}")
+        for line in _changed(reply.get("changes", [])):
+            print(line)
     return 0
 
 
@@ -89,17 +92,27 @@ def _asked(
 
 def _previewed(reply: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a preview."""
-    for row in reply.get("subscriptions", []):
-        yield f"{row['subscription']} of {row['subscriber']}: {CHANGES[row['change']]}"
-        for key, words in (("keeps", "goes on with its state"), ("begins", "begins with nothing")):
-            for name in row[key]:
-                yield f"  {name}: {words}"
+    yield from _changed(reply.get("subscriptions", []))
     for name in reply.get("ends", []):
         yield f"{name}: ends, as nobody needs it then"
     for key, title in (("bounds", "Holds"), ("travels", "Travels")):
         for task in reply.get(key, []):
             for line in task["lines"]:
                 yield f"{title}: {task['task']}: {line}"
+
+
+def _changed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines on what becomes of subscriptions and of the definitions under them."""
+    for row in rows:
+        begins = row["change"] == "changed" and not row.get("goes_on")
+        change = ANEW if begins else CHANGES[row["change"]]
+        yield f"{row['subscription']} of {row['subscriber']}: {change}"
+        for key, words in (("keeps", "goes on with its state"), ("begins", "begins with nothing")):
+            for name in row[key]:
+                yield f"  {name}: {words}"
+        for task in row.get("parts", []):
+            for line in task["lines"]:
+                yield f"  {task['task']}: what is held of {line} goes on"
 
 
 def _wait(broker: Broker, names: list[str]) -> None:

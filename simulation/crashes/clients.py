@@ -221,6 +221,11 @@ class Asker:
         """Whether it has all that it wants."""
         return not self._wishes
 
+    def wish(self, wish: Wish) -> None:
+        """Want this besides, behind all else."""
+        self._wishes.append(wish)
+        self._ask()
+
     def reached(self) -> None:
         """See Client."""
         if not self._way.open and self._way.connect():

@@ -33,7 +33,7 @@ def check_all(
         if (said["subscriber"], said["subscription"]) != (row.subscriber, row.subscription):
             raise CheckFailedError(f"a result of another subscription at {name}")
     checkers.check_no_result_twice((0, row) for _, row in rows)
-    excused = _nothing if exactly else _excused(arrived)
+    excused = _nothing if exactly else excused_of(arrived)
     for text in specifications.values():
         specification = texts.checked(text).demand()
         checkers.check_replay(specification, ((0, row) for _, row in rows), arrived, excused)
@@ -92,7 +92,7 @@ def _nothing(_result: Mapping[str, Any]) -> bool:
     return False
 
 
-def _excused(arrived: Iterable[Said]) -> Callable[[Mapping[str, Any]], bool]:
+def excused_of(arrived: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], bool]:
     """Which results may be missing: those of events that last.
 
     How far such may reach back a broker learns from those that came before.

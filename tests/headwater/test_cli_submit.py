@@ -40,10 +40,11 @@ def test_it_is_told_what_a_text_would_change(broker, face, tmp_path, capsys):
     capsys.readouterr()
     assert main(["submit", str(second), *at, "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         "S of anna: there already, goes on with its state",
         "T of anna: changed, begins anew",
         "  Low: goes on with its state",
+        "  T: what is held of B goes on",
         "High: ends, as nobody needs it then",
     ]
     assert main(["submit", str(second), *at, "--dry-run", "--json"]) == 0

@@ -21,6 +21,7 @@ from tests.planted import (
     table_server,
     table_stages,
     table_store,
+    table_succession,
     table_times,
     table_windows,
 )
@@ -33,6 +34,7 @@ FAULTS = [
     *table_language.TABLE,
     *table_mqtt.TABLE,
     *table_store.TABLE,
+    *table_succession.TABLE,
     *table_journal.TABLE,
     *table_bounds.TABLE,
     *table_planner.TABLE,

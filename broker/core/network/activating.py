@@ -72,16 +72,15 @@ class ActivatingBroker(RestorableBroker):
         self.dormant = bool(self.inactive())
 
     def _begin_anew(self, keys: list[Key]) -> None:
-        """Have the tasks that no active subscription uses forget what they were fed so far."""
-        subscriptions = self.catalogue.subscriptions.values()
+        """Have tasks forget what they were fed that nothing active uses, and no text has kept."""
         running = {
             name
-            for one in subscriptions
-            if one.state == "active" and one.key not in self._elsewhere
-            for name in (*one.definitions, one.task)
+            for one in self.catalogue.subscriptions.values()
+            if one.key not in self._elsewhere
+            for name in ((*one.definitions, one.task) if one.state == "active" else one.kept)
         }
         tasks = self.tasks()
-        named = [self.catalogue.subscriptions[key] for key in keys]
+        named = map(self.catalogue.subscriptions.__getitem__, keys)
         names = [name for one in named for name in (*one.definitions, one.task)]
         fresh = [name for name in dict.fromkeys(names) if name not in running]
         for name in reversed(fresh):

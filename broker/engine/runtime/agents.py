@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.event import event_class
 from broker.engine.pattern.durations import Durations, Foresight
 from broker.engine.pattern.verdicts import Doubt
 from broker.engine.runtime.budget import Budget
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from broker.engine.pattern.staged_agent import StagedAgent
     from broker.engine.runtime.making import Maker
     from language.taskgraph import Task
+    from language.tree import AttributeType
 
 # A fraction: within T(1 - ρ) or T(1 + ρ) of paper 001 (table 1) is decided to the millisecond,
 # where a float may round to the other side.
@@ -36,6 +38,7 @@ class Agents:
         """`strict`: see stages.base.Durations."""
         self._limits = limits
         self.classes: dict[str, type[Event]] = {}
+        self._attributes: dict[str, dict[str, AttributeType]] = {}  # of primitive types
         self.durations = Durations(limits.event_duration_ms_max, strict=strict)
         self._beginning: dict[str, list[StagedAgent]] = {}  # by task
         self._begin: int | None = None
@@ -103,6 +106,15 @@ class Agents:
 
             self._maker = Maker(self, self._limits)
         return self._maker
+
+    def takes(self, name: str, attributes: Mapping[str, AttributeType]) -> None:
+        """Have the class of a primitive type hold these attributes, too."""
+        # Two texts may declare different ones of a type. What is held is packed by this class, so
+        # one that knew the attributes of the first text alone would lose those of the second.
+        before = self._attributes.get(name)
+        if before is None or not attributes.items() <= before.items():
+            self._attributes[name] = {**(before or {}), **attributes}
+            self.classes[name] = event_class(name, self._attributes[name])
 
     def makes(self, task: Task, output: type[Event]) -> None:
         """A definition's events are to be detected: how long they last, its text says."""

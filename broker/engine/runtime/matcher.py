@@ -101,7 +101,7 @@ class Matcher:
             return
         for name, event_type in task.types.items():
             if name not in task.needs:
-                self.classes.setdefault(name, event_class(name, event_type.attributes))
+                self._agents.takes(name, event_type.attributes)
         output = None
         if task.output is not None:
             output = event_class(output_name(task), task.output.attributes, detected=True)

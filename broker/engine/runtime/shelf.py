@@ -54,19 +54,15 @@ class Shelf:
 
         The fields are those of the type's own class, however the event's payload was decoded.
         """
-        found: list[Any] = []
-        fields: dict[str, _Fields] = {}
+        packed: list[Any] = []
+        by_class: dict[type[Event], _Fields] = {}
         for event in self._events:
-            name = event.event_type
-            # Decoded classes gain slots as types gain attributes; the declared class is the one
-            # that the reader will have.
-            known = fields.get(name)
-            if known is None:
-                kind = self._classes[name]
-                values_of = attrgetter(*kind.__struct_fields__)
-                known = fields[name] = (kind.__struct_encode_fields__, values_of)
-            found.append([name, _said(event, known)])
-        return found
+            fields = by_class.get(event.__class__)
+            if fields is None:
+                declared = self._classes[event.event_type]
+                fields = by_class[event.__class__] = _fields_of(event.__class__, declared)
+            packed.append([event.event_type, _said(event, fields)])
+        return packed
 
     def put_all(self, value: Any) -> Any:
         """Plain values, events and occurrences in lists and tuples; see `get_all`."""
@@ -103,6 +99,16 @@ class Shelf:
 
 _Fields = tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]
 _PLAIN = frozenset((int, float, str, bool, bytes))
+
+
+def _fields_of(decoded: type[Event], declared: type[Event]) -> _Fields:
+    """Return the names of the fields that both classes have, and what reads them of an event."""
+    # Classes gain slots as their types gain attributes: an event may have been decoded when its
+    # type had fewer than are declared by now, or have more than the reader will know.
+    pairs = zip(declared.__struct_fields__, declared.__struct_encode_fields__, strict=True)
+    common = [(slot, name) for slot, name in pairs if slot in decoded.__struct_fields__]
+    names = tuple([name for _, name in common])
+    return names, attrgetter(*[slot for slot, _ in common])
 
 
 def _said(event: Event, fields: _Fields) -> dict[str, Any]:

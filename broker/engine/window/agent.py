@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents
 from broker.engine.event.event import Detected, Event, event_class
@@ -52,6 +52,8 @@ HELD_MAX = 1_000_000  # events that wait for a tick: half a gigabyte
 EARLY = "tick_full"  # beyond, they leave at once: the tick says when, not whether
 
 _order = attrgetter("order")
+
+Content = Literal["panes", "partials", "events"]
 
 
 class WindowAgent:
@@ -199,9 +201,8 @@ def _windows(
     lasting: Lasting,
 ) -> PaneWindows | OrderedWindows:
     """Return what runs a window: panes as long as events need no order, a buffer if they do."""
-    grid = grid_of(window)
-    stepped = grid is not None and window.range_ms is not None and is_stepped(shape, grid)
-    if grid is not None and not stepped and not shape.distinct:
+    grid, content = grid_of(window), content_of(window, shape)
+    if grid is not None and content == "panes":
         return PaneWindows(shape, outcome, grid, limits)
     store = WindowStore(shape, limits, classes)
     if window.runs:
@@ -209,9 +210,19 @@ def _windows(
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
         return OrderedWindows(Sliding(store, outcome, window.range_ms))
-    if stepped:
+    if content == "events":
         return OrderedWindows(Stepped(store, outcome, grid))
     return OrderedWindows(Runs(store, outcome, Turns(grid)))
+
+
+def content_of(window: Window, shape: Shape) -> Content:
+    """Return what is kept of open windows: partials by pane, partials by window, or all events."""
+    grid = grid_of(window)
+    if window.runs:
+        return "partials"
+    if grid is None or (window.range_ms is not None and is_stepped(shape, grid)):
+        return "events"
+    return "partials" if shape.distinct else "panes"
 
 
 # --- ticks ------------------------------------------------------------------------------------

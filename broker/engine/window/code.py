@@ -25,6 +25,9 @@ from language.tree import Assignment, Attribute, Call, Case, Name
 
 Fold = Callable[[list[Any], Sequence[Any]], None]
 Slide = Callable[[list[Any], Any], None]
+# Of (what is kept, events of each leaf, group, start and end of the span, the window's start and
+# end): the values.
+Assign = Callable[[list[Any], list[int], tuple[Any, ...], int, int, int, int], tuple[Any, ...]]
 
 SPAN_CODE = {"timestamp": "end", "start": "start", "end": "end"}
 WINDOW_CODE = {"start": "opens", "end": "closes"}
@@ -282,9 +285,14 @@ class AssignScope:
     """
 
     def __init__(
-        self, aggregation: Aggregation, keys: tuple[str, ...], constants: Constants
+        self,
+        aggregation: Aggregation,
+        keys: tuple[str, ...],
+        constants: Constants,
+        lacking: tuple[str, ...] = (),
     ) -> None:
         self._aggregation = aggregation
+        self._lacking = lacking
         self._keys = keys
         self._constants = constants
         self.lines: list[str] = []  # each result is taken once, before the values
@@ -308,6 +316,8 @@ class AssignScope:
         result = self._aggregation.result(call)
         if result is None:
             return None
+        if repr(call) in self._lacking:
+            return "None", True
         name = self._locals.get(repr(call))
         if name is None:
             name = self._locals[repr(call)] = f"r{len(self._locals)}"
@@ -317,13 +327,14 @@ class AssignScope:
 
 
 def compile_assign(
-    assignments: tuple[Assignment, ...], aggregation: Aggregation, keys: tuple[str, ...]
-) -> Callable[[list[Any], list[int], tuple[Any, ...], int, int, int, int], tuple[Any, ...]]:
-    """A function of (what is kept, events of each leaf, group, start and end of the span, the
-    window's start and end) → the values.
-    """
+    assignments: tuple[Assignment, ...],
+    aggregation: Aggregation,
+    keys: tuple[str, ...],
+    lacking: tuple[str, ...] = (),
+) -> Assign:
+    """Return a function that gives the values; aggregates that are `lacking` are null in it."""
     constants = Constants()
-    scope = AssignScope(aggregation, keys, constants)
+    scope = AssignScope(aggregation, keys, constants, lacking)
     writer = Writer(scope, constants)
     constants.helper("finite", finite)
     values = [

@@ -18,6 +18,7 @@ from broker.engine.runtime.budget import Budget
 from broker.engine.window.bound import says_events
 from broker.engine.window.code import (
     HEADER_TIMES,
+    Assign,
     compile_assign,
     compile_fold,
     compile_make,
@@ -69,6 +70,7 @@ class Summary(Told, Protocol):
 
     counts: list[int]
     kept: list[Any]
+    lacking: tuple[str, ...]  # aggregates of which nothing is known: they were asked for too late
 
 
 @dataclass(slots=True)
@@ -191,7 +193,10 @@ class WindowOutcome:
         self._single = len(names.keys) == 1
         self._shown = shown_form(case, task.types)
         self._certain_only = case.detect.maybe_drop
+        self._given = case.assign
+        self._pre = pre
         self._assign = compile_assign(case.assign, pre, names.keys)
+        self._assign_without: dict[tuple[str, ...], Assign] = {}  # by what is lacking
         post = task.node.post
         self._post = None if post is None else PostStage(post, case.assign, names)
         kinds = task.output.attributes if task.output is not None else {}
@@ -239,7 +244,15 @@ class WindowOutcome:
     def _assigned(self, frame: Frame, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
         _, opens, closes = frame
         start, end = summary.start, summary.end
-        return self._assign(summary.kept, summary.counts, group, start, end, opens, closes)
+        assign = self._without(summary.lacking) if summary.lacking else self._assign
+        return assign(summary.kept, summary.counts, group, start, end, opens, closes)
+
+    def _without(self, lacking: tuple[str, ...]) -> Assign:
+        assign = self._assign_without.get(lacking)
+        if assign is None:
+            assign = compile_assign(self._given, self._pre, self._names.keys, lacking)
+            self._assign_without[lacking] = assign
+        return assign
 
     def _put(
         self,

@@ -16,6 +16,7 @@ from broker.engine.event.event import doubtful, lasting
 from broker.engine.window.aggregates import plain_value, value_of
 from broker.engine.window.code import Fold, Shape
 from broker.engine.window.constituents import NEVER, Constituents, Heads
+from broker.engine.window.plan import Aggregation, subject_of
 
 PENDING_MAX = 2_048  # events set aside before they are taken: runs cost less than single events
 
@@ -27,10 +28,11 @@ _uncertainty = attrgetter("uncertainty")
 class Partial:
     """A group's counts, span, first ids, and what its aggregates keep (see emit.Summary)."""
 
-    __slots__ = ("counts", "end", "heads", "kept", "maybe", "start", "uncertainty")
+    __slots__ = ("counts", "end", "heads", "kept", "lacking", "maybe", "start", "uncertainty")
 
     def __init__(self, shape: Shape) -> None:
         self.counts = [0] * len(shape.leaves)
+        self.lacking: tuple[str, ...] = ()  # aggregates that were asked for after events had come
         self.kept = shape.new_in_pane()
         self.heads = Heads()
         self.start = NEVER
@@ -81,8 +83,10 @@ class Partial:
         """Return a new partial of this one and others together."""
         made: Partial = Partial.__new__(Partial)
         counts, start, end = self.counts, self.start, self.end
-        uncertainty, maybe = self.uncertainty, self.maybe
+        uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
         for other in others:
+            if other.lacking:
+                lacking = tuple(dict.fromkeys([*lacking, *other.lacking]))
             counts = list(map(add, counts, other.counts))
             # Comparisons in place of min and max: this runs for each group and pane.
             start = min(start, other.start)
@@ -90,7 +94,7 @@ class Partial:
             uncertainty = max(uncertainty, other.uncertainty)
             maybe = maybe or other.maybe
         made.counts, made.start, made.end = counts, start, end
-        made.uncertainty, made.maybe = uncertainty, maybe
+        made.uncertainty, made.maybe, made.lacking = uncertainty, maybe, lacking
         if len(others) == 1:
             kept_of_other = others[0].kept
             made.kept = [mine.merged((its,)) for mine, its in zip(self.kept, kept_of_other)]  # noqa: B905
@@ -110,7 +114,8 @@ class Partial:
     def plain(self) -> list[Any]:
         """Return plain data."""
         span = [self.start, self.end, self.uncertainty, self.maybe, self.heads.plain()]
-        return [list(self.counts), span, [kept.plain() for kept in self.kept]]
+        plain = [list(self.counts), span, [kept.plain() for kept in self.kept]]
+        return [*plain, list(self.lacking)] if self.lacking else plain
 
     @classmethod
     def of_plain(cls, shape: Shape, data: list[Any]) -> Partial:
@@ -121,7 +126,68 @@ class Partial:
         made.heads.restore(span[4])
         for accumulator, plain in zip(made.kept, kept, strict=True):
             accumulator.restore(plain)
+        made.lacking = tuple(data[3]) if len(data) > 3 else ()
         return made
+
+
+SUMS = ("tally", "moments", "squares")  # each keeps what those before it do
+
+
+class Conversion:
+    """Partials of one version of a window as those of another, which assigns other aggregates.
+
+    Of the events that had come by then nothing was kept for the sake of an aggregate that only the
+    other asks for: it is *lacking*, and null, in whatever has any of them.
+    """
+
+    def __init__(self, before: Aggregation, now: Aggregation) -> None:
+        kept = {subject_of(argument): argument.kept for argument in before.arguments}
+        self._now = now
+        self._sources: list[tuple[int, str, str] | None] = [None] * len(now.keepings)
+        for argument in now.arguments:
+            earlier = kept.get(subject_of(argument), {})
+            for what, number in argument.kept.items():
+                source = next((name for name in _substitutes(what) if name in earlier), None)
+                if source is not None:
+                    self._sources[number] = (earlier[source], source, what)
+        self.lacking = tuple(
+            [
+                call
+                for call, (argument, what) in now.needs.items()
+                if not any(name in kept.get(subject_of(argument), {}) for name in _stronger(what))
+            ]
+        )
+
+    def convert(self, shape: Shape, data: list[Any]) -> list[Any]:
+        """Return the plain data of a partial as that of the other version's."""
+        kept = [accumulator.plain() for accumulator in shape.new_in_pane()]
+        for number, source in enumerate(self._sources):
+            if source is not None:
+                place, what, wanted = source
+                kept[number] = _summed(data[2][place], what, wanted)
+        asked = [call for call in (data[3] if len(data) > 3 else ()) if call in self._now.needs]
+        lacking = list(dict.fromkeys([*asked, *self.lacking]))
+        return [data[0], data[1], kept, *([lacking] if lacking else [])]
+
+
+def _stronger(what: str) -> tuple[str, ...]:
+    """Return what keeps all that `what` does."""
+    return SUMS[SUMS.index(what) :] if what in SUMS else (what,)
+
+
+def _substitutes(what: str) -> tuple[str, ...]:
+    """Return what `what` can go on from, if only in part."""
+    return (*_stronger(what), *reversed(SUMS[: SUMS.index(what)])) if what in SUMS else (what,)
+
+
+def _summed(data: Any, what: str, wanted: str) -> Any:
+    """Return the plain data of one of SUMS as that of another."""
+    if what == wanted:
+        return data
+    if wanted == "tally":
+        return data[0]
+    number, total, squares, unit = [data, "0", "0", "1"] if what == "tally" else data
+    return [number, total, squares if wanted == "squares" else "0", unit]
 
 
 def are_instants(events: Sequence[Any]) -> bool:

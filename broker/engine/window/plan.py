@@ -30,6 +30,7 @@ from language.tree import (
     Select,
     Unary,
 )
+from language.walk import bindings
 
 CONSTANT_KINDS = {bool: "bool", int: "int", float: "float", str: "text"}
 
@@ -69,6 +70,11 @@ class Argument:
     value: Expression
     kind: str
     kept: dict[str, int] = field(default_factory=dict)
+
+
+def subject_of(argument: Argument) -> tuple[Any, ...]:
+    """Return what tells an argument from others, also of another version of its window."""
+    return (argument.leaf, repr(argument.value), argument.kind, bindings(argument.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,7 @@ class Aggregation:
         self._names = names
         self._by_text: dict[tuple[int, str], Argument] = {}
         self._results: dict[str, Result] = {}
+        self.needs: dict[str, tuple[Argument, str]] = {}  # of each call: what it has to be kept of
         calls = [call for item in assignments for call in calls_in(item.value)]
         for call in calls:
             self._collect(call)
@@ -172,6 +179,11 @@ class Aggregation:
             self._settle(argument)
         for call in calls:
             self._results.setdefault(repr(call), self._result(call))
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """The aggregates that are asked for, each once."""
+        return tuple(self._results)
 
     def result(self, call: Call) -> Result | None:
         """The result of an aggregate; None if the call is of a plain function."""
@@ -187,7 +199,9 @@ class Aggregation:
             kind = kind_of(value, self._names.kind)
             argument = self._by_text[leaf, repr(value)] = Argument(leaf, value, kind)
             self.arguments.append(argument)
-        argument.kept.setdefault("ordered" if call.own else COMPUTATIONS[call.function].kept, -1)
+        what = "ordered" if call.own else COMPUTATIONS[call.function].kept
+        argument.kept.setdefault(what, -1)
+        self.needs[repr(call)] = (argument, what)
 
     def _settle(self, argument: Argument) -> None:
         """One of tally, moments and squares does for all three."""

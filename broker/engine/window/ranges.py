@@ -94,6 +94,8 @@ class Group:
         "uncertainties", "uncertainty",
     )  # fmt: skip
 
+    lacking: tuple[str, ...] = ()  # it has its events, so that any aggregate can be made of them
+
     def __init__(self, shape: Shape) -> None:
         self.keys = shape.distinct_keys
         self.inside: deque[Entry] = deque()

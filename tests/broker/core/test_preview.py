@@ -82,7 +82,9 @@ def test_what_is_told_is_what_happens(history):
         assert {name for row in told["subscriptions"] for name in row["begins"]} == came
         kept = {after[key] for key in after.keys() & before.keys()}
         assert {name for row in told["subscriptions"] for name in row["keeps"]} <= kept
-        begun = came | {name for name, change in changes.items() if change != "same"}
+        begun = came | {row["subscription"] for row in told["subscriptions"] if not row["goes_on"]}
+        changed = [row for row in told["subscriptions"] if row["change"] == "changed"]
+        assert answer.get("changes", []) == changed, "the answer says what the preview said"
         assert {row["task"] for row in told["bounds"]} == begun
         assert told["travels"] == [], "a broker without links asks nobody"
 
