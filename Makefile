@@ -76,6 +76,7 @@ bench: $(READY)  ## measure: figures with the machine they were taken on
 papers: $(READY)  ## repeat the papers' experiments and write their pages; takes its time
 	@$(BIN)/python -m bench.papers --page docs/papers.md
 	@$(BIN)/python -m experiments.rfid --page docs/papers-rfid.md
+	@$(BIN)/python -m experiments.motes --page docs/papers-motes.md
 
 docs: $(READY)  ## write the pages that are generated from code
 	@$(BIN)/python -m headwater.pages

@@ -102,9 +102,9 @@ agree-by-either: conditions of which one may hold make events agree
 - if isinstance(condition, Logical) and condition.operator == "and":
 + if isinstance(condition, Logical):
 
-chosen-among-all: a pattern that is chosen among all events runs apart
-- detect.context == UNRESTRICTED.name and detect.report == "all" and not case.consuming
-+ detect.report == "all" and not case.consuming
+next-of-any-key: a sequence of what comes next runs apart
+- if not isinstance(pattern, Link) or pattern.operator not in JOINING or pattern.next:
++ if not isinstance(pattern, Link) or pattern.operator not in JOINING:
 
 key-left-behind: a detected event without the key is looked for by it
 - return [name for name in shared if not needed or _carries(node, name)]

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import server.sinks.alerts as alerts_module
 from broker.credentials import hash_password
 from headwater.cli import main
-from server.checkpoint import CommitMark
+from server.checkpoint import Checkpoint
 from server.config import read
 from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
@@ -165,7 +165,7 @@ def test_a_batch_that_one_sink_refuses_comes_to_the_others_once(tmp_path, monkey
         return write(self, rows, number)
 
     monkeypatch.setattr(Database, "write", failing)
-    place = CommitMark(tmp_path, "c1")
+    place = Checkpoint(tmp_path, "c1")
     with closing(Batches(jobs, jobs.jobs["history"], sinks, place)) as batches:
         frame = SimpleNamespace(toArrow=lambda: batch("a", "b"))
         with pytest.raises(OSError, match="full"):
