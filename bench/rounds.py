@@ -162,7 +162,7 @@ def gap_table(arguments: argparse.Namespace) -> None:
     sent: dict[int, list[int]] = {radius: [] for radius in radii}
     for network in drawn(shapes, sizes, seeds):
         layout = lay_out(on_tree(network, overlay(network)))
-        best = find(layout, Wanted("tabu", steps=4000)).evaluation
+        best = find(layout, Wanted("tabu", steps=20_000)).evaluation
         for radius in radii:
             trial = rounds(network, radius)
             found = come_to(trial)

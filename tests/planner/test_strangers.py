@@ -76,7 +76,7 @@ def test_a_plan_without_room_is_improved_whatever_the_first_was():
     flows = set()
     for seed in (1, 2):
         search = Search(Instance(layout), seed)
-        plan = as_plan(search.instance, search.run(Steps(6000)))
+        plan = as_plan(search.instance, search.run(Steps(10_000)))
         flow, good = oracle.judge(one.document, as_document(layout, plan))
         assert good
         flows.add(flow)

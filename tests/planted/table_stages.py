@@ -117,8 +117,10 @@ spent-forgotten: a snapshot forgets what is spent
 + self.spent = {}
 
 chronicle-expires-early: a candidate at the edge of the reach goes
-- del items[: bisect_left(items, oldest, key=end_of)]
-+ del items[: bisect_left(items, oldest + 9, key=end_of)]
+- end_of(items[0]) < oldest:
+-                 del items[: bisect_left(items, oldest, key=end_of)]
++ end_of(items[0]) <= oldest:
++                 del items[: bisect_left(items, oldest + 1, key=end_of)]
 """,
     tests=CHAINS,
     only="chronicle or edges or operator",
@@ -204,8 +206,8 @@ sequence-spent-unknown: an event that fills two positions is spent in one of the
 + alone=True)
 
 sequence-pair-early: a candidate at the edge of the reach goes
-- else watermark + 1 - keep, None)
-+ else watermark + 9 - keep, None)
+- else watermark + 1 - keep
++ else watermark + 9 - keep
 
 sequence-run-forgotten: a snapshot forgets the run
 - run = [filled, -1 if plan.endless else 0, self._at] if filled else None

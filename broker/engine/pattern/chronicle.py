@@ -21,7 +21,17 @@ LEFT, RIGHT = 0, 1
 class OldestPairs:
     """The candidates of one operator in one partition, and what is spent."""
 
-    __slots__ = ("_group", "_plan", "_remembers", "_site", "further", "items", "spent")
+    __slots__ = (
+        "_asks",
+        "_follows_only",
+        "_group",
+        "_plan",
+        "_remembers",
+        "_site",
+        "further",
+        "items",
+        "spent",
+    )
 
     def __init__(self, plan: JointPlan, group: tuple[Any, ...], site: Site, *, alone: bool) -> None:
         """`alone`: an event that is bound leaves the only list that it can be in."""
@@ -29,18 +39,20 @@ class OldestPairs:
         self._group = group
         self._site = site
         self._remembers = not alone
+        self._follows_only = plan.follows_only
         self.items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
         self.spent: dict[Any, Any] = {}
         self.further = Further(plan.joint, plan.follows, site)
+        self._asks = self.further.asked
 
     def take(self, side: int, item: Occurrence) -> Occurrence | None:
         """Take the next in order; return what it completes, which is spent."""
         plan, budget = self._plan, self._site.budget
-        if side == RIGHT:
+        if self._asks and side == RIGHT:
             self.further.arrived([item])
         if self.spent and self._is_spent(item):
             return None
-        if side == RIGHT or not plan.follows_only:
+        if side == RIGHT or not self._follows_only:
             # The oldest that fits: candidates stand in order, and one that fails stays for others.
             others = self.items[1 - side]
             for at, other in enumerate(others):
@@ -54,7 +66,7 @@ class OldestPairs:
                     if self._remembers:
                         self.spend(whole)
                     return whole
-        if side == LEFT or not plan.follows_only:
+        if side == LEFT or not self._follows_only:
             self.items[side].append(item)
         return None
 
@@ -91,7 +103,7 @@ class OldestPairs:
             oldest = begins if old_ms is None else max(begins, limit + 1 - old_ms)
             for key in [key for key, event in self.spent.items() if event.end < oldest]:
                 del self.spent[key]
-        if self.further.asked:
+        if self._asks:
             oldest = min([end_of(items[0]) for items in self.items if items], default=limit)
             self.further.expire(oldest, limit - self._plan.slack_ms)
 

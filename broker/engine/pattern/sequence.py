@@ -157,6 +157,7 @@ class SequencePlan:
         self.chain = chain
         self.plans = plans
         self.shared = any(plan.shared for plan in plans)  # an event may fill two positions
+        self.asks = self.shared or any(asks_further(plan.joint) for plan in plans)
         self.budget = layout.budget
         self.lists: ListsPlan | None = None
         if lists is not None and chain.gathered is not None:
@@ -487,7 +488,11 @@ class FusedPairs(Fused):
         self.watermark = watermark
         begins = self.begins() if self._plan.shared else watermark
         for pairs, keep in zip(self._pairs, self._plan.keeps_ms, strict=True):
-            pairs.expire((None if keep is None else watermark + 1 - keep, None), begins, watermark)
+            oldest = None if keep is None else watermark + 1 - keep
+            items = pairs.items[LEFT]
+            # Most steps find nothing to drop, which is seen here without a call.
+            if self._plan.asks or (oldest is not None and items and end_of(items[0]) < oldest):
+                pairs.expire((oldest, None), begins, watermark)
         return self.held()
 
     def begins(self) -> int:

@@ -196,3 +196,17 @@ def test_pairs_past_their_limit_drop_the_oldest_and_count_them():
     (one,) = engine.finish()
     assert one["events"]["A"] == ["A7"]
     assert seat.agent.dropped()["occurrences_overflow"] == 7
+
+
+def test_pairs_that_end_together_stand_by_when_they_began():
+    """The later A of the two that B takes is the longer one: it ends last and began first."""
+    engine = Engine(text_of("detect[chronicle] A then B then C"), longest_ms=20)
+    spans = [("A", 10, 11), ("A", 5, 12), ("B", 20, 20), ("B", 20, 20), ("C", 30, 30)]
+    engine.push(
+        [
+            {"type": kind, "id": f"{kind}{at}", "source": "u", "start": start, "end": end, "x": 1}
+            for at, (kind, start, end) in enumerate(spans)
+        ]
+    )
+    (match,) = engine.finish()
+    assert match["events"] == {"A": ["A1"], "B": ["B3"], "C": ["C4"]}

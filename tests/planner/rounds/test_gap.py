@@ -25,7 +25,7 @@ def network(shape: str, nodes: int, tasks: int, seed: int) -> tuple[Problem, Eva
     """A network, and what one planner for all reaches on its tree."""
     drawn = read_problem(problem(shape, nodes, tasks, seed, Limits(brokers=1.15)))
     layout = lay_out(on_tree(drawn, overlay(drawn)))
-    return drawn, find(layout, Wanted("tabu", steps=600 if nodes < 10 else 4000)).evaluation
+    return drawn, find(layout, Wanted("tabu", steps=4000 if nodes < 10 else 20_000)).evaluation
 
 
 def gap(

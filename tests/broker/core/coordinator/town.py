@@ -397,5 +397,5 @@ def best(town: Town, capacities: Mapping[str, float] | None = None) -> tuple[boo
     nodes = tuple(Node(name, (capacities or {}).get(name)) for name in names)
     links = tuple(Arc(edge.low, edge.high) for edge in tree.edges)
     layout = lay_out(Problem(nodes, links, tuple(contents), tuple(tasks)))
-    found = find(layout, Wanted("tabu", steps=1_500)).evaluation
+    found = find(layout, Wanted("tabu", steps=6_000)).evaluation
     return found.feasible, found.flow
