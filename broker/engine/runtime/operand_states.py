@@ -68,6 +68,8 @@ class KeptOperands:
             return states[id(source)]
         if not isinstance(part, Joint):
             return [watermark]
+        # A snapshot of an operator: its watermark, what it holds of its left and of its right side
+        # and for `nth`, its facts, and for each side what waits, its limit and all beneath.
         stores: list[Any] = []
         inboxes = []
         for side, beneath in enumerate(part.parts):
@@ -79,6 +81,7 @@ class KeptOperands:
 
     def _source(self, part: Operand, earlier: Operand | None) -> Operand | None:
         """Return the operand before that was the same, if possible the one in its place."""
+        # In its place if possible: of `A and A` both sides say the same, and hold different events.
         wanted = _signature(part)
         if earlier is not None and _signature(earlier) == wanted:
             return earlier
@@ -93,6 +96,7 @@ class KeptOperands:
     def _is_held(self, part: Joint, earlier: Operand | None, side: int) -> bool:
         """Return True where the operator before held all of a side that the new one needs."""
         beside = self._beside(part, earlier, side)
+        # `or` waits for no partner, and holds nothing.
         if beside is None or not isinstance(earlier, Joint) or part.operator == "or":
             return False
         if _signature(beside) != _signature(part.parts[side]):

@@ -76,6 +76,8 @@ def heirs_of(
 
 def take_over(matcher: Matcher, heir: Heir) -> None:
     """Have an heir that was just installed go on with the state of its predecessor."""
+    # Through the snapshot, as recovery does it every day: agents at work would have to know how
+    # they are parted from what they report, and there would be two ways to be exact.
     states = [seat.agent.state() for seat in matcher.seats_of(heir.predecessor.key)]
     matcher.restore({heir.task.key: translated(states, heir)})
 
@@ -108,6 +110,7 @@ def _in_part(state: Mapping[str, Any], kept: KeptOperands) -> dict[str, Any]:
         # complete with what comes next has to be asked again.
         root_by_now = kept.state(root) if root else []
         rows.append([group, begin, named, root_by_now, waiting, log, memory, [], []])
+    # Whether it pays to let events wait was judged of another pattern.
     patience = None if state["patience"] is None else [0, 0]
     return {**state, "partitions": rows, "patience": patience}
 

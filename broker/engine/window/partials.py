@@ -160,6 +160,7 @@ class Conversion:
 
     def convert(self, shape: Shape, data: list[Any]) -> list[Any]:
         """Return the plain data of a partial as that of the other version's."""
+        # What is lacking begins empty all the same: it is taken along, and never read.
         kept = [accumulator.plain() for accumulator in shape.new_in_pane()]
         for number, source in enumerate(self._sources):
             if source is not None:
