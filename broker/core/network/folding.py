@@ -183,6 +183,8 @@ class FoldingBroker(Showing):
             own = self.durable.network.own
             if self.incarnation.doubts(peer, self.sessions.seal(peer), one, own.position):
                 return
+            if self._hold.defers(peer, self.sessions.seal(peer), one):
+                return
             try:
                 self._answer(peer, one)
             except Exception as error:  # noqa: BLE001  # whatever it is, it is this host's alone

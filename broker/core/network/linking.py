@@ -161,7 +161,7 @@ class Linking:
         self.traffic = LinkTraffic()
         self._out: list[Effect] = []
         self._now = 0
-        self._own_types: tuple[str, ...] = ()
+        self._own_here = frames.Here(me, ())
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
         self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
@@ -290,10 +290,10 @@ class Linking:
             self._hello(peer, answer)
         if stands:
             self._routed(self.router.neighbour_reset(peer))
-            self._say(peer, frames.Here(self.me, self._own_types))
+            self._say(peer, self._own_here)
             for origin, via in self.ways.via.items():
                 if via != peer:
-                    self._say(peer, frames.Here(origin, self.ways.types[origin]))
+                    self._say(peer, frames.Here(origin, *self.ways.said(origin)))
             self._stands(peer)
             if self.deciding is not None:
                 self.deciding.stands(peer)
@@ -329,7 +329,7 @@ class Linking:
         if one.origin == self.me or self.ways.via.get(one.origin, peer) != peer:
             self.counts["frames_astray"] += 1
             return
-        self.ways.here(one.origin, peer, one.types)
+        self.ways.here(one.origin, peer, one.types, one.bounds)
         self._say_all(peer, one)
         if not is_cell(one.origin):
             self._found(one.origin)

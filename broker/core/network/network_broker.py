@@ -234,6 +234,9 @@ class NetworkBroker(FoldingBroker):
                 self._say(peer, body, self.durable.number)
             if probes.answered > before:
                 self._activate()
+        for peer, session, question in self._released(probes.answered):
+            if peer in self.sessions and self.sessions.seal(peer) == session:
+                self._understood(peer, question)
         if (message := announcing.take(probes.answered, now)) is not None:
             self._handle(message, waited=True)
         return inside or message is not None
@@ -242,6 +245,7 @@ class NetworkBroker(FoldingBroker):
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
         wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
+        wakes += [self._hold.due]
         wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
         wakes += [self.stored_reports.due(), self.sessions.outlet.next_wake()]
         if self.deciding is not None:
@@ -262,11 +266,14 @@ class NetworkBroker(FoldingBroker):
         super()._tell(message)
         self._functions.spread(self.sessions)
         network = self.durable.network
+        if network.promises.version != self._hold.version:
+            self._promise_less()
         if network.copies.fresh:
             self._send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
-            self._spread_own(fresh)
+            if not self._hold.holds(fresh):
+                self._spread_own(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         one = topologies.ForgetRequested(message.broker)
@@ -280,10 +287,21 @@ class NetworkBroker(FoldingBroker):
         for source in changed:
             self._show(source, network.advertisement(source))
         self._let_leave()
-        if (types := network.types()) != self._own_types:
-            self._own_types = types
-            self._say_all("", frames.Here(self.me, types))
+        types = network.types()
+        bounds = network.promises.of(types) if self.correlates else ()
+        if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
+            self._own_here = announced
+            self._say_all("", announced)
             self._be_uncertain()
+
+    def _promise_less(self) -> None:
+        """Tell others what times here may be like now, and nothing else until they know."""
+        network = self.durable.network
+        self._hold.version = network.promises.version
+        if self.correlates and network.own.hosts:
+            self._hold.begin(self.probes.begin(), self._now)  # it leaves behind what is said here
+        self._advertise()
+        self._look_at_needs()
 
     @property
     def now(self) -> int:
@@ -331,6 +349,8 @@ class NetworkBroker(FoldingBroker):
     def _offer(self, peer: str, one: frames.Reoffer) -> None:
         """Answer a host: what it has not got yet, as far as it is still here."""
         network = self.durable.network
+        if self._hold.defers(peer, self.sessions.seal(peer), one):
+            return
         if not told.declarable(one.types):
             self.counts["frames_malformed"] += 1
             return
