@@ -31,8 +31,8 @@ from planner.methods import patience_steps
 from planner.optimal import solve
 from planner.plan import Plan
 from planner.reading import read_problem
-from planner.search.model import Model
-from planner.search.run import Search, as_plan
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from planner.search.stops import First, Seconds, Stalled
 
 KEPT = Path(__file__).with_suffix(".json")
@@ -106,11 +106,11 @@ def known() -> dict[str, Known]:
 
 def searched(layout: Layout, seconds: float) -> Searched:
     """The plan after so much of one core's time."""
-    model = Model(layout)
-    search = Search(model, 1)
+    instance = Instance(layout)
+    search = Search(instance, 1)
     stop = First((Seconds(seconds, time.process_time), Stalled(patience_steps(layout))))
-    plan = as_plan(model, search.run(stop))
-    found = evaluate(layout, plan, model.network)
+    plan = as_plan(instance, search.run(stop))
+    found = evaluate(layout, plan, instance.network)
     return Searched(plan, float(found.flow), found.feasible, search.steps)
 
 

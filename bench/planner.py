@@ -42,8 +42,8 @@ from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.reading import read_problem
-from planner.search.model import Model
-from planner.search.run import Search, as_plan
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from planner.search.stops import Progress, Seconds
 
 PARTS = ("optimum", "homes", "large")
@@ -215,11 +215,11 @@ def _timed(document: Any, seconds: float) -> tuple[float, float]:
     """When a plan was feasible first, counted from the document on, and the flow at the end."""
     began = time.process_time()
     layout = lay_out(read_problem(document))
-    model = Model(layout)
-    search = Search(model, 1)
+    instance = Instance(layout)
+    search = Search(instance, 1)
     ready = time.process_time() - began
     watch = Watch(max(0.1, seconds - ready))
-    found = evaluate(layout, as_plan(model, search.run(watch)), model.network)
+    found = evaluate(layout, as_plan(instance, search.run(watch)), instance.network)
     first = float("inf") if watch.first is None else ready + watch.first
     return first, float(found.flow) if found.feasible else float("inf")
 

@@ -25,8 +25,8 @@ from planner.layout import Layout, lay_out
 from planner.methods import patience_steps
 from planner.optimal import solve
 from planner.reading import read_problem
-from planner.search.model import Model
-from planner.search.run import Search, as_plan
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from planner.search.stops import First, Seconds, Stalled
 from tests.oracles.placement import judge
 from tests.planner.strangers import strangers
@@ -54,9 +54,9 @@ class Row(NamedTuple):
 
 def searched(document: Any, layout: Layout, seconds: float, seed: int) -> tuple[Any, float | None]:
     """The plan, and the flow where it keeps all limits."""
-    search = Search(Model(layout), seed)
+    search = Search(Instance(layout), seed)
     stop = First((Seconds(seconds, time.process_time), Stalled(patience_steps(layout))))
-    plan = as_plan(search.model, search.run(stop))
+    plan = as_plan(search.instance, search.run(stop))
     flow, good = judge(document, as_document(layout, plan))  # type: ignore[no-untyped-call]
     return plan, float(flow) if good else None
 

@@ -1,104 +1,102 @@
 """Simple ways to place tasks, to measure a search against.
 
-Owns the centralised, the hop-based and the local way. Must not know the search. Invariant: each is
-determined by the problem alone: ties go to the broker that stands first.
+Owns the centralised, the hop-based, the greedy and the local way. Must not know the search.
+Invariant: each is determined by the problem alone: ties go to the broker that stands first.
 """
 
-import numpy as np
+from math import inf
 
 from planner.plan import Plan
 from planner.problem import ProblemError
-from planner.search.model import Model
+from planner.search.distances import FAR
+from planner.search.evaluator import ABSENT, Evaluator
+from planner.search.instance import Instance
 from planner.search.start import greedy
-from planner.search.state import State
 
-SWEEPS_MAX = 200  # each sweep lowers the flow; this many were never needed
+SWEEPS_MAX = 200
+"""Each sweep lowers the flow; this many were never needed."""
+GAIN = 1e-12
+"""A smaller part of what a piece causes is no gain."""
 
 
-def central(model: Model) -> Plan:
-    """Everything at the server, whatever that costs. Raises ProblemError where there is none."""
-    server = model.layout.problem.server
-    if server is None:
+def central(instance: Instance) -> Plan:
+    """Place everything at the server, whatever it costs. Raises ProblemError where none is."""
+    layout = instance.layout
+    if layout.problem.server is None:
         raise ProblemError("server", "missing: the centralised way runs everything there")
-    return Plan((model.layout.numbers[server],) * model.pieces)
+    return Plan((layout.numbers[layout.problem.server],) * instance.pieces)
 
 
-def hop(model: Model) -> Plan:
-    """Each piece where its inputs and destinations are fewest hops away, however much they send.
+def hop(instance: Instance) -> Plan:
+    """Place each piece where inputs and destinations are fewest hops away, whatever they send.
 
-    Among equals the nearest to the inputs; what is full is passed over.
+    What is full is passed over. The hop-based rival of paper 003, section 5.
     """
-    rates, partial_rates = model.rates, model.partial_rates
-    model.rates = [1.0] * len(rates)
-    model.partial_rates = [1.0] * len(partial_rates)
-    try:
-        return Plan(tuple(greedy(model)))
-    finally:
-        model.rates, model.partial_rates = rates, partial_rates
+    return Plan(tuple(greedy(instance, alike=True)))
 
 
-def by_estimate(model: Model) -> Plan:
-    """Each piece where the paper's estimate of its flow is least, one after the other."""
-    return Plan(tuple(greedy(model)))
+def by_estimate(instance: Instance) -> Plan:
+    """Place each piece where the paper's estimate of its flow is least, one after the other."""
+    return Plan(tuple(greedy(instance)))
 
 
-def local(model: Model, radius: int) -> Plan:
-    """Each piece begins where its inputs enter and is handed on within a radius, while that pays.
+def local(instance: Instance, radius: int) -> Plan:
+    """Place each piece where inputs enter, and hand it on within a radius while that pays.
 
-    The simple form of the paper's local planning: a holder knows its vicinity and the hop counts to
-    destinations; it hands a piece to whom the flow is least with, if it is less than its own and
-    there is room. As the flow falls with each hand-over, nothing goes in circles.
+    The simple form of the paper's local planning (paper 003, section 4.3): a holder knows its
+    vicinity and the hop counts to destinations; it hands a piece to whom the flow is least with,
+    if it is less than its own and there is room. As the flow falls with each hand-over, nothing
+    goes in circles.
     """
-    state = State(model, _at_inputs(model))
-    distance = [model.network.hops_from(node) for node in range(model.nodes)]
+    evaluator = Evaluator(instance, _at_inputs(instance))
     for _ in range(SWEEPS_MAX):
         moved = False
-        for piece in range(model.pieces):
-            here = state.hosts[piece]
-            row = state.row((piece,))
-            best, host = float(row[here]), here
-            overloaded = state.work[here] > model.capacity[here] * (1 + 1e-9)
-            if overloaded or not model.allowed[piece, here]:
-                best = float("inf")
-            for node in model.layout.pieces[piece].hosts:
-                if not 0 < distance[here][node] <= radius:
-                    continue
-                room = model.capacity[node] * (1 + 1e-9) - state.work[node]
-                if room >= model.costs[piece] and row[node] < best * (1 - 1e-12):
-                    best, host = float(row[node]), node
-            if host != here:
-                state.apply([(piece, host)])
+        for piece in range(instance.pieces):
+            origin, host = evaluator.hosts[piece], _best_near(evaluator, piece, radius)
+            if host != origin:
+                evaluator.apply([(piece, host)])
                 moved = True
         if not moved:
             break
-    return Plan(tuple(state.hosts))
+    return Plan(tuple(evaluator.hosts))
 
 
-def _at_inputs(model: Model) -> list[int]:
-    """Each piece where the largest of its inputs enters, or at the nearest allowed broker."""
-    hosts = [-1] * model.pieces
-    of_task: dict[str, list[int]] = {}
-    for number, piece in enumerate(model.layout.pieces):
-        of_task.setdefault(piece.task, []).append(number)
-    for task in model.layout.problem.in_order():
-        for number in of_task.get(task.id, ()):
-            costs = np.zeros(model.nodes)
-            if (at := _largest_source(model, number, hosts)) is not None:
-                away = np.array(model.network.hops_from(at), dtype=np.float64)
-                costs = np.where(away < 0, model.nodes, away)
-            hosts[number] = int(np.argmin(np.where(model.allowed[number], costs, np.inf)))
+def _best_near(evaluator: Evaluator, piece: int, radius: int) -> int:
+    """Return the broker to which a piece is handed on, or the one where it is."""
+    instance, loads = evaluator.instance, evaluator.loads
+    origin, cost = evaluator.hosts[piece], instance.costs[piece]
+    away = instance.whole.hops_from(origin)
+    near = [node for node in instance.hosts[piece] if 0 < away[node] <= radius]
+    now, *row = evaluator.row((piece,), [origin, *near])
+    may_stay = origin in instance.allowed[piece] and loads.fits(origin, 0.0)
+    best, host = now if may_stay else inf, origin
+    for flow, node in zip(row, near, strict=True):
+        if loads.fits(node, cost) and flow < best * (1 - GAIN):
+            best, host = flow, node
+    return host
+
+
+def _at_inputs(instance: Instance) -> list[int]:
+    """Return each piece where its largest input enters, or at the nearest allowed broker."""
+    hosts = [ABSENT] * instance.pieces
+    for piece in sorted(range(instance.pieces), key=lambda each: (instance.rank[each], each)):
+        source = _largest_source(instance, piece, hosts)
+        if source == ABSENT:
+            hosts[piece] = instance.hosts[piece][0]
+            continue
+        away = instance.whole.hops_from(source)
+        hosts[piece] = min(instance.hosts[piece], key=lambda host: (min(away[host], FAR), host))
     return hosts
 
 
-def _largest_source(model: Model, piece: int, hosts: list[int]) -> int | None:
-    """Where the largest input comes from; of a header, where the first partial is."""
-    if model.is_header(piece) and (of := model.aggregate_of[piece]) is not None:
-        partials = model.layout.aggregates[of].partials
-        return hosts[partials[0]] if partials else None
-    most, at = -1.0, None
-    for number in model.of_piece[piece]:
-        stream = model.layout.streams[number]
-        source = stream.origin if stream.piece is None else hosts[stream.piece]
-        if stream.piece != piece and model.rates[number] > most:
-            most, at = model.rates[number], source
-    return at
+def _largest_source(instance: Instance, piece: int, hosts: list[int]) -> int:
+    """Return where the largest input comes from; of a header, where the first partial is."""
+    greatest, source = -1.0, ABSENT
+    for number in instance.of_piece[piece]:
+        flow = instance.flows[number]
+        if flow.header == piece:
+            return hosts[flow.consumers[0]] if flow.consumers else ABSENT
+        if flow.header is None and flow.sender != piece and flow.rate > greatest:
+            origin = flow.origin if flow.sender is None else hosts[flow.sender]
+            greatest, source = flow.rate, ABSENT if origin is None else origin
+    return source

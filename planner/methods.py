@@ -63,7 +63,7 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     there is no solver.
     """
     from planner import baselines
-    from planner.search.model import Model
+    from planner.search.instance import Instance
 
     began = time.monotonic()
     # Rates of 1e-20 or 1e25 would be lost in rounding: searches see usual units.
@@ -73,12 +73,12 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
         if wanted.method == "optimal" and not found.interrupted:
             found = _optimum(usual.layout, wanted, found, time.monotonic() - began)
     else:
-        model = Model(usual.layout)
+        instance = Instance(usual.layout)
         if wanted.method == "local":
-            plan = baselines.local(model, wanted.radius)
+            plan = baselines.local(instance, wanted.radius)
         else:
             ways = {"hop": baselines.hop, "central": baselines.central}
-            plan = ways.get(wanted.method, baselines.by_estimate)(model)
+            plan = ways.get(wanted.method, baselines.by_estimate)(instance)
         found = Found(plan, evaluate(usual.layout, plan))
     evaluation, bound = found.evaluation, found.bound
     if usual.layout is not layout:
@@ -95,8 +95,8 @@ def patience_steps(layout: Layout) -> int:
 
 def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
     from planner.search import stops
-    from planner.search.model import Model
-    from planner.search.run import Report, Search, as_plan
+    from planner.search.instance import Instance
+    from planner.search.search import Search, as_plan
 
     layout = usual.layout
     share = START_SHARE if wanted.method == "optimal" else 1.0
@@ -104,8 +104,8 @@ def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
     limits: list[stops.Stop] = [clock, stops.Stalled(patience_steps(layout))]
     if wanted.steps is not None:
         limits = [stops.Steps(wanted.steps)]
-    model = Model(layout)
-    search = Search(model, wanted.seed)
+    instance = Instance(layout)
+    search = Search(instance, wanted.seed)
 
     history, began = SearchHistory(), time.monotonic()
 
@@ -113,9 +113,9 @@ def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
         seconds = time.monotonic() - began
         return SearchSample(seconds, steps, usual.given(cost), usual.given(flow), excess)
 
-    def observe(report: Report) -> None:
-        each = sample(report.steps, report.flow, report.excess, report.cost)
-        history.note(each, report.moves)
+    def observe(progress: stops.Progress) -> None:
+        each = sample(progress.steps, progress.best, progress.excess, progress.cost)
+        history.note(each, progress.moves)
         if tell is not None:
             tell(each)
 
@@ -128,10 +128,10 @@ def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
         interrupted = True
     best = search.best
     history.note(sample(search.steps, best.flow, best.excess, best.flow), search.moves, last=True)
-    plan = as_plan(model, best)
+    plan = as_plan(instance, best)
     # More time would not have led on where steps were asked for, or where the search stalled.
     in_time = wanted.steps is not None or not clock(search.progress())
-    evaluation = evaluate(layout, plan, model.network)
+    evaluation = evaluate(layout, plan, instance.network)
     return Found(
         plan,
         evaluation,

@@ -6,6 +6,7 @@ is refused here would begin with less than the job wants, without a word.
 
 from collections.abc import Iterator
 
+from server.checkpoint import version_apart
 from server.config import Jobs, Part
 from server.errors import ServerError
 from server.history import files_of, subscriptions_in
@@ -34,7 +35,8 @@ def _unfit(jobs: Jobs, job: Part) -> Iterator[str]:
         name for name, sink in jobs.sinks.items()
         if sink.kind == "parquet" and jobs.path(sink["path"]).absolute() == folder.absolute()
     ]  # fmt: skip
-    if any(name in makers for name in job["sink"]):
+    # A version that is filled beside another has a folder of its own.
+    if any(name in makers for name in job["sink"]) and not version_apart(jobs, job):
         yield f"sink: {folder} is what the job reads; name another folder"
     try:
         files_of(folder)

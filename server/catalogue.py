@@ -4,13 +4,16 @@ Owns the list for `headwater server tables`. Must not know Spark. Invariant: it 
 not there yet is listed without rows.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from server.checkpoint import begun_of
 from server.config import Part, read
 from server.errors import ServerError
 from server.history import files_of
 from server.sinks.database import opened
+from server.sinks.shown import TableName, views_of
 from server.sinks.views import CATALOGUE, catalogue_of, columns_of, seen_of, view_name
 
 if TYPE_CHECKING:
@@ -22,13 +25,17 @@ def tables(path: Path) -> list[dict[str, Any]]:
     jobs = read(path)
     listed: list[dict[str, Any]] = []
     for job in jobs.jobs.values():
+        versions = [stream.version for stream in begun_of(jobs, job) if stream.apart]
+        suffixes = ["", *dict.fromkeys(f"_v{version}" for version in sorted(versions))]
         for name in job["sink"]:
             sink = jobs.sinks[name]
+            entries = []
             if sink.kind == "parquet":
-                listed.append({"job": job.name, "sink": name} | _folder(jobs.path(sink["path"])))
+                entries = [_folder(jobs.path(sink["path"] + suffix)) for suffix in suffixes]
             elif sink.kind == "database":
-                entries = _database(job, sink)
-                listed += [{"job": job.name, "sink": name} | entry for entry in entries]
+                tables = [TableName(sink["table"] or job.name, suffix) for suffix in suffixes]
+                entries = _database(sink, tables)
+            listed += [{"job": job.name, "sink": name} | entry for entry in entries]
     return listed
 
 
@@ -48,34 +55,40 @@ def _folder(path: Path) -> dict[str, Any]:
     return entry
 
 
-def _database(job: Part, sink: Part) -> list[dict[str, Any]]:
-    """The table of a job, then its views."""
+def _database(sink: Part, tables: Iterable[TableName]) -> list[dict[str, Any]]:
+    """The tables of a job, each with its views."""
     import sqlalchemy as sa
 
-    name = sink["table"] or job.name
     engine = opened(sink["url"])
     try:
-        inspector = sa.inspect(engine)
-        if not inspector.has_table(name):
-            return [{"kind": "table", "name": name, "rows": None}]
-        columns = [column["name"] for column in inspector.get_columns(name)]
-        views = set(inspector.get_view_names())
         with engine.connect() as connection:
-            listed = [_counted(connection, "table", name, columns, "end")]
-            for subscription, kinds in _subscriptions(engine, connection, name).items():
-                view = view_name(name, subscription)
-                if view in views:
-                    shown = list(columns_of(columns, kinds))
-                    entry = _counted(connection, "view", view, shown, "ended_at")
-                    listed.append(entry | {"subscription": subscription})
-            whole = view_name(name, "")
-            if whole in views:
-                shown = list(columns_of(columns, {}))
-                listed.append(_counted(connection, "view", whole, shown, "ended_at"))
+            return [entry for table in tables for entry in _listed(engine, connection, table)]
     except sa.exc.SQLAlchemyError as error:
         raise ServerError(f"sinks.{sink.name}: {str(error).splitlines()[0]}") from None
     finally:
         engine.dispose()
+
+
+def _listed(engine: "Engine", connection: "Connection", table: TableName) -> list[dict[str, Any]]:
+    """List a table and the views that show it."""
+    import sqlalchemy as sa
+
+    inspector, name, lead = sa.inspect(engine), table.stored, views_of(connection, table)
+    if not inspector.has_table(name):
+        return [{"kind": "table", "name": name, "rows": None}]
+    columns = [column["name"] for column in inspector.get_columns(name)]
+    views = set(inspector.get_view_names())
+    listed = [_counted(connection, "table", name, columns, "end")]
+    for subscription, kinds in _subscriptions(engine, connection, name).items():
+        view = view_name(lead or "", subscription)
+        if lead is not None and view in views:
+            shown = list(columns_of(columns, kinds))
+            entry = _counted(connection, "view", view, shown, "ended_at")
+            listed.append(entry | {"subscription": subscription})
+    whole = view_name(lead or "", "")
+    if lead is not None and whole in views:
+        shown = list(columns_of(columns, {}))
+        listed.append(_counted(connection, "view", whole, shown, "ended_at"))
     return listed
 
 

@@ -9,12 +9,12 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TextIO
 
 from server.config import Jobs, Part
 from server.errors import JobsError
@@ -26,7 +26,7 @@ FORMAT: Final = 1
 _FREE: Final = {
     "brokers", "user", "password_env", "password_file", "ca_file", "starting", "batch_rows", "away",
     "away_timeout", "settled_timeout", "quiet_wait", "lost", "format", "options", "files", "sink",
-    "source", "version",
+    "source", "trigger", "version",
 }  # fmt: skip
 # What checkpoints of before did not have: it counts where it is there.
 _LATER: Final = {"backfill", "since"}
@@ -34,10 +34,26 @@ _LATER: Final = {"backfill", "since"}
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One stream's folder; `id` is drawn when it is made."""
+    """One stream's folder; `id` is drawn when it is made.
+
+    `version` is 0 for what fills tables and folders under their own names: the first version of a
+    job. What was begun beside another version has tables and folders of its own, so that both can
+    be there until the later one is shown.
+    """
 
     folder: Path
     id: str
+    version: int = 0
+    alerted: Mapping[str, Any] | None = None  # of what a former version has alerted
+
+    @property
+    def suffix(self) -> str:
+        """Return what stands behind the name of each table and folder."""
+        return f"_v{self.version}" if self.version else ""
+
+    def ledger(self, job: str, sink: str) -> str:
+        """Return the name of this stream in ledgers; no sink has `@` in its name."""
+        return f"{job}-{sink}@{self.version}" if self.version else f"{job}-{sink}"
 
 
 class JobMeaning(NamedTuple):
@@ -74,11 +90,18 @@ def claimed(jobs: Jobs) -> Iterator[None]:
 
 
 def checkpoint(
-    jobs: Jobs, job: Part, lead: str, meaning: JobMeaning = NOTHING, sinks: Sequence[str] = ()
+    jobs: Jobs,
+    job: Part,
+    lead: str,
+    meaning: JobMeaning = NOTHING,
+    sinks: Sequence[str] = (),
+    *,
+    alerted: Mapping[str, Any] | None = None,
 ) -> Checkpoint:
     """The checkpoint of a stream, made where there is none. Raises JobsError.
 
     `sinks` are those that it fills from now on, and `lead` the first of those that it began with.
+    `alerted` is where a former version of the job is at, where it goes on from that.
     """
     folder = _folder(jobs, job, lead)
     mark = fingerprint(jobs, job, meaning.canonical)
@@ -87,23 +110,89 @@ def checkpoint(
     try:
         if file.is_file():
             held, former = _held(jobs, file, job, meaning)
+            renewed = alerted is not None and alerted != held.alerted
+            if renewed:
+                held = replace(held, alerted=alerted)
             # A sink that was taken out misses what comes now: it is no part of this any more.
-            if former != mark or sorted(_sinks_of(file, lead)) != sorted(names):
-                _write(file, job, held.id, mark, names)
+            if renewed or former != mark or sorted(_sinks_of(file, lead)) != sorted(names):
+                _write(held, job, mark, names)
             return held
+        version = version_apart(jobs, job)
         folder.mkdir(parents=True, exist_ok=True)
-        fresh = Checkpoint(folder, uuid.uuid4().hex)
-        _write(file, job, fresh.id, mark, names)
+        fresh = Checkpoint(folder, uuid.uuid4().hex, version, alerted)
+        _write(fresh, job, mark, names)
     except OSError as error:
         raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
     return fresh
 
 
-def _write(file: Path, job: Part, identity: str, mark: str, sinks: Sequence[str]) -> None:
-    content = {"format": FORMAT, "id": identity, "job": job.name, "mark": mark, "sinks": sinks}
-    fresh = file.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(content), encoding="utf-8")
+def _write(place: Checkpoint, job: Part, mark: str, sinks: Sequence[str]) -> None:
+    content = {"format": FORMAT, "id": place.id, "job": job.name, "mark": mark, "sinks": sinks}
+    if place.version:
+        content["version"] = place.version
+    if place.alerted is not None:
+        content["alerted"] = place.alerted
+    replace_file(place.folder / FILE, json.dumps(content))
+
+
+def replace_file(file: Path, text: str) -> None:
+    """Put a file in the place of another, so that a reader has one or the other, whole."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    with fresh.open("w", encoding="utf-8") as target:
+        target.write(text)
+        target.flush()
+        os.fsync(target.fileno())
     fresh.replace(file)
+
+
+def hold(folder: Path) -> TextIO | None:
+    """Take the stream of a checkpoint until the file is closed; None where a process has it."""
+    held = (folder / LOCK).open("a")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        held.close()
+        return None
+    return held
+
+
+class BegunStream(NamedTuple):
+    """A stream of a job that was begun, in whatever version."""
+
+    folder: Path
+    lead: str
+    version: int
+    apart: bool  # it fills tables and folders of its own
+
+
+def begun_of(jobs: Jobs, job: Part) -> list[BegunStream]:
+    """Return the streams of all versions of a job, in the order of their names."""
+    state = jobs.path(jobs.server["state"])
+    begun = []
+    for file in sorted(state.glob(f"{job.name}-*/{FILE}")):
+        lead, _, version = file.parent.name.removeprefix(f"{job.name}-").rpartition("-")
+        if version.isdigit() and _owner(file) == job.name:
+            apart = bool(json.loads(file.read_text(encoding="utf-8")).get("version", 0))
+            begun.append(BegunStream(file.parent, lead, int(version), apart))
+    return begun
+
+
+def version_apart(jobs: Jobs, job: Part) -> int:
+    """Return the version, where it fills tables and folders of its own, else 0."""
+    begun = begun_of(jobs, job)
+    own = [stream.apart for stream in begun if stream.version == job["version"]]
+    apart = all(own) if own else bool(begun)
+    return int(job["version"]) if apart else 0
+
+
+def placed(jobs: Jobs, place: Checkpoint) -> Jobs:
+    """Return the file with the folders that the version of a checkpoint fills."""
+    sinks = {
+        name: replace(sink, values={**sink.values, "path": sink["path"] + place.suffix})
+        if sink.kind == "parquet" and place.suffix else sink
+        for name, sink in jobs.sinks.items()
+    }  # fmt: skip
+    return replace(jobs, sinks=sinks)
 
 
 def streams_begun(jobs: Jobs, job: Part) -> list[tuple[str, tuple[str, ...]]]:
@@ -195,15 +284,19 @@ def _held(jobs: Jobs, file: Path, job: Part, meaning: JobMeaning) -> tuple[Check
     try:
         said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         known, number = said["mark"], int(said["format"])
-        found = Checkpoint(file.parent, said["id"])
+        found = Checkpoint(
+            file.parent, said["id"], int(said.get("version", 0)), said.get("alerted")
+        )
     except (ValueError, LookupError, TypeError):
         raise JobsError(f"{file}: damaged; remove {file.parent} to begin anew") from None
     if number > FORMAT:
         raise JobsError(f"{file}: written by a newer Headwater")
     if known not in {fingerprint(jobs, job, text) for text in meaning}:
+        following = max(begun.version for begun in begun_of(jobs, job)) + 1
         raise JobsError(
-            f"jobs.{job.name} means something else than when {file.parent} was begun: give it"
-            f" another `version` to begin anew beside it, or put back what was changed"
+            f"jobs.{job.name} means something else than when {file.parent} was begun: write version"
+            f" = {following} there and run `headwater server migrate {job.name}` with this file, or"
+            " put back what was changed"
         )
     return found, known
 

@@ -226,7 +226,10 @@ _READING: Final = {
     "subscriptions": Key(texts, (), "only these; all where none is named"),
     "backfill": Key(text, None, "the source of kind history with which brokers' logs begin"),
     "since": Key(since, None, "from when on, or from which offsets"),
-    "version": Key(whole, 1, "another one begins anew, with a checkpoint of its own"),
+    "trigger": Key(
+        duration_ms, None, "from the beginning of a batch to the next; else as [server]"
+    ),
+    "version": Key(whole, 1, "another one is filled beside this, by `headwater server migrate`"),
 }
 _TIMED: Final = {
     "delay": Key(duration_ms, 10_000, "how late a result may be to count; see the documentation"),
@@ -261,12 +264,15 @@ JOBS: Final = {
         "specification": Key(text, REQUIRED, "the file with what is to be detected"),
         "types": Key(pairs, {}, "subscription to event type, where the name will not do"),
         "longest": Key(duration_ms, 3_600_000, "no event lasts longer; one that does is refused"),
-        "parted": Key(yes_no, False, "run locations apart, where the text allows that"),
+        "parted": Key(yes_no, False, "run what never meets apart, where the text allows that"),
     },
 }
 TIMED: Final = frozenset(kind for kind, keys in JOBS.items() if "delay" in keys)
 SINKS: Final = {
-    "parquet": {"path": Key(text, REQUIRED, "folder")},
+    "parquet": {
+        "path": Key(text, REQUIRED, "folder"),
+        "file_rows": Key(whole, 0, "rows of a file at most, 0 for no limit"),
+    },
     "database": {
         "url": Key(text, REQUIRED, "as SQLAlchemy writes it; $NAME stands for a variable"),
         "table": Key(text, None, "else the job's name"),

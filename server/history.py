@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 LIST: Final = "_spark_metadata"
 COMPACT: Final = ".compact"
 VERSION: Final = "v1"
+SHOWN: Final = ".shown"  # beside the folder: the name of the one that is shown in its place
 CLAIM: Final = "_headwater.json"  # whose the folder is
 
 
 def files_of(folder: Path) -> list[Path]:
     """The files that count, in the order in which they were written. Raises ServerError."""
-    numbered = _batches(folder)
+    numbered = list_batches(folder)
     # A compact one holds all before it as well.
     whole = [number for number, one in numbered if one.name.endswith(COMPACT)]
     found: dict[Path, bool] = {}
@@ -40,7 +41,7 @@ def recorded(folder: Path) -> dict[str, tuple[str, int]]:
     Rows do not say it: a stream may have read on without any that it keeps. Nothing is returned
     where the stream's checkpoint is not there, or is of an older version.
     """
-    last = max((number for number, _ in _batches(folder)), default=-1)
+    last = max((number for number, _ in list_batches(folder)), default=-1)
     try:
         state = Path(json.loads((folder / CLAIM).read_text(encoding="utf-8"))["state"])
         offsets = state / "spark" / "offsets"
@@ -62,22 +63,42 @@ def subscriptions_in(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
+def shown_folder(folder: Path) -> Path:
+    """Return the folder of the version of a history that is shown; itself without any other."""
+    try:
+        name = folder.with_name(folder.name + SHOWN).read_text(encoding="utf-8").strip()
+    except OSError:
+        return folder
+    return folder.with_name(name)
+
+
+def show_folder(folder: Path, suffix: str) -> None:
+    """Have readers of a history read that of another version."""
+    from server.checkpoint import replace_file
+
+    replace_file(folder.with_name(folder.name + SHOWN), folder.name + suffix)
+
+
 def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Table":
-    """All rows of a history, of these columns. Raises ServerError."""
+    """All rows of a history as it is shown, of these columns. Raises ServerError."""
     import pyarrow as pa
     from pyarrow import parquet
 
     wanted = None if columns is None else list(columns)
     # Spark's times are read as nanoseconds otherwise, which go from 1677 to 2262 and then around.
-    files = (
-        parquet.ParquetFile(path, coerce_int96_timestamp_unit="us")
-        for path in files_of(Path(folder))
-    )
+    paths = files_of(shown_folder(Path(folder)))
+    gone = [path for path in paths if not path.is_file()]
+    if gone:
+        raise ServerError(
+            f"{gone[0]} is gone, as are {len(gone) - 1} other files of the history:"
+            " `headwater server mend` says which results were there, and takes them from elsewhere"
+        )
+    files = (parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") for path in paths)
     parts = [file.read(columns=wanted) for file in files]
     return pa.concat_tables(parts) if parts else pa.table({})
 
 
-def _batches(folder: Path) -> list[tuple[int, Path]]:
+def list_batches(folder: Path) -> list[tuple[int, Path]]:
     """Return each batch of the list with its file, in their order. Raises ServerError."""
     batches = folder / LIST
     if not batches.is_dir():
@@ -97,17 +118,20 @@ def _entries(folder: Path, file: Path) -> list[tuple[Path, bool]]:
     found = []
     for line in lines[1:]:
         said = json.loads(line)
-        path = Path(unquote(urlsplit(said["path"]).path))
-        if not path.is_file():
-            path = _moved(folder, path)
+        path = moved_file(folder, Path(unquote(urlsplit(said["path"]).path)))
         found.append((path, said.get("action", "add") == "add"))
     return found
 
 
-def _moved(folder: Path, path: Path) -> Path:
-    """Where a file is now: the folder may have been moved, but below it all is as it was."""
+def moved_file(folder: Path, path: Path) -> Path:
+    """Return where a listed file is: below the folder, which may have been copied or moved.
+
+    Below it all is as it was. Where it is not there, it may still be where it was listed.
+    """
     parts = path.parts
-    if folder.name not in parts:
-        return folder / path.name
-    last = len(parts) - parts[::-1].index(folder.name)
-    return folder.joinpath(*parts[last:])
+    if folder.name in parts:
+        last = len(parts) - parts[::-1].index(folder.name)
+    else:  # the folder has another name now: what is below it begins with the day
+        last = next((n for n, part in enumerate(parts) if part.startswith("day=")), len(parts) - 1)
+    moved = folder.joinpath(*parts[last:])
+    return path if path.is_file() and not moved.is_file() else moved

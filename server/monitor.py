@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from server.config import TIMED, Jobs, Part
 from server.source.log import Log, LogError
 from server.source.options import Login
-from server.source.places import Place, places_of
+from server.source.places import Place, places_in, places_of
 
 EVERY_S: Final = 2.0  # a broker is asked where its log ends
 ROUND_S_MAX: Final = 30.0
@@ -62,33 +63,41 @@ class Monitor:
             if job.kind in TIMED:
                 self._timed.setdefault(job["source"], {})[_subscriptions(job)] = None
         self._sums: dict[str, Sums] = {}  # by stream
-        self._thread = threading.Thread(target=self._follow, name="monitor", daemon=True)
 
     def start(self) -> None:
-        """Begin to ask."""
-        self._thread.start()
+        """Begin to ask: each broker by itself, so that one that is away delays no other."""
+        threads = [threading.Thread(target=self._follow, name="monitor", daemon=True)]
+        for source in self._jobs.sources.values():
+            if source.kind != "brokers":
+                continue
+            keys = ("user", "password_env", "password_file", "ca_file")
+            login = Login(*(source[key] for key in keys))
+            threads += [
+                threading.Thread(
+                    target=self._follow_log,
+                    args=((source.name, name), Log(name, url, login)),
+                    name=f"monitor {name}",
+                    daemon=True,
+                )
+                for name, url in source["brokers"].items()
+            ]
+        for thread in threads:
+            thread.start()
 
     def stop(self) -> None:
         """Ask no more."""
         self._stopping.set()
 
     def _follow(self) -> None:
-        logs = {}
-        for source in self._jobs.sources.values():
-            if source.kind != "brokers":
-                continue
-            login = Login(
-                source["user"], source["password_env"], source["password_file"], source["ca_file"]
-            )
-            for name, url in source["brokers"].items():
-                logs[source.name, name] = Log(name, url, login)
         while not self._stopping.is_set():
-            for key, log in logs.items():
-                self._note(key, log)
             self._count()
             self._stopping.wait(EVERY_S)
-        for log in logs.values():
-            log.close()
+
+    def _follow_log(self, key: tuple[str, str], log: Log) -> None:
+        while not self._stopping.is_set():
+            self._note(key, log)
+            self._stopping.wait(EVERY_S)
+        log.close()
 
     def _note(self, key: tuple[str, str], log: Log) -> None:
         promised: dict[tuple[str, str, frozenset[str]], dict[str, Any]] = {}
@@ -134,7 +143,13 @@ class Monitor:
     def status(self) -> dict[str, Any]:
         """Everything, as JSON data."""
         with self._lock:
-            brokers = {key: dict(told) for key, told in self._brokers.items()}
+            brokers = {
+                (source.name, name): dict(self._brokers[source.name, name])
+                for source in self._jobs.sources.values()
+                if source.kind == "brokers"
+                for name in source["brokers"]
+                if (source.name, name) in self._brokers
+            }
             promised = dict(self._promised)
         self._count()
         return {
@@ -155,8 +170,10 @@ class Monitor:
         recent = _recent(running) if running is not None else []
         latest = recent[-1] if recent else {}
         places: dict[str, Place] = {}
-        for source in latest.get("sources", ()):
-            for name, place in _places(source.get("endOffset")).items():
+        read = [_places(source.get("endOffset")) for source in latest.get("sources", ())]
+        # Before its first batch is done, a stream is where the run before has left it.
+        for of_source in read if any(read) else places_in(self._checkpoint(stream)):
+            for name, place in of_source.items():
                 # A join reads twice: the one that is behind counts.
                 if name not in places or place.next < places[name].next:
                     places[name] = place
@@ -183,6 +200,10 @@ class Monitor:
         if stream.job.kind in TIMED:
             told["held_by"] = _hindmost(told["brokers"])
         return told
+
+    def _checkpoint(self, stream: Progress) -> Path:
+        state = self._jobs.path(self._jobs.server["state"])
+        return state / f"{stream.name}-{stream.job['version']}" / "spark"
 
 
 def _subscriptions(job: Part) -> frozenset[str]:

@@ -25,6 +25,8 @@ from server.sinks.database import understood
 from server.source.log import tell
 from server.source.options import OptionError, SourceOptions
 from server.streams import Stream
+from server.upkeep.consumers import forget_former
+from server.upkeep.versions import unshown
 
 LOOK_S: Final = 0.25
 BEGIN_S: Final = 60.0
@@ -38,23 +40,44 @@ def run(path: Path, *, once: bool = False) -> int:
     jobs, streams = _checked(path, ready=True)
     with claimed(jobs):
         _fit(streams)
-        return _run(jobs, streams, once=once)
+        forget_former(jobs)
+        return _run(jobs, streams, threading.Event(), once=once, shown=True)
 
 
-def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
+def run_job(path: Path, name: str) -> tuple[Jobs, list[Stream]]:
+    """Return the streams of a job of a file in which nothing is wrong. Raises JobsError."""
+    jobs, streams = _checked(path, ready=True)
+    if name not in jobs.jobs:
+        raise JobsError(f"there is no job {name}; there are: {', '.join(jobs.jobs)}")
+    return jobs, [stream for stream in streams if stream.job.name == name]
+
+
+def read_all(jobs: Jobs, streams: list[Stream]) -> bool:
+    """Run streams up to where the logs end now; return whether they all came there.
+
+    It has no face: the server that goes on meanwhile has that. Raises ServerError.
+    """
     stop = threading.Event()
+    status = _run(jobs, streams, stop, once=True)
+    return status == 0 and not stop.is_set()
+
+
+def _run(
+    jobs: Jobs, streams: list[Stream], stop: threading.Event, *, once: bool, shown: bool = False
+) -> int:
     before = _stopped_by_signals(stop)
     monitor = Monitor(jobs, streams)
-    face = Face(jobs.server["http"], monitor.status)
+    face = Face(jobs.server["http"], monitor.status) if shown else None
     session, gone = None, False
     try:
+        monitor.start()  # how far streams are behind can be told before they run
         session = start(_spark(jobs))
         _stopped_by_signals(stop)  # Spark has put one of its own in the place of ours
-        monitor.start()
         for stream in streams:
             stream.start(session, once=once)
             _await_begun(stream, stop)
-        tell(f"ready: {len(streams)} streams; {face.url}/v1/status tells how far they are")
+        if face is not None:
+            tell(f"ready: {len(streams)} streams; {face.url}/v1/status tells how far they are")
         _serve(session, streams, stop, once=once)
     except Exception as error:
         gone = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
@@ -64,7 +87,8 @@ def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
             raise ServerError("Spark's Java has ended: killed, or short of memory") from error
     finally:
         monitor.stop()
-        face.close()
+        if face is not None:
+            face.close()
         _end(session, streams, told=gone or stop.is_set())
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -99,8 +123,12 @@ def _end(session: Any, streams: list[Stream], *, told: bool) -> None:
 
 
 def check(path: Path) -> None:
-    """Check a file of jobs and the specifications that it names. Raises ServerError."""
-    _checked(path, ready=False)
+    """Check a file of jobs, the specifications that it names and the checkpoints that there are.
+
+    Raises ServerError.
+    """
+    _, streams = _checked(path, ready=False)
+    _fit(streams)
 
 
 def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
@@ -123,13 +151,16 @@ def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
 
 
 def _fit(streams: list[Stream]) -> None:
-    """Raise JobsError with each that was begun before and meant something else."""
+    """Raise JobsError with each that was begun before and meant something else, or is not shown."""
     faults = []
     for stream in streams:
         try:
             stream.check()
+            if (fault := unshown(stream.jobs, stream.job)) is not None:
+                faults.append(fault)
         except JobsError as error:
             faults.append(str(error))
+    faults = list(dict.fromkeys(faults))  # a job may have several streams
     if faults:
         raise JobsError("\n".join(faults))
 

@@ -7,16 +7,16 @@ something or was told wrongly stays down, and says why.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from pyspark.errors import PySparkException
 
-from server.checkpoint import NOTHING, Checkpoint, JobMeaning, checkpoint, fits
+from server.checkpoint import NOTHING, Checkpoint, JobMeaning, checkpoint, fits, hold, placed
 from server.config import Jobs, Part
 from server.detection.program import canonical_of
-from server.errors import ServerError
+from server.errors import JobsError, ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
 from server.jobs.reading import same_by_id
 from server.sinks.batches import Batches, folder_of
@@ -50,6 +50,7 @@ class Stream:
     _began_s: float = 0.0
     _again_s: float = 0.0
     _batches: Batches | None = field(default=None, repr=False)
+    _held: TextIO | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -63,12 +64,25 @@ class Stream:
 
     def start(self, spark: "SparkSession", *, once: bool) -> None:
         """Begin; with `once`, up to where the logs end now. Raises ServerError."""
-        place = checkpoint(self.jobs, self.job, self.lead, self._meaning(), self._sink_names)
+        place = self.begin()
         self._began_s = self.clock()
         try:
             self.running = self._begun(spark, place, once=once)
         except PySparkException as error:
             raise ServerError(f"{self.name}: {short(str(error))}") from error
+
+    def begin(self, alerted: Mapping[str, Any] | None = None) -> Checkpoint:
+        """Return its checkpoint, made where there is none, for this process alone.
+
+        Raises JobsError.
+        """
+        place = checkpoint(
+            self.jobs, self.job, self.lead, self._meaning(), self._sink_names, alerted=alerted
+        )
+        self._held = self._held or hold(place.folder)
+        if self._held is None:
+            raise JobsError(f"{place.folder} is in use by another process: end that first")
+        return place
 
     def check(self) -> None:
         """Raise JobsError where it was begun before and meant something else; make nothing."""
@@ -90,8 +104,11 @@ class Stream:
         return NOTHING
 
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
-        writer = self._writer(frame_of(spark, self.jobs, self.job, self.consumer), place)
-        trigger = self.jobs.server["trigger"]
+        jobs = placed(self.jobs, place)
+        writer = self._writer(jobs, frame_of(spark, jobs, self.job, self.consumer), place)
+        trigger = self.job["trigger"]
+        if trigger is None:
+            trigger = self.jobs.server["trigger"]
         timed = writer.trigger(
             **{"availableNow": True} if once else {"processingTime": f"{trigger} milliseconds"}
         )
@@ -138,6 +155,10 @@ class Stream:
             self.running.stop()
         self._close()
 
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
     def _close(self) -> None:
         if self._batches is not None:
             self._batches.close()
@@ -159,14 +180,16 @@ class Stream:
 
     # --- sinks --------------------------------------------------------------------------------
 
-    def _writer(self, frame: "DataFrame", place: Checkpoint) -> Any:
+    def _writer(self, jobs: Jobs, frame: "DataFrame", place: Checkpoint) -> Any:
         self._close()
-        if [sink.kind for sink in self.sinks] == ["parquet"]:
+        sinks = tuple(jobs.sinks[sink.name] for sink in self.sinks)
+        if [sink.kind for sink in sinks] == ["parquet"]:
             # Spark's own way, which needs no Python for a batch.
-            folder = folder_of(self.jobs, self.job, self.sinks[0], place)
+            folder = folder_of(jobs, self.job, sinks[0], place)
             writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
+            writer = writer.option("maxRecordsPerFile", str(sinks[0]["file_rows"]))
             return writer.option("path", str(folder))
-        batches = self._batches = Batches(self.jobs, self.job, self.sinks, place)
+        batches = self._batches = Batches(jobs, self.job, sinks, place)
         return frame.writeStream.foreachBatch(batches)
 
 

@@ -7,7 +7,6 @@ on is durable, and frames leave in the order in which they came.
 
 import logging
 import secrets
-from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
+from broker.core.commit_gate import CommitGate
 from broker.core.effects import SendFrame
 from broker.core.links.told import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.core.network.cell_views import knows
@@ -71,25 +71,24 @@ class Networking:
         self.too_long = 0
         self.on_rewound: Callable[[], None] = lambda: None
         self._rewound = 0
-        self._durable = 0
-        self._waiting: deque[SendFrame] = deque()
         self._former: FormerNames | None = None
         self._reports: CpuReports | None = None
         self._measures = self.planning is not None and not config.coordinator.capacity_bytes_per_s
         self._down_after_ms = config.topology_limits.down_after_ms
         self._runner: Runner
+        self._commits: CommitGate
         self.calls: CallDesk
         try:
             self._face = LinkFace(config.broker.name, epoch, config.links, self, config.link_limits)
         except LinkConfigError as error:
             raise StartError(str(error)) from None
 
-    def attach(self, runner: Runner) -> None:
-        """Tell this runner what links bring."""
+    def attach(self, runner: Runner, commits: CommitGate) -> None:
+        """Tell this runner what links bring; what waits for the journal does so at this gate."""
         self._runner = runner
+        self._commits = commits
         me, first = self.broker.me, self._epoch << CALL_BITS
         self.calls = CallDesk(me, first, self.broker.calls, runner.put, self._known)
-        runner.carry_by(SendFrame, self.send)
         runner.carry_by(CallArrived, self.calls.receive)
 
     async def settled(self, folder: Path | None) -> None:
@@ -143,27 +142,18 @@ class Networking:
     # --- frames ----------------------------------------------------------------------------
 
     def send(self, frame: SendFrame) -> None:
-        """Bring a frame to its link, once the journal has what it rests on."""
-        if self._waiting or frame.after > self._durable:
-            self._waiting.append(frame)
-        else:
-            self._offer(frame)
-
-    def durable(self, number: int) -> None:
-        """All records up to the number are durable."""
-        self._durable = number
-        if self.broker.counts["rewound"] > self._rewound:
-            self._rewound = self.broker.counts["rewound"]
-            self.on_rewound()
-        while self._waiting and self._waiting[0].after <= number:
-            self._offer(self._waiting.popleft())
-
-    def _offer(self, frame: SendFrame) -> None:
+        """Bring a frame to its link; the journal has what it rests on."""
         try:
             self._face.offer(frame.link, [frame.data], control=frame.control, events=frame.events)
         except ValueError:
             self.too_long += 1
             logger.exception("a frame for %s is too long for a link, and is lost", frame.link)
+
+    def durable(self, _number: int) -> None:
+        """Look, as records became durable, whether this broker's disk had gone back in time."""
+        if self.broker.counts["rewound"] > self._rewound:
+            self._rewound = self.broker.counts["rewound"]
+            self.on_rewound()
 
     def holding(self, hold: Callable[..., None]) -> Callable[..., None]:
         """`hold`, and hold the events of neighbours, too."""
@@ -227,7 +217,7 @@ class Networking:
             "links": self._face.status(),
             "discovery": None if discovery is None else discovery.status(),
             **self.broker.status(),
-            "frames_waiting": len(self._waiting),
+            "frames_waiting": self._commits.frames_waiting,
             "frames_too_long": self.too_long,
             "coordinator": self.planning.status() if self.planning is not None else None,
         }

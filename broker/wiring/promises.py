@@ -1,27 +1,29 @@
-"""What the broker promises waits here until it may be said.
+"""What the broker promises is carried out when the commit gate lets it go.
 
-Owns the line of effects that wait for the journal, and then for the outbox. Must not know what they
-mean, how a record is written or a result stored. Invariant: nothing that is promised is carried out
-before the records that it rests on are durable, and no result before it is stored; all are carried
-out in the order in which they came.
+Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers.
+Must not know what waits for what (`broker.core.commit_gate`), how a record is written or a result
+stored. Invariant: no result is given out before it is stored; all are carried out in the order in
+which the gate lets them go.
 
-    Acknowledge, Reply    once the journal has the record of their message
-    Enlist                then into the catalogue; replies behind it wait for that, too
+    Acknowledge, Reply,   are carried out
+    SendFrame
+    Enlist                goes into the catalogue; the gate hears when it is stored
     Emit                  likewise into the outbox, all that became durable together in one
                           transaction; and from there to subscribers
-    Publish, Note         at once
+    CommitMark            is reached when all before it is stored
+    Publish, Note         never waited
 
 What waits is bounded: above a maximum intake is held until half of it is left.
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from broker.core.effects import Acknowledge, Append, Emission, Emit, Enlist, Reply
+from broker.core.commit_gate import CommitGate, CommitMark, Held
+from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
 from broker.journal import Journal
 from broker.wiring.gate import Gate
 from broker.wiring.runner import Outside
@@ -30,7 +32,6 @@ WAITING_BYTES_MAX = 16 * 2**20  # some seconds of what a small machine takes in
 
 logger = logging.getLogger(__name__)
 
-Promised: TypeAlias = Acknowledge | Reply | Emit | Enlist
 Done: TypeAlias = Callable[[BaseException | None], None]
 
 
@@ -61,26 +62,29 @@ class Promises:
         self.note = inner.note
         self.fail = inner.fail
         self.hold = inner.hold
+        self.acknowledge = self.reply = self.emit = self.enlist = self._promise
         self.faults = 0
+        self.commits = CommitGate()
         # What a core with a journal wants besides what any core does.
         self.kept: dict[type[Any], Callable[[Any], None]] = {
             Append: self.append,
             Enlist: self.enlist,
+            SendFrame: self._promise,
         }
+        self.send: Callable[[SendFrame], None]  # of a broker with links
         self._inner = inner
         self._outbox = outbox
         self._gate = gate
         self.waiting_bytes_max = waiting_bytes_max
-        self._waiting: deque[tuple[int, Promised | asyncio.Future[None]]] = deque()
-        self._listing = 0  # changes of the catalogue that are not durable
         self._journal: Journal
 
     def begin(self, journal: Journal) -> None:
         """Wait for this journal, which calls `durable` and `trouble`."""
         self._journal = journal
+        self.commits.durable = journal.durable
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.commits)
 
     # --- what the core wants ------------------------------------------------------------------
 
@@ -90,37 +94,17 @@ class Promises:
         if self._journal.waiting_bytes > self.waiting_bytes_max:
             self._gate.shut("journal behind")
 
-    def acknowledge(self, effect: Acknowledge) -> None:
-        """When the journal has it."""
-        self._promise(effect.after, effect)
-
-    def reply(self, effect: Reply) -> None:
-        """When the journal has it."""
-        self._promise(effect.after, effect)
-
-    def emit(self, effect: Emit) -> None:
-        """When the journal has it, and then the outbox."""
-        self._promise(effect.after, effect)
-
-    def enlist(self, effect: Enlist) -> None:
-        """When the journal has it, into the catalogue."""
-        self._promise(effect.after, effect)
-
     def settled(self, number: int) -> "asyncio.Future[None]":
         """Done once all that was promised so far, up to this record, is durable and stored."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._promise(number, future)
+        self._promise(CommitMark(number, future))
         return future
 
     # --- what the journal tells ---------------------------------------------------------------
 
     def durable(self, number: int) -> None:
         """All records up to the number are durable."""
-        waiting = self._waiting
-        ready = []
-        while waiting and waiting[0][0] <= number:
-            ready.append(waiting.popleft()[1])
-        self._go_on(ready)
+        self._go_on(self.commits.commit(number))
         if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
             self._gate.open("journal behind")
 
@@ -130,42 +114,42 @@ class Promises:
 
     # --- carrying out -------------------------------------------------------------------------
 
-    def _promise(self, after: int, promised: "Promised | asyncio.Future[None]") -> None:
-        if after <= self._journal.durable and not self._waiting:
-            self._go_on([promised])
-        else:
-            self._waiting.append((after, promised))
+    def _promise(self, promised: Held) -> None:
+        self._go_on(self.commits.put(promised))
 
-    def _go_on(self, ready: "list[Promised | asyncio.Future[None]]") -> None:
+    def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []
-        for one in ready:
+        for one in released:
             if isinstance(one, Emit):
                 results += one.results
-            elif isinstance(one, Acknowledge):
-                self._guarded(self._inner.acknowledge, one)
-            elif isinstance(one, Reply) and not self._listing:
-                self._guarded(self._inner.reply, one)
-            else:
+            elif isinstance(one, Enlist | CommitMark):
                 self._store(results)
                 results = []
                 self._behind(one)
+            else:
+                self._carry_out(one)
         self._store(results)
 
-    def _behind(self, one: "Reply | Enlist | asyncio.Future[None]") -> None:
-        """What has its turn when all that was stored before is durable."""
-        if isinstance(one, Enlist):
-            self._listing += 1
-            self._outbox.enlist(one, self._listed)
+    def _carry_out(self, one: Held) -> None:
+        if isinstance(one, SendFrame):
+            self._guarded(self.send, one)
         elif isinstance(one, Reply):
-            self._outbox.append((), lambda _: self._guarded(self._inner.reply, one))
+            self._guarded(self._inner.reply, one)
         else:
-            self._outbox.append((), partial(_settle, one))
+            self._guarded(self._inner.acknowledge, one)
+
+    def _behind(self, one: Enlist | CommitMark) -> None:
+        """Store what has its turn when all before it is durable."""
+        if isinstance(one, Enlist):
+            self._outbox.enlist(one, self._listed)
+        else:
+            self._outbox.append((), partial(_settle, one.token))
 
     def _listed(self, error: BaseException | None) -> None:
-        self._listing -= 1
         if error is not None:  # not the disk: the journal has it, the next start tries again
             self.faults += 1
             logger.error("the catalogue cannot be brought up to date", exc_info=error)
+        self._go_on(self.commits.listed())
 
     def _store(self, results: list[Emission]) -> None:
         if results:

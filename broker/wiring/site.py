@@ -213,7 +213,8 @@ class Site:
         promises.hold = one.holding(promises.hold)
         keeping.on_durable = one.durable
         one.on_rewound = keeping.log.renew
-        one.attach(runner)
+        promises.send = one.send
+        one.attach(runner, promises.commits)
         return runner
 
     async def _go_on(self, keeping: "Keeping") -> None:

@@ -72,25 +72,25 @@ def _pieces(layout: Layout, found: Found) -> list[list[str]]:
 
 def _next_best(layout: Layout, plan: Plan) -> list[tuple[int, float] | None]:
     """For each piece, the cheapest other allowed broker with room, all else staying."""
-    import numpy as np
+    from planner.search.evaluator import Evaluator
+    from planner.search.instance import Instance
 
-    from planner.search.model import Model
-    from planner.search.state import State
-
-    model = Model(layout)
-    state = State(model, plan.hosts)
+    instance = Instance(layout)
+    evaluator = Evaluator(instance, plan.hosts)
     found: list[tuple[int, float] | None] = []
-    for piece in range(model.pieces):
-        row = state.row((piece,))
-        here = plan.hosts[piece]
-        fits = state.work + model.costs[piece] <= model.capacity * (1 + 1e-9)
-        usable = model.allowed[piece] & fits
-        usable[here] = False
-        if not usable.any():
+    for piece, here in enumerate(plan.hosts):
+        cost = instance.costs[piece]
+        others = [
+            host
+            for host in instance.hosts[piece]
+            if host != here and evaluator.loads.fits(host, cost)
+        ]
+        if not others:
             found.append(None)
             continue
-        host = int(np.argmin(np.where(usable, row, np.inf)))
-        found.append((host, round(float(row[host] - row[here]), 6)))
+        now, *row = evaluator.row((piece,), [here, *others])
+        flow, host = min(zip(row, others, strict=True))
+        found.append((host, round(flow - now, 6)))
     return found
 
 

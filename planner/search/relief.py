@@ -1,137 +1,204 @@
-"""Steps for large problems in which links are limited: relieve what is over, descend, renew a few.
+"""Moves for limits that are broken, and for streams that go around because of limits.
 
-Owns which pieces and streams are looked at next. Must not know when to end, nor what is kept.
-Invariant: a step breaks limits no more than before, and where it breaks them no less, the flow is
-not greater.
+Owns `Reroute` and `Relieve`. Must not know which changes are kept. Invariant: as every operator,
+they hand back what undoes them, and pieces go to allowed brokers only.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
 from random import Random
+from typing import ClassVar
 
-import numpy as np
+from planner.search.context import Changes, MoveContext
+from planner.search.evaluator import Evaluator
+from planner.search.operators import Recreate, Swap, Together
 
-from planner.search.attempts import Attempts
-from planner.search.kicks import recreate, some_around
-from planner.search.traffic import TrafficState
-
-RENEWED_MIN, RENEWED_MAX = 2, 7
-TRIED_BEST, TRIED_ANY = 3, 4  # of a piece's brokers, to relieve a limit
-AMONG = 40  # the brokers that any are taken from: the cheapest so many
-RENEWED, SQUEEZED = 0.3, 0.3  # of what may relieve a limit; else one piece goes elsewhere
-RELIEVED = 0.7  # of the steps, while a limit is broken and the descent is over
+# The price of a limit that a stream is to be laid past.
+AVOIDED = 1e6
 
 
-class Relief(Attempts):
-    """Improves a state with its ways by small moves that are undone where they are no better."""
+class Reroute:
+    """Lay a stream that goes around before some of those that are in its way, or by any way."""
 
-    def __init__(self, state: TrafficState, random: Random) -> None:
-        super().__init__(state, random)
-        self.queue: list[int] = []
-        rates = [sum(state.rates[number] for number in of) for of in state.model.of_piece]
-        mean = sum(rates) / max(1, len(rates)) or 1.0
-        self.order = [int(piece) for piece in np.argsort(rates, kind="stable")]
-        self.weights = list(accumulate(rate + mean for rate in rates))
-        """Half of what is renewed is chosen by chance alone, half by what it gets and sends."""
+    name: ClassVar[str] = "reroute"
 
-    def descend_again(self) -> None:
-        """All pieces again, each to its best broker: those that get and send most first."""
-        self.queue = list(self.order)
+    def fits(self, context: MoveContext) -> bool:
+        """Return whether the move can change anything in this problem."""
+        return context.instance.limited and bool(context.instance.flows)
 
-    def step(self) -> bool:
-        """One small change, unless it is for the worse; whether it was kept."""
-        if self.excess > 0 and (not self.queue or self.random.random() < RELIEVED):
-            return self._relieve()
-        if self.queue:
-            return self._descend(self.queue.pop())
-        return self.attempt(recreate(self.state, self.random, self._some()))
+    def propose(self, context: MoveContext) -> Changes:
+        """Change the placement and return the changes, to be kept or undone."""
+        evaluator, random = context.evaluator, context.random
+        flows = range(len(evaluator.trees))
+        wasted = [n for n in random.sample(flows, min(len(flows), 30))
+                  if evaluator.links[n] > evaluator.least(n)]  # fmt: skip
+        number = random.choice(wasted) if wasted else random.choice(flows)
+        return self.lay(context, number)
 
-    def _descend(self, piece: int) -> bool:
-        """Brings a piece to the broker with room where it costs least."""
-        row = self._row(piece)
-        host = int(np.argmin(row))
-        here = self.state.hosts[piece]
-        if host == here or not row[host] < row[here]:
-            return False
-        return self.attempt([(piece, host)])
+    @staticmethod
+    def lay(context: MoveContext, number: int) -> Changes:
+        """Lay a stream first, then some that share a full limit with it."""
+        evaluator, random = context.evaluator, context.random
+        first = [number]
+        if random.random() < 0.7:
+            first += Reroute.in_the_way(evaluator, number, random)
+        wild = random if random.random() < 0.3 else None
+        return [evaluator.apply([], first, wild)]
 
-    def _row(self, piece: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """What a piece costs at each broker with room for it."""
-        state, model = self.state, self.state.model
-        row = state.row((piece,))
-        work = state.work + model.costs[piece]
-        work[state.hosts[piece]] -= model.costs[piece]
-        fits = model.allowed[piece] & (state.limits.excess(work) <= 0)
-        return np.asarray(np.where(fits, row, np.inf))
+    @staticmethod
+    def in_the_way(evaluator: Evaluator, number: int, random: Random) -> list[int]:
+        """Return one or two streams that take room on the way that a stream would go alone."""
+        instance, loads = evaluator.instance, evaluator.loads
+        flow = instance.flows[number]
+        full: list[int] = []
+        for source, targets in evaluator.ends(number):
+            for arc in flow.topology.tree(source, targets):
+                full += [
+                    limit
+                    for limit in loads.limits_of[instance.numbers[arc]]
+                    if loads.loads[limit] + flow.rate > loads.room[limit]
+                ]
+        if not full:
+            return []
+        users = [user for user in evaluator.users(random.choice(full)) if user != number]
+        return random.sample(users, min(len(users), random.randint(1, 2)))
 
-    # --- limits that are broken ---------------------------------------------------------------
 
-    def _relieve(self) -> bool:
-        """Takes a limit that is broken, and lays or moves something of what breaks it."""
-        state, random = self.state, self.random
-        full = np.flatnonzero(state.limits.excess(state.work) > 0).tolist()
-        place = random.randrange(len(full) + len(state.broken) + 1)
-        if place < len(full):
-            here = list(self.at[full[place]])
-            return bool(here) and self._elsewhere(random.choice(here))
-        if not state.broken:
-            return self.attempt(recreate(state, random, self._some()))
-        users = state.users(random.choice(list(state.broken)))
+class Relieve:
+    """Take a limit that is broken, and lay or move something of what breaks it."""
+
+    name: ClassVar[str] = "relieve"
+    pushed: ClassVar[int] = 8
+    tried_best: ClassVar[int] = 3
+    tried_any: ClassVar[int] = 4
+
+    def fits(self, context: MoveContext) -> bool:
+        """Return whether the move can change anything in this problem."""
+        return context.instance.limited or context.instance.capped
+
+    def propose(self, context: MoveContext) -> Changes:
+        """Change the placement and return the changes, to be kept or undone."""
+        evaluator, random = context.evaluator, context.random
+        loads = evaluator.loads
+        if not loads.broken:
+            return []
+        limit = random.choice(list(loads.broken))
+        if limit >= loads.first_work:
+            costs = evaluator.instance.costs
+            heavy = [p for p in evaluator.at[limit - loads.first_work] if costs[p] > 0]
+            return self._displace(context, random.choice(heavy)) if heavy else []
+        users = evaluator.users(limit)
         if not users:
-            return False
+            return []
         number = random.choice(users)
-        if self.lay_again(number):
-            return True
-        pieces = state.pieces_of(number)
+        chance = random.random()
+        if chance < 0.3:
+            return Reroute.lay(context, number)
+        if chance < 0.6:
+            return self._make_way(context, limit, number)
+        pieces = evaluator.instance.flows[number].pieces
         if not pieces:
-            return False
+            return Reroute.lay(context, number)
         piece = random.choice(pieces)
-        way = random.random()
-        if way < RENEWED:
-            return self.attempt(recreate(state, random, self._some(piece)))
-        if way < RENEWED + SQUEEZED:
-            ends = [*state.ways[number], *(state.hosts[p] for p in pieces if p != piece)]
-            return bool(ends) and self._squeeze(piece, random.choice(ends))
-        return self._elsewhere(piece)
+        if chance < 0.8:
+            # At one of the stream's other ends the piece takes none of it over any link.
+            hosts = evaluator.hosts
+            ends = dict.fromkeys(evaluator.trees[number])
+            ends.update(dict.fromkeys(hosts[other] for other in pieces if other != piece))
+            return self.squeeze(context, piece, random.choice(list(ends)))
+        return self._displace(context, piece)
 
-    def _elsewhere(self, piece: int) -> bool:
-        """Tries a piece at some other brokers until limits are broken less."""
-        row = self._row(piece)
-        row[self.state.hosts[piece]] = np.inf
-        order = [int(host) for host in np.argsort(row, kind="stable")[:AMONG]]
-        order = [host for host in order if np.isfinite(row[host])]
-        some = order[TRIED_BEST:]
-        self.random.shuffle(some)
-        before = self.excess
-        for host in order[:TRIED_BEST] + some[:TRIED_ANY]:
-            if self.attempt([(piece, host)]) and self.excess < before:
-                return True
-        return False
+    @staticmethod
+    def squeeze(context: MoveContext, piece: int, host: int) -> Changes:
+        """Put a piece at `host`, and as many others as it takes from there to where there is room.
 
-    def _squeeze(self, piece: int, host: int) -> bool:
-        """Puts a piece at a broker from which others make way, each to its best with room."""
-        state, model = self.state, self.state.model
-        if not model.allowed[piece, host] or state.hosts[piece] == host:
-            return False
-        moves = [(piece, host)]
-        room = float(model.capacity[host] - state.work[host] - model.costs[piece])
-        others = list(self.at[host])
-        self.random.shuffle(others)
+        The others go to their cheapest brokers with room: an ejection chain of two links.
+        """
+        evaluator, instance, random = context.evaluator, context.instance, context.random
+        loads, costs = evaluator.loads, instance.costs
+        if evaluator.hosts[piece] == host or host not in instance.allowed[piece]:
+            return []
+        moves, more = [(piece, host)], costs[piece]
+        others = [other for other in evaluator.at[host] if costs[other] > 0]
+        random.shuffle(others)
         for other in others:
-            if room >= 0:
+            if loads.fits(host, more):
                 break
-            row = self._row(other)
-            row[host] = np.inf
-            best = int(np.argmin(row))
-            if model.costs[other] > 0 and np.isfinite(row[best]):
-                moves.append((other, best))
-                room += float(model.costs[other])
-        return self.attempt(moves)
+            roomy = [
+                choice
+                for choice in context.choices((other,))
+                if choice[1] != host and loads.fits(choice[1], costs[other])
+            ]
+            if roomy:
+                moves.append((other, min(roomy)[1]))
+                more -= costs[other]
+        return [evaluator.apply(moves)]
 
-    def _some(self, first: int | None = None) -> Sequence[int]:
-        """Some pieces that concern each other, from this one on or from any, by its weight."""
-        random = self.random
-        size = random.randint(RENEWED_MIN, RENEWED_MAX)
-        if first is None:
-            first = random.choices(range(self.state.model.pieces), cum_weights=self.weights)[0]
-        return some_around(self.state, self.at, random, first, size)
+    def _displace(self, context: MoveContext, piece: int) -> Changes:
+        chance = context.random.random()
+        if chance < 0.25:
+            return self._elsewhere(context, piece)
+        if chance < 0.5:
+            return Swap().propose(context, piece)
+        if chance < 0.6:
+            return Together().propose(context, piece)
+        if chance < 0.75:
+            return Recreate.renew(context, context.some_near(context.random.randint(2, 6), piece))
+        return self._push(context, piece)
+
+    def _make_way(self, context: MoveContext, limit: int, number: int) -> Changes:
+        """Lay a stream past `limit` whatever that breaks, and move what is in its way there."""
+        evaluator, random = context.evaluator, context.random
+        loads = evaluator.loads
+        before = evaluator.cost(context.penalty)
+        usual, broken = loads.prices[limit], dict(loads.broken)
+        loads.prices[limit] = AVOIDED
+        changes = [evaluator.apply([], [number])]
+        loads.prices[limit] = usual
+        crowded = [other for other in loads.broken if other not in broken]
+        random.shuffle(crowded)
+        for other in crowded:
+            if other not in loads.broken:
+                continue
+            users = [user for user in evaluator.users(other) if user != number]
+            pieces = [p for user in users for p in evaluator.instance.flows[user].pieces]
+            if not pieces:
+                break
+            changes += self._elsewhere(context, random.choice(pieces))
+        if evaluator.cost(context.penalty) < before:
+            return changes
+        for change in reversed(changes):
+            evaluator.undo(change)
+        return []
+
+    def _elsewhere(self, context: MoveContext, piece: int) -> Changes:
+        """Bring a piece to the first of several brokers where that costs less than now."""
+        evaluator, random = context.evaluator, context.random
+        origin = evaluator.hosts[piece]
+        scores = sorted(context.choices((piece,)))
+        order = [host for _, host in scores if host != origin]
+        further = order[self.tried_best :]
+        random.shuffle(further)
+        before = evaluator.cost(context.penalty)
+        for host in order[: self.tried_best] + further[: self.tried_any]:
+            change = evaluator.apply([(piece, host)])
+            if evaluator.cost(context.penalty) < before:
+                return [change]
+            evaluator.undo(change)
+        return []
+
+    def _push(self, context: MoveContext, piece: int) -> Changes:
+        """Bring a piece to a broker from which another goes on to one with room."""
+        evaluator, random, instance = context.evaluator, context.random, context.instance
+        for _ in range(self.pushed):
+            host = random.choice(instance.hosts[piece])
+            others = [p for p in evaluator.at[host] if instance.costs[p] > 0 and p != piece]
+            if host == evaluator.hosts[piece] or not others:
+                continue
+            other = random.choice(others)
+            roomy = [
+                h
+                for h in instance.hosts[other]
+                if h != host and evaluator.loads.fits(h, instance.costs[other])
+            ]
+            if roomy:
+                return [evaluator.apply([(piece, host), (other, random.choice(roomy))])]
+        return []

@@ -5,25 +5,34 @@ that each step is done whole and the same steps give the same plan.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is: steps so far, and the steps at which it last found a better plan."""
+    """Tell stop criteria and callbacks how far a search is.
+
+    `improved_at` are the steps at which it last found a better plan, `feasible` says whether that
+    keeps all limits, `cost` is the flow of the placement at hand, `best` that of the best plan,
+    and `excess` by what that breaks limits. `moves` are those that were kept, by kind.
+    """
 
     steps: int
     improved_at: int
     feasible: bool
+    cost: float = 0.0
+    best: float = 0.0
+    excess: float = 0.0
+    moves: Mapping[str, int] = field(default_factory=dict)
 
 
 class Stop(Protocol):
     """Says whether a search ends here."""
 
     def __call__(self, progress: Progress) -> bool:
-        """True: the search ends."""
+        """Return whether the search ends."""
         ...
 
 
@@ -34,7 +43,7 @@ class Steps:
     limit: int
 
     def __call__(self, progress: Progress) -> bool:
-        """True: the search ends."""
+        """Return whether the search ends."""
         return progress.steps >= self.limit
 
 
@@ -45,7 +54,7 @@ class Stalled:
     limit: int
 
     def __call__(self, progress: Progress) -> bool:
-        """True: the search ends."""
+        """Return whether the search ends."""
         return progress.feasible and progress.steps - progress.improved_at >= self.limit
 
 
@@ -61,7 +70,7 @@ class Seconds:
         self.began_s = self.clock()
 
     def __call__(self, progress: Progress) -> bool:  # noqa: ARG002
-        """True: the search ends."""
+        """Return whether the search ends."""
         return self.clock() - self.began_s >= self.limit_s
 
 
@@ -72,5 +81,5 @@ class First:
     stops: tuple[Stop, ...]
 
     def __call__(self, progress: Progress) -> bool:
-        """True: the search ends."""
+        """Return whether the search ends."""
         return any(stop(progress) for stop in self.stops)

@@ -18,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ig
 from server.detection.firsts import Firsts
 from server.detection.mapping import event_of
 from server.detection.program import Program
+from server.detection.shards import Shards
 from server.detection.times import order_of
 from server.source.log import tell
 
@@ -45,19 +46,43 @@ class Packing:
             yield pa.record_batch(arrays, names=["_key", "events"])
 
 
+class ShardPacking:
+    """The same for shards, whose keys are in the events: `_key` of the rows does not count."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one row for each shard of a batch."""
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("payload", "broker"))
+            shards: dict[str, list[Mapping[str, Any]]] = {}
+            for event in events_of(self._shards.program, zip(*columns, strict=True)):
+                for key in self._shards.keys(event):
+                    shards.setdefault(key, []).append(event)
+            packed = [_encode(events) for events in shards.values()]
+            arrays = [pa.array(list(shards), pa.string()), pa.array(packed, pa.binary())]
+            yield pa.record_batch(arrays, names=["_key", "events"])
+
+
 def pack(program: Program | Firsts, rows: Iterable[tuple[str, str | None]]) -> bytes:
     """The events of (payload, broker) of rows."""
-    found: list[Mapping[str, Any]] = []
+    return _encode(list(events_of(program, rows)))
+
+
+def events_of(
+    program: Program | Firsts, rows: Iterable[tuple[str, str | None]]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the events of (payload, broker) of rows; one without a time is reported."""
     for payload, broker in rows:
-        said = _decode(payload)
-        event = said if program.raw else event_of(said, broker, program.types)
+        content = _decode(payload)
+        event = content if program.raw else event_of(content, broker, program.types)
         try:
             order_of(event)
         except (TypeError, ValueError):
             tell(f"an event without a time was passed over: {payload[:200]}")
         else:
-            found.append(event)
-    return _encode(found)
+            yield event
 
 
 def unpacked(data: bytes) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from server.detection.course import Course, Waiting, waiting_of
 from server.detection.firsts import Firsts, FirstsCourse
 from server.detection.packing import unpacked
 from server.detection.program import Program
+from server.detection.shards import Shards
 
 OUTPUT: Final = "payload string"
 _COURSES: Final[dict[tuple[object, ...], Course | FirstsCourse]] = {}  # compiled once a process
@@ -32,7 +33,7 @@ COURSES_MAX: Final = 16  # of programs in one process; then all are compiled ane
 class Detector(StatefulProcessor):
     """Takes rows with packed `events`; gives results as JSON in `payload`."""
 
-    def __init__(self, program: Program | Firsts) -> None:
+    def __init__(self, program: Program | Firsts | Shards) -> None:
         self._program = program
 
     # Spark passes arguments by name: the names of these methods and arguments are its own.
@@ -73,7 +74,10 @@ class Detector(StatefulProcessor):
     def _run(self, key: Any, waiting: Waiting, times: TimerValues) -> Iterator[Row]:
         watermark_ms = times.getCurrentWatermarkInMs()
         before = waiting.timer_ms
-        state, results = _course(self._program).run(
+        program = self._program
+        if isinstance(program, Shards):
+            program = program.program_of(str(key[0]))
+        state, results = _course(program).run(
             tuple(key), _bytes(self._engine.get()), waiting, watermark_ms
         )
         if state is not None:

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from language.functions import AGGREGATES
 from server.config import Jobs, Part
 from server.detection.firsts import KEY, Firsts
-from server.detection.packing import PACKED, Packing
+from server.detection.packing import PACKED, Packing, ShardPacking
 from server.detection.processor import OUTPUT, Detector
 from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.detection.shards import Shards, shards_of
 from server.errors import JobsError
 from server.fitting import OF_A_SIDE
 from server.jobs.reading import column, delayed, events, rows, same_by_id
@@ -155,9 +156,10 @@ def firsts_of(job: Part) -> Firsts:
     return Firsts(job["within"])
 
 
-def _run(frame: "DataFrame", program: Program | Firsts, key: "Column") -> "DataFrame":
+def _run(frame: "DataFrame", program: Program | Firsts | Shards, key: "Column") -> "DataFrame":
     """What a program makes of the `payload` of rows for each `_key`; `key` is that once packed."""
-    packed = frame.mapInArrow(Packing(program), PACKED)
+    packing = ShardPacking(program) if isinstance(program, Shards) else Packing(program)
+    packed = frame.mapInArrow(packing, PACKED)
     return (
         packed.select(key.alias("_key"), "events")
         .groupBy("_key")
@@ -173,6 +175,9 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
     frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer, used)
     program = program_of(jobs, job, raw=raw)
     frame = delayed(frame, job["delay"]).select("payload", "broker", "location", "end")
+    if job["parted"] and needs_one_place(specification_of(program)) is not None:
+        frame = frame.withColumn("_key", F.lit(None).cast("string"))
+        return unfolded(_run(frame, shards_of(program), F.col("_key")))
     if job["parted"]:
         # Grouped by location, an event without one is in no group.
         frame = frame.where("location is not null")
@@ -187,8 +192,14 @@ def program_of(jobs: Jobs, job: Part, *, raw: bool) -> Program:
     program = checked(
         jobs.path(job["specification"]), types=job["types"], longest_ms=job["longest"], raw=raw
     )
-    if job["parted"] and (why := needs_one_place(specification_of(program))) is not None:
-        raise JobsError(f"jobs.{job.name}: it cannot run in parts: {why}; leave `parted` out")
+    # By location alone it ran in parts before, a state a location: that stays as it is.
+    by_location = not job["parted"] or needs_one_place(specification_of(program)) is None
+    if not by_location and not shards_of(program).worthwhile:
+        raise JobsError(
+            f"jobs.{job.name}: it cannot run in parts: there is nothing by which all of its tasks"
+            " are grouped, or in which all events of their patterns agree, and that definitions"
+            " assign; leave `parted` out"
+        )
     return program
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from server.checkpoint import Checkpoint, claim
 from server.config import Jobs, Part
+from server.sinks.alert_marks import AlertedRows, alerted_of
 from server.sinks.alerts import Alerts, payload_of
 from server.sinks.database import Database
 from server.sinks.files import FilesSink
 from server.sinks.rows import BatchRows, BatchSink
+from server.sinks.shown import TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,12 +44,14 @@ class DatabaseSink:
 class AlertSink:
     """An MQTT server; see `Alerts`."""
 
-    def __init__(self, alerts: Alerts) -> None:
+    def __init__(self, alerts: Alerts, alerted: AlertedRows) -> None:
         self._alerts = alerts
+        self._alerted = alerted
 
     def take(self, rows: BatchRows, _batch: int) -> None:
-        """Send each row."""
-        self._alerts.send(rows.table.to_pylist())
+        """Send each row that no former version of the job has alerted of."""
+        listed = rows.table.to_pylist()
+        self._alerts.send([row for row in listed if not self._alerted.holds(row)])
 
     def close(self) -> None:
         """Nothing is open between batches."""
@@ -102,12 +106,12 @@ def folder_of(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> Path:
 
 def _opened(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> BatchSink:
     if sink.kind == "parquet":
-        return FilesSink(folder_of(jobs, job, sink, place))
+        return FilesSink(folder_of(jobs, job, sink, place), sink["file_rows"])
     if sink.kind == "database":
-        table = sink["table"] or job.name
-        ledger = f"{job.name}-{sink.name}"
-        return DatabaseSink(Database(sink["url"], table, ledger, place.id))
+        target = TableName(sink["table"] or job.name, place.suffix)
+        ledger = place.ledger(job.name, sink.name)
+        return DatabaseSink(Database(sink["url"], target, ledger, place.id))
     if sink.kind == "mqtt":
         settings = (sink[key] for key in ("url", "topic", "user", "password_env"))
-        return AlertSink(Alerts(*settings))
+        return AlertSink(Alerts(*settings), alerted_of(place.alerted))
     return ConsoleSink()

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import JobsError, ServerError
+from server.sinks.shown import TableName
 from server.sinks.views import NAME_LENGTH_MAX, Views
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ INDEXED: Final = ("id", "end")
 class Database:
     """One table, filled by one stream."""
 
-    def __init__(self, url: str, table: str, stream: str, checkpoint: str) -> None:
+    def __init__(self, url: str, table: TableName, stream: str, checkpoint: str) -> None:
         self._url = url
-        self._name = table
+        self._name = table.stored
         self._stream = stream
         self._checkpoint = checkpoint
         self._engine: Engine | None = None
@@ -124,6 +125,12 @@ def _table_in(engine: "Engine", name: str, schema: "pa.Schema") -> "Table":
     import sqlalchemy as sa
 
     there = {column["name"]: column["type"] for column in _columns_in(engine, name)}
+    if there and (faults := _unfit_columns(there, schema)):
+        raise JobsError(
+            f"table {name}: {', '.join(faults)}: it was filled by another job, or changed by hand;"
+            " give this sink another `table`, or write the job's next `version` and run"
+            " `headwater server migrate`, which fills a new one"
+        )
     columns = []
     for field in schema:
         kind = there.get(field.name)
@@ -140,6 +147,35 @@ def _table_in(engine: "Engine", name: str, schema: "pa.Schema") -> "Table":
             # MySQL indexes no more than the beginning of a text.
             sa.Index(index, table.columns[column], mysql_length={"id": 64}).create(engine)
     return table
+
+
+def _unfit_columns(there: Mapping[str, Any], schema: "pa.Schema") -> list[str]:
+    """Return what a table lacks for such rows, or has of a type that does not hold them."""
+    faults = []
+    for field in schema:
+        kind = there.get(field.name)
+        if kind is None:
+            faults.append(f"there is no column {field.name}")
+        elif not _holds(kind, field.type):
+            faults.append(f"column {field.name} is {kind}, and the rows have {field.type}")
+    return faults
+
+
+def _holds(kind: Any, of_arrow: "pa.DataType") -> bool:
+    """Return whether a column of a database holds what is of such a type, as far as one can see."""
+    import pyarrow as pa
+    import sqlalchemy as sa
+
+    number, integer = isinstance(kind, sa.Numeric | sa.Float), isinstance(kind, sa.Integer)
+    if pa.types.is_timestamp(of_arrow) or pa.types.is_date(of_arrow):
+        return not (number or integer or isinstance(kind, sa.Boolean))
+    if pa.types.is_boolean(of_arrow):
+        return isinstance(kind, sa.Boolean) or integer
+    if pa.types.is_integer(of_arrow):
+        return integer or number
+    if pa.types.is_floating(of_arrow):
+        return number
+    return not (number or integer or isinstance(kind, sa.Boolean | sa.DateTime | sa.Date))
 
 
 def _columns_in(engine: "Engine", name: str) -> "list[ReflectedColumn]":

@@ -29,20 +29,21 @@ def by_day(frame: "DataFrame") -> "DataFrame":
 class FilesSink:
     """One folder, filled by one stream."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, file_rows: int = 0) -> None:
         self._folder = folder
+        self._file_rows = file_rows
         self._sink: Any = None
 
     def take(self, rows: BatchRows, batch: int) -> None:
         """Put a batch there, unless it is."""
-        self._sink = self._sink or _java_sink(self._folder)
+        self._sink = self._sink or _java_sink(self._folder, self._file_rows)
         self._sink.add(batch, by_day(rows.frame))
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-def _java_sink(folder: Path) -> Any:
+def _java_sink(folder: Path, file_rows: int) -> Any:
     """Spark's own sink of files, which it gives to no program but its own streams.
 
     What it lists beside the files has no public form, and files that are written otherwise are in
@@ -55,6 +56,8 @@ def _java_sink(folder: Path) -> Any:
 
         def __init__(self) -> None:
             made = self._new_java_obj
+            options = made("java.util.HashMap")
+            options.put("maxRecordsPerFile", str(file_rows))
             super().__init__(
                 made(
                     _SINK,
@@ -62,7 +65,7 @@ def _java_sink(folder: Path) -> Any:
                     str(folder),
                     made(_FORMAT),
                     made(f"{_UTILS}.toSeq", [PARTITION]),
-                    made(f"{_UTILS}.toScalaMap", made("java.util.HashMap")),
+                    made(f"{_UTILS}.toScalaMap", options),
                 )
             )
 

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from server.errors import ServerError
+from server.sinks.shown import TableName, notes_in, shown_table, views_of
 from server.source.log import tell
 
 if TYPE_CHECKING:
@@ -49,8 +51,9 @@ _SHOWN: Final = {
 class Views:
     """The views of one table, made anew where results hold what they do not show yet."""
 
-    def __init__(self, table: str) -> None:
-        self._table = table
+    def __init__(self, table: TableName) -> None:
+        self._name = table
+        self._table = table.stored
         self._seen: dict[str, dict[str, str]] | None = None
 
     def follow(self, engine: "Engine", table: "Table", rows: "pa.Table") -> None:
@@ -73,9 +76,12 @@ class Views:
             with engine.connect() as connection:
                 seen = self._seen = seen_of(connection, catalogue, self._table)
         if not set(OF_VALUES) <= set(rows.column_names):
-            if first and view_name(self._table, "") not in sa.inspect(engine).get_view_names():
+            if first:
                 with engine.begin() as connection:
-                    self._make(connection, table, "", {})
+                    lead = views_of(connection, self._name)
+                    views = sa.inspect(connection).get_view_names()
+                    if lead is not None and view_name(lead, "") not in views:
+                        _make(connection, table, view_name(lead, ""), "", {})
             return
         changed = {}
         for subscription, kinds in kinds_of(rows).items():
@@ -85,21 +91,82 @@ class Views:
         for subscription, kinds in changed.items():
             with engine.begin() as connection:
                 _put(connection, catalogue, self._table, subscription, kinds)
-                self._make(connection, table, subscription, kinds)
+                lead = views_of(connection, self._name)
+                if lead is not None:
+                    _make(connection, table, view_name(lead, subscription), subscription, kinds)
             seen[subscription] = kinds
 
-    def _make(
-        self, connection: "Connection", table: "Table", subscription: str, kinds: Mapping[str, str]
-    ) -> None:
-        import sqlalchemy as sa
 
-        name = view_name(self._table, subscription)
-        quote = connection.dialect.identifier_preparer.quote
-        connection.execute(sa.text(f"DROP VIEW IF EXISTS {quote(name)}"))
-        query = _query(connection, table, subscription, kinds)
-        # A colon in a name would be a parameter of SQLAlchemy's texts.
-        statement = f"CREATE VIEW {quote(name)} AS {query}"
-        connection.execute(sa.text(statement.replace(":", "\\:")))
+def show_table(engine: "Engine", table: TableName) -> str:
+    """Have the views of a name show this table; return the one that they showed.
+
+    Note and views change in one transaction, where the database has such for views. Raises
+    ServerError, and then nothing has changed.
+    """
+    import sqlalchemy as sa
+
+    notes = notes_in(sa.MetaData())
+    notes.create(engine, checkfirst=True)
+    try:
+        with engine.begin() as connection:
+            of_name = notes.c.name == table.name
+            # SQLite begins a transaction with what changes rows, and with nothing else.
+            connection.execute(sa.update(notes).where(of_name).values(name=table.name))
+            former = shown_table(connection, table.name)
+            connection.execute(sa.delete(notes).where(of_name))
+            connection.execute(sa.insert(notes).values(name=table.name, stored=table.stored))
+            _replace_views(connection, table, former)
+    except sa.exc.SQLAlchemyError as error:
+        raise ServerError(
+            f"the views of {table.name} cannot be changed: {str(error).splitlines()[0]}"
+        ) from None
+    return former
+
+
+def _replace_views(connection: "Connection", table: TableName, former: str) -> None:
+    """Put the views of a table in the places of those that show the `former` one."""
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(connection)
+    catalogue = catalogue_of(sa.MetaData())
+    listed = inspector.has_table(CATALOGUE)
+    before = seen_of(connection, catalogue, former) if listed else {}
+    after = seen_of(connection, catalogue, table.stored) if listed else {}
+    stale = [(table.name, name) for name in ("", *before, *after)]
+    stale += [(table.stored, name) for name in ("", *after)]
+    for lead, subscription in dict.fromkeys(stale):
+        _drop(connection, view_name(lead, subscription))
+    if not inspector.has_table(table.stored):
+        return  # it has no rows yet; the first ones bring the views
+    stored = sa.Table(table.stored, sa.MetaData(), autoload_with=connection)
+    if not set(OF_VALUES) <= set(stored.columns.keys()):
+        _make(connection, stored, view_name(table.name, ""), "", {})
+    for subscription, kinds in after.items():
+        _make(connection, stored, view_name(table.name, subscription), subscription, kinds)
+
+
+def _make(
+    connection: "Connection",
+    table: "Table",
+    name: str,
+    subscription: str,
+    kinds: Mapping[str, str],
+) -> None:
+    import sqlalchemy as sa
+
+    _drop(connection, name)
+    quote = connection.dialect.identifier_preparer.quote
+    query = _query(connection, table, subscription, kinds)
+    # A colon in a name would be a parameter of SQLAlchemy's texts.
+    statement = f"CREATE VIEW {quote(name)} AS {query}"
+    connection.execute(sa.text(statement.replace(":", "\\:")))
+
+
+def _drop(connection: "Connection", name: str) -> None:
+    import sqlalchemy as sa
+
+    quote = connection.dialect.identifier_preparer.quote
+    connection.execute(sa.text(f"DROP VIEW IF EXISTS {quote(name)}"))
 
 
 def view_name(table: str, subscription: str) -> str:

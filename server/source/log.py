@@ -11,7 +11,7 @@ import ssl
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from server.source.options import Login
 
@@ -142,6 +142,18 @@ class Log:
         """Tell that a consumer has everything before an offset."""
         params = {"epoch": epoch, "consumer": consumer, "offset": str(offset)}
         self._object("POST", "/v1/log/ack", params, ANSWER_S)
+
+    def consumers(self) -> dict[str, int]:
+        """Return who reads the log, and the offset before which each has everything."""
+        rows = self._object("GET", "/v1/log/consumers", {}, ANSWER_S).get("consumers", ())
+        try:
+            return {str(row["consumer"]): int(row["offset"]) for row in rows}
+        except (KeyError, TypeError, ValueError):
+            raise self._stranger() from None
+
+    def forget(self, consumer: str) -> None:
+        """Have nothing kept for a consumer any more."""
+        self._object("DELETE", f"/v1/log/consumers/{quote(consumer, safe='')}", {}, ANSWER_S)
 
     def ts_at(self, epoch: str, offset: int) -> int | None:
         """The latest end, in ms, of all results up to and with an offset."""

@@ -5,8 +5,10 @@ that addresses and the order of brokers may change; a broker that is no more sta
 goes on where it was when it comes back.
 """
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 _FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18})?(?::(-?\d{1,18}))?)?")
@@ -37,6 +39,20 @@ def places_of(offset: Mapping[str, object]) -> dict[str, Place]:
 def offset_of(places: Mapping[str, Place]) -> dict[str, str]:
     """The offset that Spark keeps; in the order of names, as offsets are compared as texts."""
     return {name: places[name].text() for name in sorted(places)}
+
+
+def places_in(checkpoint: Path) -> list[dict[str, Place]]:
+    """Return the places behind the last batch that is done, for each source of a stream of Spark's.
+
+    Nothing where there was none, or where the checkpoint is of something else.
+    """
+    try:
+        commits = (checkpoint / "commits").iterdir()
+        done = max(int(file.name) for file in commits if file.name.isdigit())
+        lines = (checkpoint / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()[2:]
+        return [places_of(json.loads(line)) for line in lines if line.startswith("{")]
+    except (OSError, ValueError):
+        return []
 
 
 def _place(name: str, value: object) -> Place:

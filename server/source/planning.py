@@ -155,8 +155,11 @@ class Planner:
     def _begin(self, name: str, place: Place, log: Standing) -> int:
         if place.next > log.end:
             raise LostError(
-                f"the log of broker {name} ends at offset {log.end}, but was read up to"
-                f" {place.next} before: its disk was put back to an older state"
+                f"broker {name}: offsets {log.end} to {place.next - 1} ({place.next - log.end}"
+                " offsets) were read, and are not in its log any more: its disk was put back to an"
+                " older state by hand. What it finds from now on would take their places: end it,"
+                " and `headwater backup` and `headwater restore` of its disk give it a log of"
+                ' its own; with lost = "skip" (failOnDataLoss=false) that is then read'
             )
         if place.next >= log.earliest:
             return place.next
@@ -245,7 +248,8 @@ def neither(name: str, begin: int, end: int, folder: str) -> str:
     """Return the sentence about results that are in no place: a half-open range of offsets."""
     return (
         f"broker {name}: offsets {begin} to {end - 1} ({end - begin} offsets) are neither in the"
-        f" history {folder} nor in its log any more: put the missing files back from a backup"
+        f" history {folder} nor in its log any more: put the missing files back from a backup, or"
+        " have `headwater server mend` take the rows from another history (--from)"
     )
 
 

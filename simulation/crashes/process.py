@@ -1,18 +1,20 @@
 """One process of the broker: carries out what its core wants, as a real one does.
 
-Owns the promises that wait, the groups that are synced and committed, and the making of snapshots.
-Must not know what clients want. Invariant: nothing that promises something leaves before the record
-that it waits for is durable, and what leaves does so in order.
+Owns the groups that are synced and committed, and the making of snapshots. Must not know what
+clients want, or what waits for what (`broker.core.commit_gate`). Invariant: what the gate lets go
+is carried out in order.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
+from broker.core.commit_gate import CommitGate, Held
 from broker.core.effects import (
     Acknowledge,
     Append,
@@ -20,13 +22,16 @@ from broker.core.effects import (
     Emission,
     Emit,
     Enlist,
+    Note,
     Publish,
     Reply,
+    SendFrame,
 )
 from broker.core.messages import Message, Woken
 from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.records import Record
 from broker.engine.limits import Limits
+from broker.network.overlay.calls import CallArrived
 from simulation.crashes.journal import Journal
 from simulation.crashes.outbox import Group, Outbox
 from simulation.disk import Disk
@@ -72,12 +77,20 @@ class Around(Protocol):
 class Process:
     """See the module; making one is a start."""
 
-    def __init__(self, world: World, machine: Machine, around: Around, clock_ms: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        machine: Machine,
+        around: Around,
+        clock_ms: int,
+        send: Callable[[SendFrame], None] | None = None,
+    ) -> None:
         self._world = world
         self._machine = machine
         self._around = around
         self._clock_ms = clock_ms  # by how much its clock is ahead
-        self._promises: deque[Acknowledge | Emit | Enlist | Reply] = deque()
+        self._gate = CommitGate()
+        self._send = send or _send_nowhere
         self._inbox: deque[Message] = deque()
         self._group = Group()
         self.committing = Group()
@@ -87,6 +100,7 @@ class Process:
         self._snapshot: tuple[int, int, bytes] | None = None
         self.journal = Journal(machine.disk, world.random, around.step, machine.segment_bytes)
         found = self.journal.open()
+        self._gate.durable = self.journal.durable
         self.core, effects = DurableBroker.recover(
             machine.options,
             machine.limits,
@@ -110,7 +124,7 @@ class Process:
     @property
     def idle(self) -> bool:
         """Whether nothing waits for the disk."""
-        waits = self._promises or self._inbox or self._group or self.committing
+        waits = len(self._gate) or self._inbox or self._group or self.committing
         return not (waits or self.journal.waiting)
 
     def _now(self) -> int:
@@ -125,42 +139,43 @@ class Process:
 
     def _perform(self, effects: list[Effect], message: Message | None) -> None:
         for effect in effects:
-            self._around.step()
+            if not isinstance(effect, SendFrame):
+                self._around.step()
             match effect:
                 case Append(number, data):
                     self._around.told(number, message, self.core.now)
                     self.journal.append(Record(number, data))
                     self._until_snapshot -= 1
                     self._plan_writing()
-                case Acknowledge() | Emit() | Enlist() | Reply():
-                    self._promises.append(effect)
                 case Publish():
                     self._around.leaves(effect)
-        self._keep_promises()
+                case CallArrived() | Note():
+                    pass
+                case _:
+                    self._carry_out(self._gate.put(effect))
         self._take_snapshot()
         self._plan_waking()
 
-    def _keep_promises(self) -> None:
-        while self._promises and self._may_leave(self._promises[0]):
-            effect = self._promises.popleft()
+    def _carry_out(self, released: Sequence[Held]) -> None:
+        for effect in released:
+            if isinstance(effect, SendFrame):
+                self._send(effect)
+                continue
             self._around.step()
-            if isinstance(effect, Emit):
-                self._group.rows += effect.results
-                self._plan_commit()
-            elif isinstance(effect, Enlist):
-                self._group.listing.append(effect)
-                self._plan_commit()
-            else:
-                self._around.leaves(effect)
+            match effect:
+                case Emit(results):
+                    self._group.rows += results
+                    self._plan_commit()
+                case Enlist():
+                    self._group.listing.append(effect)
+                    self._plan_commit()
+                case Acknowledge() | Reply():
+                    self._around.leaves(effect)
 
     def _read_on(self) -> None:
         """Handle what waits, as far as there is room."""
         while self._inbox and not self._troubled and self.journal.waiting <= WAITING_MAX:
             self._handle(self._inbox.popleft())
-
-    def _may_leave(self, effect: Acknowledge | Emit | Enlist | Reply) -> bool:
-        listing = isinstance(effect, Reply) and (self._group.listing or self.committing.listing)
-        return effect.after <= self.journal.durable and not listing
 
     def _plan_waking(self) -> None:
         wake = self.core.next_wake()
@@ -195,7 +210,7 @@ class Process:
             self._fail()
             return
         self._troubled = self._syncing = False
-        self._keep_promises()
+        self._carry_out(self._gate.commit(self.journal.durable))
         self._read_on()
         self._try_snapshot()
         if self.journal.waiting:
@@ -231,7 +246,8 @@ class Process:
         self._around.step()
         if group.rows:
             self._around.delivered(group.rows)
-        self._keep_promises()
+        for _ in group.listing:
+            self._carry_out(self._gate.listed())
         self._try_snapshot()
         self._plan_commit()
 
@@ -264,3 +280,7 @@ class Process:
     def _may_write(self, number: int, outbox_end: int) -> bool:
         durable = self.journal.durable >= number
         return durable and self._machine.outbox.end >= outbox_end
+
+
+def _send_nowhere(frame: SendFrame) -> None:
+    raise AssertionError(f"a broker without links sends a frame to {frame.link}")

@@ -22,8 +22,9 @@ ROOT = Path(__file__).parents[2]
 # tests/broker/admission, as that makes an invite and a folder; tests/broker/links/test_discovery,
 # as somebody has to announce himself
 NOT_HERE = {
-    *("demo", "server run", "server status", "server tables", "drain", "forget", "resume"),
-    *("topology", "flows", "invite", "join", "discover"),
+    *("demo", "server run", "server status", "server tables", "server migrate", "drain"),
+    *("server mend", "server compact"),
+    *("forget", "resume", "topology", "flows", "invite", "join", "discover"),
 }
 ENDLESS = {"broker", "tail"}
 OWN = "from headwater import Function\nHalf = Function(lambda x: x / 2)\n"

@@ -295,7 +295,7 @@ def test_an_interrupted_search_is_said_to_be_one(problem, capsys, monkeypatch):
     def interrupt(self, stop, observer=None):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("planner.search.run.Search.run", interrupt)
+    monkeypatch.setattr("planner.search.search.Search.run", interrupt)
     status, out, err = planned(capsys, problem, "--steps", "50")
     assert status in {0, 1}
     assert oracle.judge(EXAMPLE, json.loads(out))[0] == json.loads(out)["flow"]

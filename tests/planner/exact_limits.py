@@ -7,8 +7,8 @@ from planner.flow import as_document
 from planner.layout import lay_out
 from planner.plan import Plan, read_plan
 from planner.reading import read_problem
-from planner.search.model import Model
-from planner.search.run import Search, as_plan
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from planner.search.stops import Steps
 from tests.oracles import placement as oracle
 
@@ -16,9 +16,9 @@ from tests.oracles import placement as oracle
 def planned(document, stop, seed=1):
     """What a search comes to, as a document."""
     layout = lay_out(read_problem(document))
-    model = Model(layout)
-    best = Search(model, seed).run(stop)
-    return as_document(layout, as_plan(model, best))
+    instance = Instance(layout)
+    best = Search(instance, seed).run(stop)
+    return as_document(layout, as_plan(instance, best))
 
 
 def loads(document, plan):

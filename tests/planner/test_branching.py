@@ -7,8 +7,8 @@ import pytest
 
 from planner.layout import lay_out
 from planner.reading import read_problem
-from planner.search.model import Model
-from planner.search.run import Search
+from planner.search.instance import Instance
+from planner.search.search import Search
 from planner.search.stops import Steps
 
 RATE = 10
@@ -59,7 +59,7 @@ def drawn(seed):
 
 def found(links, egress, source, targets):
     """How many links the tree of the search has; None: it breaks limits."""
-    best = Search(Model(lay_out(read_problem(problem(links, egress, source, targets)))), 1).run(
+    best = Search(Instance(lay_out(read_problem(problem(links, egress, source, targets)))), 1).run(
         Steps(200)
     )
     return None if best.excess > 0 else round(best.flow / RATE)

@@ -98,7 +98,7 @@ def moved_by_one(document, plan):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_single_step_from_a_plan_is_better(shape, seed):
     document = problem(shape, 12, 12, seed, Limits(1.3, 1.1, 1.1))
-    plan = planned(document, Steps(60))
+    plan = planned(document, Steps(3000))
     flow, feasible = oracle.judge(document, plan)
     assert feasible
     for other in moved_by_one(document, plan):
@@ -122,7 +122,7 @@ def feasible_within(document, steps):
 
 def test_a_plan_is_found_where_limits_are_what_the_best_takes():
     """What costs least without limits keeps them; what breaks them least at first is far off."""
-    assert feasible_within(HARD["ten brokers"], 4000)
+    assert feasible_within(HARD["ten brokers"], 20_000)
 
 
 @pytest.mark.parametrize(("tasks", "seed"), [(7, 1), (9, 12), (22, 10)])
@@ -138,12 +138,12 @@ def test_a_plan_is_found_where_limits_are_what_a_good_one_takes_again_and_again(
     for nodes, tasks in ((10, 9), (12, 22), (20, 14)):
         for seed in range(20, 26):
             document, _ = exactly(shape, nodes, tasks, seed)
-            assert feasible_within(document, 12_000), document["name"]
+            assert feasible_within(document, 30_000), document["name"]
 
 
 @pytest.mark.long
 def test_a_seed_gives_the_same_plan_where_searches_with_fewer_limits_help():
-    one, other = (planned(HARD["ten brokers"], Steps(2500)) for _ in range(2))
+    one, other = (planned(HARD["ten brokers"], Steps(6000)) for _ in range(2))
     assert one == other
 
 
@@ -155,4 +155,4 @@ def test_a_plan_is_found_where_limits_are_little_more_than_what_one_takes(slack,
     for nodes, tasks in ((6, 9), (10, 15), (16, 13)):
         for shape in SHAPES:
             document, _ = exactly(shape, nodes, tasks, 40, slack=slack, moved=moved)
-            assert feasible_within(document, 20_000), document["name"]
+            assert feasible_within(document, 50_000), document["name"]

@@ -9,10 +9,8 @@ from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
 from planner.reading import read_problem
 from planner.scale import scaled
-from planner.search.loaded import LoadedState
-from planner.search.model import Model
-from planner.search.routing import _Load
-from planner.search.traffic import TrafficState
+from planner.search.evaluator import Evaluator
+from planner.search.instance import Instance
 from tests.planner.test_search_best import hold_against_all
 from tests.planner.tight import tight
 
@@ -120,21 +118,19 @@ FRACTIONS = {
 }
 
 
-@pytest.mark.parametrize("of", [LoadedState, TrafficState])
-def test_what_is_taken_off_leaves_nothing(of):
-    state = of(Model(lay_out(read_problem(FRACTIONS))), [0, 0, 0])
+def test_what_is_taken_off_leaves_nothing():
+    """Whichever order sums are taken off in: a trifle that stays would break a limit of nothing."""
+    evaluator = Evaluator(Instance(lay_out(read_problem(FRACTIONS))), [0, 0, 0], check=True)
+    assert evaluator.excess() > 0
     for piece in range(3):
-        state.apply([(piece, 1)])
-    assert not any(state.load)
-    assert state.fits() if of is LoadedState else state.excess() == 0
+        evaluator.apply([(piece, 1)])
+    assert not any(evaluator.loads.loads)
+    assert evaluator.excess() == 0
 
 
-def test_what_is_laid_elsewhere_leaves_nothing():
-    load = _Load(Model(lay_out(read_problem(FRACTIONS))))
-    rates = [task["rate"] for task in FRACTIONS["tasks"]]
-    for rate in sorted(rates, reverse=True):
-        load.add([(0, 1)], rate)
-    assert load.excess() > 0
-    for rate in rates:
-        load.remove([(0, 1)], rate)
-    assert load.excess() == 0
+def test_what_is_put_back_leaves_nothing():
+    evaluator = Evaluator(Instance(lay_out(read_problem(FRACTIONS))), [1, 1, 1], check=True)
+    for change in reversed([evaluator.apply([(piece, 0)]) for piece in range(3)]):
+        evaluator.undo(change)
+    assert not any(evaluator.loads.loads)
+    assert evaluator.excess() == 0

@@ -20,9 +20,8 @@ from planner.optimal import solve
 from planner.plan import Plan
 from planner.problem import ProblemError
 from planner.reading import read_problem
-from planner.search import run
-from planner.search.model import Model
-from planner.search.run import Search, as_plan
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from planner.search.stops import First, Progress, Seconds, Stalled, Steps
 from tests.oracles import placement as oracle
 from tests.planner.problems import EXAMPLE, documents
@@ -32,9 +31,9 @@ PLACEMENTS_MAX = 300
 
 
 def searched(layout, steps=400, seed=1):
-    model = Model(layout)
-    search = Search(model, seed)
-    plan = as_plan(model, search.run(Steps(steps)))
+    instance = Instance(layout)
+    search = Search(instance, seed)
+    plan = as_plan(instance, search.run(Steps(steps)))
     return plan, evaluate(layout, plan)
 
 
@@ -110,11 +109,11 @@ def test_where_none_is_feasible_the_least_violating_plan_is_found(document):
 def test_problems_that_are_made_have_feasible_plans_and_the_search_finds_one(shape, limits):
     document = problem(shape, 12, 8, 3, limits)
     layout = lay_out(read_problem(document))
-    plan, found = searched(layout, 150)
+    plan, found = searched(layout, 800)
     assert found.feasible
     written = as_document(layout, plan)
     assert oracle.judge(document, written) == (Fraction(found.flow), True)
-    start = Search(Model(layout), 1).best
+    start = Search(Instance(layout), 1).best
     assert start.excess > 0 or found.flow <= start.flow
 
 
@@ -217,23 +216,23 @@ def test_a_planned_optimum_of_a_shared_stream_is_reached():
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(1.3, 1.2, 1.2)], ids=["brokers", "all"])
 def test_the_way_of_large_problems_keeps_all_limits_and_its_word(monkeypatch, limits):
-    monkeypatch.setattr(run, "CELLS_MAX", 0)
+    monkeypatch.setattr("planner.search.instance.MANY_NODES", 0)
     document = problem("grid", 16, 12, 4, limits)
     layout = lay_out(read_problem(document))
-    first = Search(Model(layout), 1)
-    found = Search(Model(layout), 1)
+    first = Search(Instance(layout), 1)
+    found = Search(Instance(layout), 1)
     best = found.run(Steps(1500))
-    plan = as_plan(found.model, best)
+    plan = as_plan(found.instance, best)
     written = as_document(layout, plan)
     assert oracle.judge(document, written) == (Fraction(written["flow"]), True)
     assert best.flow == pytest.approx(float(written["flow"]))
     assert (best.excess, best.flow) <= (first.best.excess, first.best.flow)
-    again = Search(Model(layout), 1)
+    again = Search(Instance(layout), 1)
     assert again.run(Steps(1500)).hosts == best.hosts
 
 
 def test_a_planted_optimum_without_any_room_to_spare_is_found(monkeypatch):
-    monkeypatch.setattr(run, "CELLS_MAX", 0)
+    monkeypatch.setattr("planner.search.instance.MANY_NODES", 0)
     document, least = planted("geometric", 60, 40, 1)
     _, found = searched(lay_out(read_problem(document)), 600)
     assert (found.feasible, found.flow) == (True, least)
@@ -243,9 +242,9 @@ def test_a_planted_optimum_without_any_room_to_spare_is_found(monkeypatch):
 def test_a_plan_is_found_where_a_drawn_one_takes_all_that_there_is(nodes, tasks, seed):
     exactly = Limits(1.0, 1.0, 1.0)
     layout = lay_out(read_problem(problem("tree", nodes, tasks, seed, exactly)))
-    search = Search(Model(layout), 1)
+    search = Search(Instance(layout), 1)
     search.run(First((Steps(1500), lambda progress: progress.feasible)))
-    assert evaluate(layout, as_plan(search.model, search.best)).feasible
+    assert evaluate(layout, as_plan(search.instance, search.best)).feasible
 
 
 @pytest.mark.long
@@ -256,9 +255,11 @@ def test_a_plan_is_found_where_limits_are_tight(shape):
         for room, seed in itertools.product((1.0, 1.05), range(300, 305)):
             document = problem(shape, nodes, tasks, seed, Limits(room, room, room))
             layout = lay_out(read_problem(document))
-            search = Search(Model(layout), 1)
+            search = Search(Instance(layout), 1)
             search.run(First((Steps(4000), lambda progress: progress.feasible)))
-            assert evaluate(layout, as_plan(search.model, search.best)).feasible, document["name"]
+            assert evaluate(layout, as_plan(search.instance, search.best)).feasible, document[
+                "name"
+            ]
 
 
 def test_json_of_a_plan_can_be_written():

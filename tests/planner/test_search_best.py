@@ -7,9 +7,9 @@ from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.reading import read_problem
-from planner.search.loaded import LoadedState
-from planner.search.model import Model
-from planner.search.run import Search, as_plan
+from planner.search.evaluator import Evaluator
+from planner.search.instance import Instance
+from planner.search.search import Search, as_plan
 from planner.search.stops import Steps
 from tests.oracles import placement as oracle
 from tests.oracles import placement_best
@@ -27,8 +27,8 @@ def hold_against_all(document, steps=STEPS, more=0.0):
     """
     broken, least = placement_best.best(document)
     layout = lay_out(read_problem(document))
-    model = Model(layout)
-    plan = as_plan(model, Search(model, 1).run(Steps(steps)))
+    instance = Instance(layout)
+    plan = as_plan(instance, Search(instance, 1).run(Steps(steps)))
     found = evaluate(layout, plan)
     flow, feasible = oracle.judge(document, as_document(layout, plan))
     assert feasible == found.feasible == (not broken)
@@ -159,8 +159,8 @@ def test_what_has_no_rate_passes_where_a_limit_is_just_met():
     }
     hold_against_all(document, 20)
     layout = lay_out(read_problem(document))
-    state = LoadedState(Model(layout), [1])
-    assert state.fits()
+    state = Evaluator(Instance(layout), [1], check=True)
+    assert not state.loads.broken
     assert state.flow == pytest.approx(5.0, rel=1e-3)
 
 

@@ -124,21 +124,39 @@ folder-made-and-lost: a new folder's name may be lost
     tests=JOURNAL,
 )
 
+GATE = part(
+    "broker/core/commit_gate.py",
+    r"""
+acknowledged-at-once: what rests on a record leaves before the disk has it
+- if line or effect.after > self.durable:
++ if line:
+
+order-of-promises-lost: what has nothing to wait for overtakes
+- if line or effect.after > self.durable:
++ if effect.after > self.durable:
+
+one-line-of-frames: frames of one link wait for those of another
+- self._frames.setdefault((effect.link, effect.control), deque())
++ self._frames.setdefault(("", effect.control), deque())
+
+released-too-far: the commit of a record lets go of what rests on the next
+- line[0].after <= number:
++ line[0].after <= number + 1:
+
+answered-before-listed: a client is answered before the catalogue has what it asked for
+- elif self._answers and isinstance(effect, Reply):
++ elif not self._answers and isinstance(effect, Reply):
+
+answers-of-the-next: an answer does not wait for the change before it alone
+- while self._answers and (reply := self._answers[0]) is not None:
++ while len(self._answers) > 1 and (reply := self._answers[0]) is not None:
+""",
+    tests=("tests/broker/core/test_commit_gate.py",),
+)
+
 PROMISES = part(
     "broker/wiring/promises.py",
     r"""
-acknowledged-at-once: a sensor hears of an event that the disk does not have
-- self._promise(effect.after, effect)
--
--     def reply
-+ self._inner.acknowledge(effect)
-+
-+     def reply
-
-order-of-promises-lost: what has nothing to wait for overtakes
-- if after <= self._journal.durable and not self._waiting:
-+ if after <= self._journal.durable:
-
 told-before-stored: a result goes out that the outbox does not have
 - self._outbox.append(results, partial(self._stored, results))
 + self._inner.emit(Emit(tuple(results)))
@@ -151,8 +169,8 @@ failed-result-told: a result that cannot be stored is told all the same
 +             self._guarded(self._inner.emit
 
 settled-too-early: a snapshot does not wait for the outbox
-- self._outbox.append((), partial(_settle, one))
-+ _settle(one, None)
+- self._outbox.append((), partial(_settle, one.token))
++ _settle(one.token, None)
 
 never-read-on: intake is held for ever once too much waited
 - if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
@@ -185,4 +203,4 @@ too-large-and-nobody-held: the journal grows beyond its bound
     tests=KEEPING,
 )
 
-TABLE = [*SEGMENT, *READING, *WRITER, *FILES, *PROMISES, *KEEPER]
+TABLE = [*SEGMENT, *READING, *WRITER, *FILES, *GATE, *PROMISES, *KEEPER]

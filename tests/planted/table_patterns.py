@@ -317,8 +317,8 @@ forgotten-too-soon: what may still be completed is forgotten
 + since = watermark - self._prospect.forgets_ms // 2
 
 reach-of-nothing: a group of a snapshot is taken for a new one
-- return list(known) if
-+ return blank if
+- return [WATERMARK_END] * len(self._prospect.reach())
++ return self._prospect.reach()
 """,
         tests=PATIENCE,
     )

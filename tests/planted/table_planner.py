@@ -8,11 +8,11 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 FLOW = ("tests/planner/test_flow.py",)
-STATE = ("tests/planner/test_search_state.py",)
+EVALUATOR = ("tests/planner/search/test_evaluator.py",)
+TABU = ("tests/planner/search/test_tabu.py",)
+BRANCHING = ("tests/planner/test_branching.py",)
 SEARCH = ("tests/planner/test_search.py",)
 BEST = ("tests/planner/test_search_best.py",)
-PARTS = ("tests/planner/test_search_parts.py",)
-TRAFFIC = ("tests/planner/test_search_traffic.py",)
 READING = ("tests/planner/test_problem.py",)
 TASKS = ("tests/planner/tasks/test_tasks.py", "tests/planner/tasks/test_rates.py")
 
@@ -71,122 +71,75 @@ planner-below-zero: a rate below zero is taken
         tests=READING,
     ),
     *part(
-        "planner/search/state.py",
+        "planner/search/evaluator.py",
         """
 planner-partials-counted-again: a partial that is there already is paid for again
--         found[stay] = 0.0  # there is a partial already
-+         found[stay[:0]] = 0.0
+-         return [0 if broker in stay else row[broker] for broker in where]
++         return [row[broker] for broker in where]
 
-planner-work-stays: work is not taken from the broker that a piece leaves
--             self.work[self.hosts[piece]] -= cost
-+             self.work[self.hosts[piece]] -= 0.0
+planner-missed-for-ever: a target that was not reached stays missed
+-         self.lost -= self.missed[number]
++         self.lost -= 0
+
+planner-undone-without-its-trees: what is undone leaves the trees of the change
+-             self.trees[number], self.links[number], self.missed[number] = trees, links, missed
+-         self.flow, self.lost = flow, lost
++             self.links[number], self.missed[number] = links, missed
++         self.flow, self.lost = flow, lost
 """,
-        tests=STATE,
+        tests=EVALUATOR,
     ),
     *part(
-        "planner/search/metric.py",
+        "planner/search/loads.py",
+        """
+planner-work-stays: work is not taken from the broker that a piece leaves
+-         load = 0.0 if idle else self.loads[number] + cost
++         load = 0.0 if idle else self.loads[number] + max(0.0, cost)
+
+planner-load-left-behind: what is taken up still counts as carried
+-             load = loads[number] - rate * count
++             load = loads[number] - rate
+
+planner-taken-by-who-left: a stream still counts among those that take a limit
+-             users[number].pop(stream, None)
++             users[number].get(stream)
+""",
+        tests=EVALUATOR,
+    ),
+    *part(
+        "planner/search/topology.py",
         """
 planner-splits-too-few: trees of several ends part in too few ways
--     for mask in range(1, 1 << len(rest)):
-+     for mask in range(1, len(rest) + 1):
+-         for mask in range(1, 1 << len(others))
++         for mask in range(1, len(others))
 """,
-        tests=STATE,
+        tests=EVALUATOR,
     ),
     *part(
-        "planner/search/loaded.py",
+        "planner/search/trees.py",
         """
-planner-load-left-behind: what is taken up still counts as carried
--         self.load[carried] = self.on[:, carried].sum(axis=0)
-+         self.load[carried] *= 0.5
+planner-egress-of-nobody: what a broker sends is not held against its limit on the way
+-             if -back > far[node] or load[sends] + rate > room[sends]:
++             if -back > far[node]:
+
+planner-a-full-link-for-nothing: to go over a link without room costs a hop
+-                     on += TOLL * (1.0 + beyond(after, limits[link]) * prices[link])
++                     on += 0.0
 """,
-        tests=STATE,
-    ),
-    *part(
-        "planner/search/loaded.py",
-        """
-planner-a-trifle-carried: what has no rate takes room
--         self.real_rates: Vector = np.array(given, dtype=np.float64)
-+         self.real_rates: Vector = self.all_rates
-""",
-        tests=BEST,
-    ),
-    *part(
-        "planner/search/tabu.py",
-        """
-planner-one-gain-counted-twice: what two pieces gain adds up though it is the same gain
--         if self.exact and self.near[one, other] and np.isfinite(value):
-+         if not self.exact and self.near[one, other] and np.isfinite(value):
-""",
-        tests=PARTS,
+        tests=BRANCHING,
     ),
     *part(
         "planner/search/tabu.py",
         """
 planner-overloads-for-nothing: to break a broker's limit costs nothing
--         score = change + self.price * self._pressure(hosts) if self.capped else change.copy()
-+         score = change.copy()
+-                     score += penalty * loads.pressure(host, cost)
++                     score += 0.0
 
 planner-returns-at-once: a piece may go back to where it was before
--             self.until[place, self.state.hosts[piece]] = self.steps + tenure
-+             self.until[place, self.state.hosts[piece]] = self.steps + tenure - tenure - 1
+-             self._until[piece, evaluator.hosts[piece]] = self.steps + tenure
++             self._until[piece, evaluator.hosts[piece]] = self.steps - 1
 """,
-        tests=PARTS,
-    ),
-    *part(
-        "planner/search/mend.py",
-        """
-planner-mended-by-flow: what limits are broken by counts less than the flow
--             if found < least:
-+             if found[1] < least[1]:
-""",
-        tests=PARTS,
-    ),
-    *part(
-        "planner/search/untangle.py",
-        """
-planner-nobody-gives-way: none of the streams that are in the way is laid again
--     groups = [(), *((one,) for one in others[:ALONE_MAX]), *combinations(others[:PAIRED_MAX], 2)]
-+     groups = [(), *((one,) for one in others[:0])]
-""",
-        tests=PARTS,
-    ),
-    *part(
-        "planner/search/traffic.py",
-        """
-planner-missed-for-ever: a target that was not reached stays missed
--         self.lost -= self.missed[number]
-+         self.lost -= 0
-
-planner-egress-of-nobody: what a broker sends is not held against its limit
--             if after > out_room[node] or -1 - node in broken:
-+             if -1 - node in broken:
-
-planner-a-limit-broken-once: a limit that is broken more is not broken more
--             self.link_excess += now - price * over(before, limit)
-+             self.link_excess += 0.0
-""",
-        tests=TRAFFIC,
-    ),
-    *part(
-        "planner/search/attempts.py",
-        '''
-planner-relieved-at-any-price: a step that breaks limits more is kept where it is shorter
--         return self.excess + ROUNDING + SPARE * (1.0 + self.excess)
--
--     def kept(self, flow: float) -> bool:
--         """Whether the state is no worse than before, with that flow; else it is put back."""
--         excess, now = self.state.excess(), self.state.flow
--         if excess >= self.excess - ROUNDING and (
--             excess > self.excess + ROUNDING or now > flow or (now == flow and not self.sideways)
-+         return float("inf")
-+
-+     def kept(self, flow: float) -> bool:
-+         """Whether the state is no worse than before, with that flow; else it is put back."""
-+         excess, now = self.state.excess(), self.state.flow
-+         if excess >= self.excess - ROUNDING and (
-+             now > flow or (now == flow and not self.sideways)
-''',
-        tests=TRAFFIC,
+        tests=TABU,
     ),
     *part(
         "experiments/cuts.py",

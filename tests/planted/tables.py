@@ -18,6 +18,7 @@ from tests.planted import (
     table_rights,
     table_rounds,
     table_seen,
+    table_server,
     table_stages,
     table_store,
     table_times,
@@ -44,4 +45,5 @@ FAULTS = [
     *table_absence.TABLE,
     *table_cells.TABLE,
     *table_incarnations.TABLE,
+    *table_server.TABLE,
 ]

@@ -3,7 +3,7 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
@@ -40,6 +40,7 @@ class FakeLog:
         self.earliest = 0
         self.end = 0
         self.acks = {}
+        self.forgotten = []
         self.asked = []
         self.settled = None  # (subscriptions, until, behind); None: it can tell nothing of that
         self.settled_of = {}  # the same where these are asked for, as the query has them
@@ -79,6 +80,9 @@ class FakeLog:
 
             def do_POST(self):
                 self._answer("POST")
+
+            def do_DELETE(self):
+                self._answer("DELETE")
 
             def _answer(self, method):
                 parts = urlsplit(self.path)
@@ -126,6 +130,9 @@ class FakeLog:
         if asked.get("epoch", self.epoch) != self.epoch:
             return self._refusal(409, "the log is another one")
         name = path.removeprefix("/v1/log").strip("/") or "range"
+        if method == "DELETE":
+            self.forgotten.append(unquote(name.removeprefix("consumers/")))
+            return 200, {"ok": self.acks.pop(self.forgotten[-1], None) is not None}
         return getattr(self, f"_{name}")(asked)
 
     def _refusal(self, status, message, **more):

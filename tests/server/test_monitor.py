@@ -78,6 +78,27 @@ def test_the_lag_per_broker_and_who_is_away(told):
     assert "b cannot be reached" in away["why"]
 
 
+def test_the_lag_is_right_before_the_first_batch_of_a_run(told):
+    """It goes on from where the run before has left it, not from the beginning of the log."""
+    spark = told.stream.begin().folder / "spark"
+    for name in ("commits", "offsets"):
+        (spark / name).mkdir(parents=True)
+        for number, at in ((8, 5), (9, 8), (10, 9)):
+            places = json.dumps({"a": f"ea:{at}:6000", "b": "eb:4"})
+            (spark / name / str(number)).write_text(f"v1\n{{}}\n{places}")
+    (spark / "commits" / "10").unlink()  # planned and not done
+    for recent in ([], [progress(9, 0, None, None, sources=[{"endOffset": None}])]):
+        told.stream.running.recentProgress = recent
+        (stream,) = told.monitor.status()["streams"]
+        a, b = stream["brokers"]
+        assert (a["next"], a["lag"]) == (8, 2)
+        assert b["next"] == 4
+    told.stream.running = None
+    (stream,) = told.monitor.status()["streams"]
+    assert stream["brokers"][0]["lag"] == 2
+    told.stream.stop()
+
+
 def test_who_keeps_windows_open(told, tmp_path, capsys):
     """A broker that is away, else the one that has promised least, and why it has."""
     with FakeLog("ea") as a, FakeLog("eb") as b:

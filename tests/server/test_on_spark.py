@@ -594,10 +594,10 @@ def _ms(text):
 class Driver:
     """`headwater server run` in a process group of its own, so that all of it can be killed."""
 
-    def __init__(self, folder, file, *flags, **environ):
+    def __init__(self, folder, file, *flags, command=("run",), **environ):
         self.log = (folder / "driver.log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headwater.cli", "server", "run", str(file), *flags],
+            [sys.executable, "-m", "headwater.cli", "server", *command, str(file), *flags],
             cwd=ROOT,
             env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **environ},
             stdin=subprocess.DEVNULL,

@@ -13,12 +13,13 @@ import sqlalchemy as sa
 import server.sinks.alerts as alerts_module
 from broker.credentials import hash_password
 from headwater.cli import main
-from server.checkpoint import Checkpoint
+from server.checkpoint import CommitMark
 from server.config import read
 from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
 from server.sinks.batches import Batches
 from server.sinks.database import LEDGER, Database, expanded
+from server.sinks.shown import TableName
 from server.sinks.views import view_name
 from tests.broker.running import CONFIG, RunningBroker, client, take
 from tests.broker.store.databases import KINDS, postgresql
@@ -73,7 +74,7 @@ def rows_of(url, table="frost"):
 
 def written(url, *batches, checkpoint="c1", stream="frost-db"):
     """Whether each of the batches was new."""
-    with closing(Database(url, "frost", stream, checkpoint)) as database:
+    with closing(Database(url, TableName("frost"), stream, checkpoint)) as database:
         return [database.write(rows, number) for number, rows in batches]
 
 
@@ -164,7 +165,7 @@ def test_a_batch_that_one_sink_refuses_comes_to_the_others_once(tmp_path, monkey
         return write(self, rows, number)
 
     monkeypatch.setattr(Database, "write", failing)
-    place = Checkpoint(tmp_path, "c1")
+    place = CommitMark(tmp_path, "c1")
     with closing(Batches(jobs, jobs.jobs["history"], sinks, place)) as batches:
         frame = SimpleNamespace(toArrow=lambda: batch("a", "b"))
         with pytest.raises(OSError, match="full"):
@@ -194,6 +195,25 @@ def test_another_checkpoint_is_refused_and_not_taken_for_what_is_there(url):
     assert len(rows_of(url)) == 1
 
 
+@pytest.mark.parametrize(
+    ("column", "fault"),
+    [
+        ("temp text", "column temp is TEXT, and the rows have double"),
+        ("temp integer", "column temp is INTEGER, and the rows have double"),
+        ("other text", "there is no column temp"),
+    ],
+)
+def test_a_table_of_something_else_is_refused_with_what_mends_it(url, column, fault):
+    columns = f'id text, "end" timestamp, count bigint, day date, sure boolean, {column}'
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"create table frost ({columns})"))
+    engine.dispose()
+    with pytest.raises(JobsError, match=rf"table frost: {fault}.*headwater server migrate"):
+        written(url, (0, batch("a")))
+    assert rows_of(url) == []
+
+
 def test_streams_have_lines_of_their_own(url):
     written(url, (0, batch("a")))
     assert written(url, (0, batch("b")), stream="other-db", checkpoint="c2") == [True]
@@ -204,7 +224,7 @@ def test_a_url_takes_secrets_from_the_environment():
     with pytest.raises(JobsError, match="SECRET, which is not set"):
         expanded("postgresql://u:$SECRET@h/d", {})
     with pytest.raises(JobsError, match="not understood"):
-        Database("nosuch://x", "t", "s", "c").write(batch("a"), 0)
+        Database("nosuch://x", TableName("t"), "s", "c").write(batch("a"), 0)
 
 
 # --- alerts --------------------------------------------------------------------------------------
@@ -447,7 +467,9 @@ def test_the_command_lists_tables_and_views_with_what_is_in_them(tmp_path, capsy
         ("history", None),
         (str(tmp_path / "files"), None),
     ]
-    with closing(Database(f"sqlite:///{tmp_path}/first.db", "history", "s", "c")) as database:
+    with closing(
+        Database(f"sqlite:///{tmp_path}/first.db", TableName("history"), "s", "c")
+    ) as database:
         database.write(results(("Frost", {"v": 1}), ("Frost", {"v": 2}), ("Smoke", {})), 0)
     assert main(["server", "tables", str(file), "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)["tables"]

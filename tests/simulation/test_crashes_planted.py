@@ -3,13 +3,12 @@
 Each test plants one mistake, in the core or in what drives it, and shows that a run tells of it.
 """
 
-from collections import deque
-
 import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from broker.core import messages
+from broker.core.commit_gate import CommitGate
 from broker.core.effects import Acknowledge, Emit, Enlist, Reply
 from broker.core.recovery import durable_told, records
 from broker.core.recovery.durable import DurableBroker
@@ -52,21 +51,21 @@ def told(seed):
 
 
 def test_an_acknowledgement_before_the_sync(monkeypatch):
-    may_leave = Process._may_leave
+    put = CommitGate.put
     monkeypatch.setattr(
-        Process,
-        "_may_leave",
-        lambda self, effect: isinstance(effect, Acknowledge) or may_leave(self, effect),
+        CommitGate,
+        "put",
+        lambda self, effect: [effect] if isinstance(effect, Acknowledge) else put(self, effect),
     )
     assert found()
 
 
 def test_a_result_before_the_sync(monkeypatch):
-    may_leave = Process._may_leave
+    put = CommitGate.put
     monkeypatch.setattr(
-        Process,
-        "_may_leave",
-        lambda self, effect: isinstance(effect, Emit) or may_leave(self, effect),
+        CommitGate,
+        "put",
+        lambda self, effect: [effect] if isinstance(effect, Emit) else put(self, effect),
     )
     assert found()
 
@@ -111,16 +110,13 @@ def test_a_catalogue_that_is_not_brought_into_step_at_a_start(monkeypatch):
 
 
 def test_an_answer_before_the_catalogue_has_it(monkeypatch):
-    may_leave = Process._may_leave
-    monkeypatch.setattr(
-        Process,
-        "_may_leave",
-        lambda self, effect: (
-            effect.after <= self.journal.durable
-            if isinstance(effect, Reply)
-            else may_leave(self, effect)
-        ),
-    )
+    released = CommitGate._released
+
+    def hasty(self, ready):
+        replies = [one for one in ready if isinstance(one, Reply)]
+        return [*released(self, [one for one in ready if one not in replies]), *replies]
+
+    monkeypatch.setattr(CommitGate, "_released", hasty)
     assert "is answered, and not listed so" in found()
 
 
@@ -241,12 +237,12 @@ def test_a_folder_that_is_not_synced_before_records_are_dropped(monkeypatch):
 def test_promises_that_overtake_each_other(monkeypatch):
     """The newest first."""
 
-    def backwards(self):
-        self._promises = deque(reversed(self._promises))
-        keep(self)
+    def backwards(self, number):
+        self._promises.reverse()
+        return commit(self, number)
 
-    keep = Process._keep_promises
-    monkeypatch.setattr(Process, "_keep_promises", backwards)
+    commit = CommitGate.commit
+    monkeypatch.setattr(CommitGate, "commit", backwards)
     assert found()
 
 

@@ -153,7 +153,7 @@ class Cell(Hosting):
             for peer, body in self.probes.due(self.sessions.neighbours(), self._now):
                 self._say(peer, body)
             self._activate()
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         sent = [one.data for one in out if isinstance(one, SendFrame)]
         return sent, [one for one in out if not isinstance(one, SendFrame)]
 
@@ -175,9 +175,9 @@ class Cell(Hosting):
                     self.replies.append(effect)
                 case Publish(publications):  # its home tells who is suspended
                     told_here = [one for one in publications if not is_of_suspended(one.topic)]
-                    self._out += [Publish(tuple(told_here))] if told_here else []
+                    self._sender.out += [Publish(tuple(told_here))] if told_here else []
                 case Note():
-                    self._out.append(effect)
+                    self._sender.out.append(effect)
 
     # --- events ----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ is over changes nothing, and the host is told that it is over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,8 +18,10 @@ from broker.core.effects import Note
 from broker.core.network import cell_frames, cell_told, told
 from broker.core.network.cell_book import CellBook, Kept, Term
 from broker.core.network.cell_frames import Which
-from broker.core.network.cell_posting import Posting
+from broker.core.network.cell_posting import CellMail
 from broker.core.network.cell_view import cell_of, home_of
+from broker.core.network.hosting import Hosting
+from broker.core.network.listening import ActorNews
 from broker.core.suspension.agreement import Rows, standing_of, unheard
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
 BEGIN_AGAIN_MS = 60_000  # after a cell failed at its home, where it begins anew
 SETTLE_MS = 1_000  # a question and an answer for each cell, as often, while somebody reads by them
+UNHEARD_MAX = 1_024  # terms that are over, of which one host is yet to hear
 MOVING_MS_MAX = 60_000  # a move that takes longer is given up, if it runs where it was meanwhile
 
 
@@ -39,8 +43,11 @@ class _Wish(Struct):
     standing: Rows
 
 
-class CellHomes(Posting):
+class CellHomes(Hosting):
     """See the module."""
+
+    _mail: CellMail
+    _actors: ActorNews
 
     def _begin_homes(self) -> None:
         """Begin; to be called once."""
@@ -51,7 +58,8 @@ class CellHomes(Posting):
         self._again_at: dict[str, int] = {}  # terms that failed here, at home
         self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
-        self._on_said |= {
+        self._over = EndedTerms(self._is_away, self._mail.tell)
+        self._mail.on_said |= {
             cell_frames.Missing: self._cell_missing,
             cell_frames.Running: self._cell_running,
             cell_frames.Refused: self._cell_refused,
@@ -93,19 +101,20 @@ class CellHomes(Posting):
             if name not in wanted:
                 for known in (self._last_stored, self._failed, self._again_at):
                     known.pop(name, None)
-                self._tell_broker(one.broker, cell_frames.Ended(one.which))
+                self._over.end(one.broker, one.which)
 
     def _wish(self, one: _Wish) -> None:
         if one.broker != self.me and one.broker not in self.ways.via:
             self._away.setdefault(one.broker, self._now)
-        self._tell_broker(one.broker, cell_frames.Wanted(one.which, one.keys, one.standing))
+        self._mail.tell(one.broker, cell_frames.Wanted(one.which, one.keys, one.standing))
 
     def _found(self, origin: str) -> None:
         super()._found(origin)
+        self._actors.found(origin)
         self._away.pop(origin, None)
-        for one in self._wishes.values():
-            if one.broker == origin:
-                self._wish(one)
+        self._over.found(origin)
+        for one in [wish for wish in self._wishes.values() if wish.broker == origin]:
+            self._wish(one)
 
     def _lost(self, origin: str) -> None:
         super()._lost(origin)
@@ -114,8 +123,7 @@ class CellHomes(Posting):
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
-        cells = self.durable.network.book.cells.values()
-        if any(broker in cell.origins for cell in cells):
+        if any(broker in cell.origins for cell in self.durable.network.book.cells.values()):
             self._tell_network(told.BrokerForgotten(broker))
         self._leave_host(broker, "it was forgotten")
 
@@ -179,7 +187,7 @@ class CellHomes(Posting):
         cell = self.durable.network.book.cells.get(which.cell)
         if cell is not None and cell.since == which.since and cell.term(which.term) is not None:
             return cell
-        self._tell_broker(host, cell_frames.Ended(which))
+        self._over.end(host, which)
         return None
 
     def _cell_running(self, host: str, one: cell_frames.Running) -> None:
@@ -205,7 +213,7 @@ class CellHomes(Posting):
         calls = self.durable.given.versions(source.text, source.functions)
         said = _options(cell, self.durable.options), text, tables, origins
         what = (tuple(cell.keys), *said, cell.snapshot, standing, calls)
-        self._tell_broker(host, cell_frames.Hosted(one.which, *what))
+        self._mail.tell(host, cell_frames.Hosted(one.which, *what))
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
         cell = self._goes_on(host, one.which)
@@ -217,7 +225,7 @@ class CellHomes(Posting):
             return
         self.counts["cells_refused"] += 1
         words: dict[str, str | int] = {"cell": name, "broker": host, "reason": one.reason}
-        self._out.append(Note("warning", "cell_refused", words))
+        self._sender.out.append(Note("warning", "cell_refused", words))
         if cell.coming is None or cell.coming.number != one.which.term:
             self._failed[name] = None
         self._move(cell.name, self.me if self._is_lost(cell) else cell.serving.broker, one.reason)
@@ -227,7 +235,7 @@ class CellHomes(Posting):
             return
         if not self.durable.network.book.knows(one.which.cell, one.origins):
             self._tell_network(cell_told.CellNamed(one.which.cell, one.origins))
-        self._tell_broker(host, cell_frames.Noted(one.which, one.life, one.origins))
+        self._mail.tell(host, cell_frames.Noted(one.which, one.life, one.origins))
 
     def _cell_results(self, host: str, one: cell_frames.Results) -> None:
         cell = self._goes_on(host, one.which)
@@ -243,7 +251,7 @@ class CellHomes(Posting):
             self._tell_network(what)
         term = cell.term(which.term)
         assert term is not None
-        self._tell_broker(host, cell_frames.Taken(which, one.life, term.next))
+        self._mail.tell(host, cell_frames.Taken(which, one.life, term.next))
 
     def _cell_saved(self, host: str, one: cell_frames.Saved) -> None:
         if self._goes_on(host, one.which) is None:
@@ -257,7 +265,7 @@ class CellHomes(Posting):
             self._tell_network(what)
             self._last_stored[name] = (one.life, one.number)
             self._look_at_cells()
-        self._tell_broker(host, cell_frames.Stored(which, one.life, one.number))
+        self._mail.tell(host, cell_frames.Stored(which, one.life, one.number))
 
     def _cell_settled(self, host: str, one: cell_frames.Settled) -> None:
         if self._goes_on(host, one.which) is not None:
@@ -280,15 +288,45 @@ class CellHomes(Posting):
         self._settle_at = self._now + SETTLE_MS
         for cell in self.durable.network.book.cells.values():
             to_settle = cell_frames.Settle(_which(cell, cell.serving))
-            self._tell_broker(cell.serving.broker, to_settle)
+            self._mail.tell(cell.serving.broker, to_settle)
 
     def _cells_asked_for(self, origin: str, one: cell_frames.Asked) -> None:
         over = tuple([name for name in one.terms if self._is_over(name)])
         if over:
-            self._tell_broker(origin, cell_frames.Over(over))
+            self._mail.tell(origin, cell_frames.Over(over))
 
     def _is_over(self, name: str) -> bool:
         return home_of(name) == self.me and self.durable.network.book.is_over(*cell_of(name))
+
+
+class EndedTerms:
+    """Terms that are over, of which a host is told once there is a way to it.
+
+    A host says that it runs one as soon as it sees a way, which may be before its home sees it; an
+    answer would be lost then, and the term would run for ever.
+    """
+
+    def __init__(
+        self, is_away: Callable[[str], bool], tell: Callable[[str, cell_frames.Ended], None]
+    ) -> None:
+        self._is_away = is_away
+        self._tell = tell
+        self._unheard: dict[str, dict[Which, None]] = {}  # by host
+
+    def end(self, host: str, which: Which) -> None:
+        """Tell a host that a term is over, now or when it is found."""
+        if self._is_away(host):
+            unheard = self._unheard.setdefault(host, {})
+            unheard[which] = None
+            if len(unheard) > UNHEARD_MAX:
+                del unheard[next(iter(unheard))]
+        else:
+            self._tell(host, cell_frames.Ended(which))
+
+    def found(self, host: str) -> None:
+        """Tell a host to which there is a way again."""
+        for which in self._unheard.pop(host, {}):
+            self._tell(host, cell_frames.Ended(which))
 
 
 def _which(cell: Kept, term: Term) -> Which:

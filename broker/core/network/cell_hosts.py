@@ -48,7 +48,7 @@ class CellHosts(CellHomes):
         self._cells: dict[str, Cell] = {}  # by the term's name
         self._last_life = 0
         self._say_again_at: int | None = None
-        self._on_said |= {
+        self._mail.on_said |= {
             cell_frames.Wanted: self._cell_wanted,
             cell_frames.Hosted: self._cell_hosted,
             cell_frames.Noted: self._origins_noted,
@@ -74,7 +74,7 @@ class CellHosts(CellHomes):
         if cell is None or cell.which != one.which:
             if cell is not None:
                 self._end_cell(cell)
-            self._tell_broker(home, cell_frames.Missing(one.which))
+            self._mail.tell(home, cell_frames.Missing(one.which))
             return
         with self._alone(cell):
             cell.keep_only(one, self._now)
@@ -86,7 +86,7 @@ class CellHosts(CellHomes):
         try:
             self._begin_cell(one)
         except CellRefusedError as error:
-            self._tell_broker(home, cell_frames.Refused(one.which, str(error)))
+            self._mail.tell(home, cell_frames.Refused(one.which, str(error)))
         except Exception as error:  # noqa: BLE001  # whatever it is, it is this cell's alone
             self._cell_failed(one.which, error)
 
@@ -129,12 +129,14 @@ class CellHosts(CellHomes):
     def _end_cell(self, cell: Cell) -> None:
         name = cell.me
         del self._cells[name], self._inside[name]
-        self._out = [one for one in self._out if not _is_for(name, one)]
+        self._sender.out = [one for one in self._sender.out if not _is_for(name, one)]
         self.sessions.end(name)
         self._leave(name)
         self._routed(self.router.neighbour_removed(name))
-        for effect in [one for one in self._out if isinstance(one, SendFrame) and one.link == name]:
-            self._out.remove(effect)  # said before it was known that it ends
+        for effect in [
+            one for one in self._sender.out if isinstance(one, SendFrame) and one.link == name
+        ]:
+            self._sender.out.remove(effect)  # said before it was known that it ends
         self.counts["cells_ended"] += 1
 
     def _cell_ended(self, home: str, one: cell_frames.Ended) -> None:
@@ -195,12 +197,12 @@ class CellHosts(CellHomes):
         if cell is not None:
             self._end_cell(cell)
         reason = f"it failed at {self.me}: {type(error).__name__}"
-        self._tell_broker(home_of(which.cell), cell_frames.Refused(which, reason))
+        self._mail.tell(home_of(which.cell), cell_frames.Refused(which, reason))
 
     def _tell_failed(self, name: str, error: BaseException) -> None:
         self.counts["cells_failed"] += 1
         words: dict[str, str | int] = {"cell": name, "error": f"{type(error).__name__}: {error}"}
-        self._out.append(Note("error", "cell_failed", words))
+        self._sender.out.append(Note("error", "cell_failed", words))
 
     def _look_after(self, cell: Cell) -> None:
         """See whether its core failed, and have it make a snapshot where it is time for one."""
@@ -240,13 +242,13 @@ class CellHosts(CellHomes):
 
     def _run_cells(self) -> None:
         """Bring what is under way between this broker, its cells and itself, until all is quiet."""
-        while self._cells or self._own_post:
+        while self._cells or self._mail.own:
             self._hand_in()
             moved = self._hand_out()
-            while self._own_post:
+            while self._mail.own:
                 moved = True
-                self._heard(self.me, self._own_post.popleft())
-            if not moved and not any(self._is_inside(one) for one in self._out):
+                self._mail.heard(self.me, self._mail.own.popleft())
+            if not moved and not any(self._is_inside(one) for one in self._sender.out):
                 return
 
     def _is_inside(self, effect: Effect) -> bool:
@@ -254,10 +256,10 @@ class CellHosts(CellHomes):
 
     def _hand_in(self) -> None:
         """Bring frames to the cells that they are for."""
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         for effect in out:
             if not isinstance(effect, SendFrame) or not is_cell(effect.link):
-                self._out.append(effect)
+                self._sender.out.append(effect)
                 continue
             cell = self._cells.get(effect.link)
             if cell is not None:
@@ -275,22 +277,22 @@ class CellHosts(CellHomes):
                 moved = True
                 continue
             sent, effects = cell.take_out()
-            self._out += effects
+            self._sender.out += effects
             if sent:
                 moved = True
-                self._behind = self.durable.number
+                self._sender.behind = self.durable.number
                 self._frames_received(FramesReceived(name, tuple(sent)))
-                self._behind = 0
+                self._sender.behind = 0
             home = home_of(cell.which.cell)
             if cell.results_waiting > RESULTS_WAITING_MAX:
                 self.counts["cells_overflowed"] += 1
                 self._end_cell(cell)
-                self._tell_broker(home, cell_frames.Missing(cell.which))
+                self._mail.tell(home, cell_frames.Missing(cell.which))
                 continue
             if home == self.me or home in self.ways.via:
                 for said in cell.to_say():
                     moved = True
-                    self._tell_broker(home, said)
+                    self._mail.tell(home, said)
             if cell.waits_for_home and self._say_again_at is None:
                 self._say_again_at = self._now + SAY_AGAIN_MS
         return moved

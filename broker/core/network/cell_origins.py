@@ -11,14 +11,14 @@ left off, if anything is kept for one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from broker.core.network import cell_frames, told
-from broker.core.network.cell_hosts import CellHosts
-from broker.core.network.cell_posting import SAY_AGAIN_MS
+from broker.core.network.cell_posting import SAY_AGAIN_MS, CellMail
 from broker.core.network.cell_view import home_of, is_cell
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import Interest
+from broker.core.network.ways import Ways
 from broker.network.routing.wants import HostWants
 
 
@@ -36,60 +36,49 @@ def places(
     return position, min(known.position, position)
 
 
-class CellOrigins(CellHosts):
-    """See the module."""
+class CellTerms:
+    """What this origin keeps for terms; `tell` has the core take something in."""
 
-    def _begin_cells(self, epoch: int) -> None:
-        """Begin; to be called once."""
-        self._begin_posting(epoch)
-        self._begin_homes()
-        self._begin_hosts()
-        self._ask_homes_at: int | None = None
-        self._on_said |= {cell_frames.Over: lambda home, one: self._end_terms(home, one.terms)}
-        self._look_for_lost_terms()
+    def __init__(
+        self,
+        network: NetworkedBroker,
+        ways: Ways,
+        mail: CellMail,
+        tell: Callable[[told.Told | HostWants], None],
+    ) -> None:
+        self.asks_at: int | None = None  # when homes are asked for lost terms
+        self._network = network
+        self._ways = ways
+        self._mail = mail
+        self._tell = tell
+        mail.on_said |= {cell_frames.Over: lambda home, one: self._end(home, one.terms)}
 
-    def _gone(self, origin: str, peer: str) -> None:
+    def gone(self, origin: str, now: int) -> None:
+        """Ask the home before long, where a term is not to be reached any more."""
         if is_cell(origin):
-            self.ways.forget_host(origin)
-            if origin in _terms(self.durable.network):
-                self._ask_homes_at = self._now
-        super()._gone(origin, peer)
+            self._ways.forget_host(origin)
+            if origin in _terms(self._network):
+                self.asks_at = now
 
-    def _look_for_lost_terms(self) -> None:
+    def look(self, now: int) -> None:
         """Ask homes for terms of cells that are not to be reached."""
         lost: dict[str, list[str]] = {}
-        for name in _terms(self.durable.network):
-            if name not in self.ways.via:
+        for name in _terms(self._network):
+            if name not in self._ways.via:
                 lost.setdefault(home_of(name), []).append(name)
-        self._ask_homes_at = self._now + SAY_AGAIN_MS if lost else None
+        self.asks_at = now + SAY_AGAIN_MS if lost else None
         for home, names in lost.items():
-            self._tell_broker(home, cell_frames.Asked(tuple(names)))
+            self._mail.tell(home, cell_frames.Asked(tuple(names)))
 
-    def _end_terms(self, home: str, names: Collection[str]) -> None:
-        for name in _terms(self.durable.network):
+    def _end(self, home: str, names: Collection[str]) -> None:
+        for name in _terms(self._network):
             if name in names and home_of(name) == home:
-                self._tell_network(told.HostInterested(name, {}, None))
-                self._tell_network(HostWants(name, 0, {}))
+                self._tell(told.HostInterested(name, {}, None))
+                self._tell(HostWants(name, 0, {}))
 
-    def _forget(self, broker: str) -> None:
-        super()._forget(broker)
-        self._end_terms(broker, _terms(self.durable.network))
-
-    # --- time ------------------------------------------------------------------------------
-
-    def _wake_for_cells(self) -> None:
-        """Do what is due of all that concerns cells."""
-        self._wake_cells()
-        self._leave_lost_hosts()
-        self._give_up_moves()
-        self._begin_again()
-        if self._ask_homes_at is not None and self._ask_homes_at <= self._now:
-            self._look_for_lost_terms()
-
-    def _wakes_for_cells(self) -> list[int]:
-        """When that is."""
-        asks = [] if self._ask_homes_at is None else [self._ask_homes_at]
-        return self._homes_wake() + self._cells_wake() + asks
+    def forget(self, broker: str) -> None:
+        """Keep nothing for the cells of a home that nobody is to wait for."""
+        self._end(broker, _terms(self._network))
 
 
 def _terms(network: NetworkedBroker) -> dict[str, None]:

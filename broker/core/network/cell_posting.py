@@ -9,64 +9,79 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from broker.core.network import cell_frames, frames
 from broker.core.network.cell_post import Post
 from broker.core.network.frames import FrameError
-from broker.core.network.listening import ListeningBroker
+from broker.core.network.sessions import FrameSender
 
 SAY_AGAIN_MS = 5_000  # what nobody has answered for so long is said again
 
 
-class Posting(ListeningBroker):
-    """See the module."""
+class Numbered(Protocol):
+    """Has the number of the last record."""
 
-    def _begin_posting(self, epoch: int) -> None:
-        """Begin; to be called once."""
-        self._post = Post(self.me, epoch)
-        self._own_post: deque[cell_frames.Said] = deque()
-        self._on_said: dict[type[Any], Callable[[str, Any], None]] = {}
-        self._on_frame |= {frames.Parcel: self._parcel, frames.PartTaken: self._part_taken}
+    number: int
 
-    def _tell_broker(self, to: str, said: cell_frames.Said) -> None:
+
+class CellMail:
+    """What is under way; `on_said` takes what came, by its type, with who said it."""
+
+    def __init__(
+        self,
+        me: str,
+        epoch: int,
+        sender: FrameSender,
+        durable: Numbered,
+        counts: dict[str, int],
+    ) -> None:
+        self.own: deque[cell_frames.Said] = deque()  # from this broker to itself
+        self.on_said: dict[type[Any], Callable[[str, Any], None]] = {}
+        self._me = me
+        self._post = Post(me, epoch)
+        self._sender = sender
+        self._durable = durable
+        self._counts = counts
+        self.lost_way = self._post.lost_way
+
+    def tell(self, to: str, said: cell_frames.Said) -> None:
         """Tell a broker something; this one soon."""
-        if to == self.me:
-            self._own_post.append(said)
-        elif to in self.ways.via:
+        if to == self._me:
+            self.own.append(said)
+        elif to in self._sender.via:
             self._send_parts(to, self._post.send(to, cell_frames.encoded(said)))
 
     def _send_parts(self, to: str, parts: list[frames.Parcel]) -> None:
-        via = self.ways.via.get(to)
+        via = self._sender.via.get(to)
         if via is not None:
             for part in parts:  # all of one class, so that none passes another
-                self._say(via, part, self.durable.number, 0)
+                self._sender.say(via, part, self._durable.number, 0)
 
-    def _parcel(self, peer: str, one: frames.Parcel) -> None:
-        if one.to != self.me:
-            self._pass_on(peer, one.to, one, events=0)
+    def parcel(self, peer: str, one: frames.Parcel) -> None:
+        """Take a part of a message, or pass it on."""
+        if one.to != self._me:
+            self._sender.pass_on(peer, one.to, one, events=0)
             return
         data, taken = self._post.came(one)
-        if taken is not None and one.sender in self.ways.via:
-            self._say(self.ways.via[one.sender], taken, 0, 0)
+        if taken is not None and one.sender in self._sender.via:
+            self._sender.say(self._sender.via[one.sender], taken, 0, 0)
         if data is None:
             return
         try:
             said = cell_frames.decoded(data)
         except FrameError:
-            self.counts["frames_malformed"] += 1
+            self._counts["frames_malformed"] += 1
             return
-        self._heard(one.sender, said)
+        self.heard(one.sender, said)
 
-    def _heard(self, sender: str, said: cell_frames.Said) -> None:
-        self._on_said[type(said)](sender, said)
+    def heard(self, sender: str, said: cell_frames.Said) -> None:
+        """Hand on what a broker says."""
+        self.on_said[type(said)](sender, said)
 
-    def _part_taken(self, peer: str, one: frames.PartTaken) -> None:
-        if one.sender == self.me:
+    def part_taken(self, peer: str, one: frames.PartTaken) -> None:
+        """Send what waited for that, or pass it on."""
+        if one.sender == self._me:
             self._send_parts(one.to, self._post.taken(one))
         else:
-            self._pass_on(peer, one.sender, one, events=0)
-
-    def _lost(self, origin: str) -> None:
-        super()._lost(origin)
-        self._post.lost_way(origin)
+            self._sender.pass_on(peer, one.sender, one, events=0)

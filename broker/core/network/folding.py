@@ -10,7 +10,7 @@ for events, and before there are too many; what is promised in between nobody co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from broker.core.effects import Note
@@ -19,9 +19,9 @@ from broker.core.network import fold_rows, frames, told
 from broker.core.network.cell_origins import places
 from broker.core.network.networked import Fresh
 from broker.core.network.offers import rows_since
-from broker.core.network.relaying import TICK_MS
 from broker.core.network.sending import Row, cut
-from broker.core.network.showing import Showing
+from broker.core.network.sessions import FrameSender
+from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_events import packed, said_again
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event, slot_of
@@ -163,37 +163,43 @@ class _Declared:
         return known
 
 
-class FoldingBroker(Showing):
-    """See the module."""
+class FoldOrigin:
+    """What this origin folds, by host.
 
-    def _begin_folding(self) -> None:
-        """Begin; to be called once."""
+    `tell` has the core take something in; `doubts` tells if a question of a neighbour waits.
+    """
+
+    def __init__(
+        self,
+        durable: DurableBroker,
+        sender: FrameSender,
+        counts: dict[str, int],
+        tell: Callable[[told.Told], None],
+        doubts: Callable[[str, frames.Fold], bool],
+    ) -> None:
+        self.me = durable.options.name
+        self.durable = durable
+        self._sender = sender
+        self._counts = counts
+        self._tell_network = tell
+        self._doubts = doubts
         self._foldings: dict[str, Folding] = {}  # by host
         self._fold_failures: dict[str, str] = {}  # by host, what was said of it last
         self._read: dict[tuple[bytes, tuple[str, ...]], tuple[Split, list[Task]]] = {}
-        self._on_frame |= {frames.Fold: self._fold, frames.Folded: self._folded}
 
     # --- questions -------------------------------------------------------------------------
 
-    def _fold(self, peer: str, one: frames.Fold) -> None:
-        if not self._comes_from(one.host, peer):
-            return
-        if one.origin == self.me:
-            self._foldings.pop(one.host, None)
-            own = self.durable.network.own
-            if self.incarnation.doubts(peer, self.sessions.seal(peer), one, own.position):
-                return
-            if self._hold.defers(peer, self.sessions.seal(peer), one):
-                return
-            try:
-                self._answer(peer, one)
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is this host's alone
-                self._fold_failed(one.host, error)
-            return
-        self._pass_on(peer, one.origin, one)
-
-    def _comes_from(self, host: str, peer: str) -> bool:
-        raise NotImplementedError
+    def ask(self, peer: str, one: frames.Fold) -> bool:
+        """Take a host's question; True: it is answered."""
+        self._foldings.pop(one.host, None)
+        if self._doubts(peer, one):
+            return False
+        try:
+            self._answer(peer, one)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is this host's alone
+            self._fold_failed(one.host, error)
+            return False
+        return True
 
     def _answer(self, peer: str, one: frames.Fold) -> None:
         """Answer a host: what it has not got yet, folded, as far as it is still here."""
@@ -215,10 +221,9 @@ class FoldingBroker(Showing):
         folding = Folding(one, *split_and_tasks, after)
         for last, more, what in self._answers(folding):
             body = frames.Folded(one.host, one.serial, what, last, more)
-            self._say(peer, body, self.durable.number, len(what.positions))
+            self._sender.say(peer, body, self.durable.number, len(what.positions))
             if last and not more:
                 self._foldings[one.host] = folding
-        self._tick_soon(TICK_MS)
 
     def _answers(self, folding: Folding) -> Iterator[tuple[bool, bool, told.Folded]]:
         """(whether it is the last part, whether the host is to ask again, the part)."""
@@ -275,14 +280,14 @@ class FoldingBroker(Showing):
 
     # --- what goes to hosts ----------------------------------------------------------------
 
-    def _spread_own(self, fresh: list[Fresh]) -> None:
-        super()._spread_own(fresh)
+    def spread(self, fresh: list[Fresh]) -> None:
+        """Fold what happened here, and send what is due."""
         if not self._foldings:
             return
         rows = [row for one in fresh for row in enumerate(one.events, one.first)]
         own = self.durable.network.own
         for host, folding in list(self._foldings.items()):
-            if host not in own.hosts or host not in self.ways.via:
+            if host not in own.hosts or host not in self._sender.via:
                 del self._foldings[host]
                 continue
             try:
@@ -297,18 +302,20 @@ class FoldingBroker(Showing):
                 parts = [told.Folded(self.me, own.life, at, at, b"", [], packed([]), {})]
             for part in parts:
                 body = frames.Folded(host, folding.question.serial, part)
-                self._say(self.ways.via[host], body, self.durable.number, len(part.positions))
+                self._sender.say(
+                    self._sender.via[host], body, self.durable.number, len(part.positions)
+                )
 
     def _fold_failed(self, host: str, error: Exception) -> None:
         self._foldings.pop(host, None)
-        self.counts["folds_refused"] += 1
+        self._counts["folds_refused"] += 1
         reason = f"{type(error).__name__}: {error}"
         if self._fold_failures.get(host) != reason:  # it will ask again, and again
             self._fold_failures[host] = reason
             words: dict[str, str | int] = {"host": host, "reason": reason}
-            self._out.append(Note("error", "fold_refused", words))
+            self._sender.out.append(Note("error", "fold_refused", words))
 
-    def _note_unconcerned(self) -> None:
+    def note_unconcerned(self) -> None:
         """Keep nothing for hosts that have stored all of theirs where nothing came since."""
         own = self.durable.network.own
         for host, folding in self._foldings.items():
@@ -318,11 +325,7 @@ class FoldingBroker(Showing):
             if folding.after <= known.position < folding.upto:
                 self._tell_network(told.HostStored(host, folding.upto))
 
-    def _folded(self, peer: str, one: frames.Folded) -> None:
-        """Something that another has folded, on its way to its host."""
-        self._pass_on(peer, one.host, one, len(one.what.positions))
-
-    def _gone(self, origin: str, peer: str) -> None:
-        self._foldings.pop(origin, None)
-        self._fold_failures.pop(origin, None)
-        super()._gone(origin, peer)
+    def gone(self, host: str) -> None:
+        """Forget a host that is not to be reached; it will ask again."""
+        self._foldings.pop(host, None)
+        self._fold_failures.pop(host, None)

@@ -45,7 +45,7 @@ class Hosting(Linking):
 
     def _tell(self, message: core_messages.Message) -> None:
         """Have the core handle it."""
-        self._out += self.durable.handle(message, self._now)
+        self._sender.out += self.durable.handle(message, self._now)
 
     def _tell_network(self, what: told.Told) -> None:
         self._tell(core_messages.NetworkTold(what))

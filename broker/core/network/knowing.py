@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.core.network import frames
-from broker.core.network.cell_origins import CellOrigins
+from broker.core.network.cell_hosts import CellHosts
 from broker.core.network.cell_view import is_cell
 from broker.core.network.certainty import Certainty
 from broker.core.network.kept_back import Withholding
@@ -23,7 +23,7 @@ ASK_MS = 1_000  # hosts are asked to ask again, if that could make something cer
 ASK_MS_MAX = 64_000  # … each time twice as late as before
 
 
-class Knowing(CellOrigins):
+class Knowing(CellHosts):
     """See the module."""
 
     _withheld: Withholding  # what waits, of which whoever relays takes care

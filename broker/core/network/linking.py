@@ -8,7 +8,7 @@ was said until that ends; then all that rested on it is taken back before anythi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -17,8 +17,8 @@ from broker.core.messages import CancelRequested
 from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
-from broker.core.network.messages import CellPlaced, CpuUsed, FramesReceived, LinkRefused, LinkUp
-from broker.core.network.sessions import Sessions
+from broker.core.network.messages import CpuUsed, FramesReceived, LinkRefused, LinkUp
+from broker.core.network.sessions import FrameSender, Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
 from broker.core.operators.heard import heard
@@ -28,11 +28,12 @@ from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
 from broker.core.topology import told as topologies
 from broker.core.topology.topology import Topology
-from broker.network.overlay.kinds import kind_of
-from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes
+
+if TYPE_CHECKING:
+    from broker.core.network.planning import Planning
 
 NAME_LEFT = (
     "another broker of this name was announced before; give each a name and a disk of its own, or "
@@ -43,40 +44,6 @@ DISK_CLAIMED = (
     "data directory, or end that one and have it forgotten (headwater forget {by})"
 )
 NAMED_MAX = 20  # brokers in one line of the log
-
-
-class Deciding(Protocol):
-    """Who decides with other brokers where tasks run (`broker.core.network.planning`)."""
-
-    def heard(self, peer: str, data: bytes) -> None:
-        """A neighbour's word. Raises ValueError."""
-
-    def stands(self, peer: str) -> None:
-        """A session stands with a neighbour since now."""
-
-    def gone(self, broker: str) -> None:
-        """There is no way to a broker any more."""
-
-    def tree_changed(self) -> None:
-        """The tree of all brokers is another."""
-
-    def touched(self) -> None:
-        """What is submitted here, or runs here, may be another."""
-
-    def drain(self, *, drained: bool) -> None:
-        """This broker is to be rid of all tasks, or may take some up again."""
-
-    def used(self, used_ms: int, granted_ms_per_s: int) -> None:
-        """So much CPU was used by now, of which so much is there in a second."""
-
-    def wake(self) -> None:
-        """Some time has passed."""
-
-    def next_wake(self) -> int | None:
-        """When to wake next."""
-
-    def decided(self) -> list[CellPlaced]:
-        """What was decided since this was asked last."""
 
 
 class NameBearer(Protocol):
@@ -126,19 +93,19 @@ def cancelled_again(
     return CancelRequested(subscriber, "", name, proven=True)
 
 
-def hear_plan(deciding: Deciding | None, peer: str, plan: frames.Planned) -> None:
+def hear_plan(deciding: Planning | None, peer: str, plan: frames.Planned) -> None:
     """Tell whoever decides what a neighbour says of that, if there is one."""
     if deciding is not None:
         deciding.heard(peer, plan.data)
 
 
-def drain(deciding: Deciding | None, *, drained: bool) -> None:
+def drain(deciding: Planning | None, *, drained: bool) -> None:
     """Tell whoever decides, if there is one."""
     if deciding is not None:
         deciding.drain(drained=drained)
 
 
-def use(deciding: Deciding | None, used: CpuUsed) -> None:
+def use(deciding: Planning | None, used: CpuUsed) -> None:
     """Report the CPU used to whoever decides, if there is one."""
     if deciding is not None:
         deciding.used(used.used_ms, used.granted_ms_per_s)
@@ -147,7 +114,7 @@ def use(deciding: Deciding | None, used: CpuUsed) -> None:
 class Linking:
     """See the module; `NetworkBroker` adds what is said of origins and to hosts."""
 
-    deciding: Deciding | None = None  # nobody: tasks run where they were submitted
+    deciding: Planning | None = None  # nobody: tasks run where they were submitted
     incarnation: Incarnation
 
     def __init__(self, me: str, epoch: int, partners_max: int = HELD_MAX) -> None:
@@ -158,14 +125,14 @@ class Linking:
         self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
-        self.traffic = LinkTraffic()
-        self._out: list[Effect] = []
+        self._sender = FrameSender(self.sessions, self.ways)
+        self.traffic, self._inside = self._sender.traffic, self._sender.inside
+        self._say, self._say_all = self._sender.say, self._sender.say_all
+        self._pass_on, self._hello = self._sender.pass_on, self._sender.hello
         self._now = 0
         self._own_here = frames.Here(me, ())
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
-        self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
-        self._behind = 0  # the record that must be durable before what is said now leaves
         self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
             frames.Routed: self._routed_here,
             frames.Here: self._here,
@@ -189,28 +156,7 @@ class Linking:
     def _forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
 
-    # --- frames out ------------------------------------------------------------------------
-
-    def _say(self, peer: str, body: frames.Sealed, after: int = 0, events: int = -1) -> None:
-        """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
-        if peer in self.sessions:
-            data = frames.encoded(self.sessions.sealed(peer, body))
-            if events > 0 and peer not in self._inside:
-                self.traffic.count("sent", peer, body)
-            place = max(events, 0), max(after, self._behind)
-            parts = ((kind_of(body), len(data)),)
-            self._out.append(SendFrame(peer, data, events < 0, *place, parts))
-
-    def _pass_on(self, peer: str, to: str, body: frames.Sealed, events: int = -1) -> None:
-        """Say what came from a neighbour on the way to a broker, unless that leads back."""
-        via = self.ways.via.get(to, peer)
-        if via != peer:
-            self._say(via, body, events=events)
-
-    def _say_all(self, but: str, body: frames.Sealed) -> None:
-        for peer in self.sessions.standing:
-            if peer != but:
-                self._say(peer, body)
+    # --- what neighbours say ---------------------------------------------------------------
 
     def _routed(self, sends: Sequence[Send]) -> None:
         for send in sends:
@@ -239,7 +185,7 @@ class Linking:
         for effect in effects:
             match effect:
                 case topologies.Tell(to, data):
-                    self._out.append(SendFrame(to, frames.encoded(frames.States(data))))
+                    self._sender.out.append(SendFrame(to, frames.encoded(frames.States(data))))
                 case topologies.TreeChanged(neighbours, tree, _):
                     self._tree_changed(neighbours, tree)
                 case topologies.KnownChanged(_, forgotten):
@@ -248,7 +194,7 @@ class Linking:
                 case topologies.Objected():
                     self.counts["objected"] += 1
                 case topologies.NameTaken() | topologies.DiskClaimed():
-                    self._out += taken(self, effect)
+                    self._sender.out += taken(self, effect)
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1
@@ -268,9 +214,6 @@ class Linking:
         hello = self.sessions.begin(peer)
         self._leave(peer)
         self._hello(peer, hello)
-
-    def _hello(self, peer: str, hello: frames.Hello) -> None:
-        self._out.append(SendFrame(peer, frames.encoded(hello)))
 
     def _leave(self, peer: str) -> None:
         """Forget all that a neighbour said; it is to be said anew."""

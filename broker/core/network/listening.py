@@ -8,103 +8,115 @@ between, as every result may that is published.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from broker.core import topics
 from broker.core.effects import Publication, Publish
-from broker.core.messages import ActorsListening
+from broker.core.messages import ActorsListening, Message, NetworkTold
 from broker.core.network import frames, told
 from broker.core.network.copies import Copy
-from broker.core.network.hosting import Hosting
 from broker.core.network.others import Others
-from broker.core.topology import told as topologies
+from broker.core.network.sessions import FrameSender
+from broker.core.recovery.durable import DurableBroker
+from broker.core.topology.topology import Topology
 
 NAMES_CHARS_MAX = 128 * 1024  # of all actors here: at four bytes each half of what a link takes
 
 
-class ListeningBroker(Hosting):
-    """See the module."""
+class ActorNews:
+    """Who listens where, and copies under way; `tell` has the core handle a message."""
 
-    def _listen(self) -> None:
-        """Begin; to be called once."""
+    def __init__(
+        self,
+        durable: DurableBroker,
+        sender: FrameSender,
+        counts: dict[str, int],
+        tell: Callable[[Message], None],
+    ) -> None:
+        self.me = durable.options.name
+        self.durable = durable
+        self._sender = sender
+        self._counts = counts
+        self._tell = tell
         self._copied: dict[tuple[str, int], int] = {}  # by home and life: the last number
         self._others = Others()
-        self._on_frame |= {
-            frames.Listening: self._listening,
-            frames.Copied: self._copied_here,
-            frames.CopiesTaken: self._copies_taken,
-        }
+
+    def _tell_network(self, what: told.Told) -> None:
+        self._tell(NetworkTold(what))
 
     # --- who listens -----------------------------------------------------------------------
 
-    def _actors_changed(self) -> None:
-        """Other actors listen here than before."""
-        self._say_all("", self._listening_at(self.me))
+    def changed(self) -> None:
+        """Tell that other actors listen here than before."""
+        self._sender.say_all("", self._listening_at(self.me))
 
     def _listening_at(self, broker: str) -> frames.Listening:
         network = self.durable.network
         hops, actors = network.actors_at(broker)
         if broker == self.me:
             told = _in_one_frame(actors)
-            self.counts["actors_not_told"] += len(actors) - len(told)
+            self._counts["actors_not_told"] += len(actors) - len(told)
             actors = told
         return frames.Listening(broker, hops, actors, network.version_of(broker))
 
-    def _stands(self, peer: str) -> None:
-        self._say(peer, self._listening_at(self.me))
-        for broker, via in self.ways.via.items():
+    def stands(self, peer: str) -> None:
+        """Tell a neighbour all, as a session stands."""
+        self._sender.say(peer, self._listening_at(self.me))
+        for broker, via in self._sender.via.items():
             if via != peer:
-                self._say(peer, self._listening_at(broker))
+                self._sender.say(peer, self._listening_at(broker))
 
-    def _listening(self, peer: str, one: frames.Listening) -> None:
-        if one.broker == self.me or self.ways.via.get(one.broker, peer) != peer:
+    def listening(self, peer: str, one: frames.Listening) -> None:
+        """Take up who listens at a broker."""
+        if one.broker == self.me or self._sender.via.get(one.broker, peer) != peer:
             return
         hops = one.hops + 1
         new = frames.Listening(one.broker, hops if one.actors else 0, one.actors, one.version)
         if new != self._listening_at(one.broker):
             said = ActorsListening(one.broker, hops, one.actors, anew=True, version=one.version)
             self._tell(said)
-        self._say_all(peer, frames.Listening(one.broker, hops, one.actors, one.version))
+        self._sender.say_all(peer, frames.Listening(one.broker, hops, one.actors, one.version))
 
-    def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
-        super()._of_topology(effects)
-        if effects:
-            news = self._others.news(self.topology, self._now)
-            if news:
-                self._out.append(Publish(tuple(news)))
-            network, unreachable = self.durable.network, self.topology.unreachable
-            cut_off = tuple([one for one in unreachable if network.actors_at(one)[1]])
-            if cut_off != network.out_of_reach:
-                self._tell_network(told.OutOfReach(cut_off))
+    def look_at(self, topology: Topology, now: int) -> None:
+        """Tell clients of brokers that come and go; a tree that is another cuts actors off."""
+        news = self._others.news(topology, now)
+        if news:
+            self._sender.out.append(Publish(tuple(news)))
+        network = self.durable.network
+        cut_off = tuple([one for one in topology.unreachable if network.actors_at(one)[1]])
+        if cut_off != network.out_of_reach:
+            self._tell_network(told.OutOfReach(cut_off))
 
     # --- copies ----------------------------------------------------------------------------
 
-    def _found(self, origin: str) -> None:
-        super()._found(origin)
+    def found(self, origin: str) -> None:
+        """Send what is kept for a broker to which there is a way."""
         for one in self.durable.network.copies.kept_for(origin):
             self._copy(one)
         for (home, life), last in self._copied.items():
             if home == origin:  # a copy may have come before the way back was known all along it
                 taken = frames.CopiesTaken(home, self.me, life, last)
-                self._say(self.ways.via[home], taken, self.durable.number)
+                self._sender.say(self._sender.via[home], taken, self.durable.number)
 
-    def _send_copies(self) -> None:
+    def send_copies(self) -> None:
+        """Send the copies that are new."""
         copies = self.durable.network.copies
         fresh, copies.fresh = copies.fresh, []
         for one in fresh:
             self._copy(one)
 
     def _copy(self, one: Copy) -> None:
-        via = self.ways.via.get(one.broker)
+        via = self._sender.via.get(one.broker)
         if via is not None:
             copies = self.durable.network.copies
             place = (copies.life, copies.floor(one.broker), one.serial, one.actor)
             body = frames.Copied(self.me, one.broker, *place, one.payload, one.version, one.asks)
-            self._say(via, body, self.durable.number, 0)
+            self._sender.say(via, body, self.durable.number, 0)
 
-    def _copied_here(self, peer: str, one: frames.Copied) -> None:
+    def copied(self, peer: str, one: frames.Copied) -> None:
+        """Take a copy, or pass it on."""
         if one.to != self.me:
-            self._pass_on(peer, one.to, one, events=0)
+            self._sender.pass_on(peer, one.to, one, events=0)
             return
         last = max(self._copied.get((one.home, one.life), 0), one.floor - 1)
         after = 0
@@ -112,7 +124,7 @@ class ListeningBroker(Hosting):
             last += 1
             after = self._publish_copy(one)
         self._copied[one.home, one.life] = last  # behind a gap all comes again with the next way
-        self._say(peer, frames.CopiesTaken(one.home, self.me, one.life, last), after)
+        self._sender.say(peer, frames.CopiesTaken(one.home, self.me, one.life, last), after)
 
     def _publish_copy(self, one: frames.Copied) -> int:
         """Give it to the actor, or to where that has gone; the record that has to be durable."""
@@ -121,16 +133,17 @@ class ListeningBroker(Hosting):
             return 0
         if network.listens(one.actor, one.version, alone=one.asks == ()):
             network.roaming.first(one.actor, one.payload)
-            self._out.append(Publish((Publication(topics.actor(one.actor), one.payload),)))
+            self._sender.out.append(Publish((Publication(topics.actor(one.actor), one.payload),)))
             return 0
         self._tell_network(told.CopyUnheard(one.actor, one.payload, one.asks))
         return self.durable.number
 
-    def _copies_taken(self, peer: str, one: frames.CopiesTaken) -> None:
+    def copies_taken(self, peer: str, one: frames.CopiesTaken) -> None:
+        """Keep no longer what a broker has, or pass that on."""
         if one.home == self.me:
             self._tell_network(told.CopiesTaken(one.broker, one.life, one.serial))
             return
-        self._pass_on(peer, one.home, one)
+        self._sender.pass_on(peer, one.home, one)
 
 
 def _in_one_frame(actors: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast, get_args
 
 from msgspec.structs import replace
@@ -22,13 +22,16 @@ from broker.core import messages as core_messages
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
-from broker.core.network.cell_origins import places
+from broker.core.network.cell_frames import Settle
+from broker.core.network.cell_origins import CellTerms, places
 from broker.core.network.cell_parts import PARTS_MAX
+from broker.core.network.cell_posting import CellMail
 from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, status_of, views
-from broker.core.network.folding import FoldingBroker
+from broker.core.network.folding import FoldOrigin
 from broker.core.network.hosting import ASK_AGAIN_MS
 from broker.core.network.linking import cancelled_again, drain, name_taken, use
+from broker.core.network.listening import ActorNews
 from broker.core.network.messages import (
     CellPlaced,
     CpuUsed,
@@ -41,9 +44,11 @@ from broker.core.network.messages import (
     LinkUp,
     NameRefused,
 )
+from broker.core.network.networked import Fresh
 from broker.core.network.offers import offers
 from broker.core.network.own import incarnated, incarnation_of, noted, run_of
-from broker.core.network.relaying import TICK_MS
+from broker.core.network.relaying import TICK_MS, Relaying
+from broker.core.network.showing import SourceDisplay
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
@@ -65,7 +70,7 @@ TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else hap
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(FoldingBroker):
+class NetworkBroker(Relaying):
     """See the module. `epoch` ascends with each process of this broker.
 
     `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
@@ -88,18 +93,44 @@ class NetworkBroker(FoldingBroker):
             durable,
             self._say,
             self._tell,
-            lambda revived: self._handle(cancelled_again(self.counts, self._out, revived)),
+            lambda revived: self._handle(cancelled_again(self.counts, self._sender.out, revived)),
         )
         self.calls = CallRelay(self)
+        self._mail = CellMail(self.me, epoch, self._sender, durable, self.counts)
+        self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         self._begin_relaying()
-        self._begin_folding()
-        self._on: dict[type[Any], Callable[[Any], None]] = {
+        tell = self._tell_network
+        self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
+        self._shows = SourceDisplay(
+            durable.network, self.router, self.ways, self._routed, correlates=self.correlates
+        )
+        self._on = self._message_table()
+        self._on_frame |= self._frame_table()
+        self._begin_homes()
+        self._begin_hosts()
+        self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
+        self._terms.look(self._now)
+        self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
+        durable.network.copies.fresh.clear()
+        durable.network.spreads = True
+        durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
+        self._tick_soon(TICK_MS)
+        self._advertise()
+        self._look_at_needs()
+        self._look_at_cells()
+        if identity:
+            self._tell_network(told.Incarnated(0, 0, {}))
+
+    def _message_table(self) -> dict[type[Any], Callable[[Any], None]]:
+        return {
             LinkUp: self._link_up,
             LinkDown: lambda down: self._of_topology(
                 self.topology.handle(topologies.LinkDown(down.peer), self._now)
             ),
             LinkRefused: self._link_refused,
-            NameRefused: lambda no: self._out.extend(name_taken(self, (no.peer,), no.reason)),
+            NameRefused: lambda no: self._sender.out.extend(
+                name_taken(self, (no.peer,), no.reason)
+            ),
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
@@ -107,10 +138,21 @@ class NetworkBroker(FoldingBroker):
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
             CpuUsed: lambda used: use(self.deciding, used),
             core_messages.Woken: self._woken,
-            core_messages.Settling: self._settling,
+            core_messages.Settling: self._progress.reads(self._settling),
         }
-        self._on_frame |= {
+
+    def _frame_table(self) -> dict[type[Any], Callable[[str, Any], None]]:
+        return {
             frames.Reoffer: self._reoffer,
+            frames.Fold: self._fold,
+            frames.Parcel: self._mail.parcel,
+            frames.PartTaken: self._mail.part_taken,
+            frames.Listening: self._actors.listening,
+            frames.Copied: self._actors.copied,
+            frames.CopiesTaken: self._actors.copies_taken,
+            frames.Folded: lambda peer, one: self._pass_on(
+                peer, one.host, one, len(one.what.positions)
+            ),
             StoredUpto: self._stored_upto,
             frames.Stored: lambda peer, one: self._stored_upto(peer, one.upto),
             Recall: self._recall,
@@ -119,18 +161,6 @@ class NetworkBroker(FoldingBroker):
             SubscriptionsCancelled: self._cancelling.hear,
             **dict.fromkeys(get_args(functions.Said), self._functions.hear),
         }
-        self._listen()
-        self._begin_cells(epoch)
-        durable.network.copies.fresh.clear()
-        durable.network.spreads = True
-        sources = durable.network.sources
-        sources.changed = dict.fromkeys(sources.by_name)
-        self._tick_soon(TICK_MS)
-        self._advertise()
-        self._look_at_needs()
-        self._look_at_cells()
-        if identity:
-            self._tell_network(told.Incarnated(0, 0, {}))
 
     # --- the door --------------------------------------------------------------------------
 
@@ -145,7 +175,7 @@ class NetworkBroker(FoldingBroker):
             self._handle(message)
             while self._go_on_probing():
                 pass
-            self._progress.look(self._now)
+            self._tick_soon(self._progress.look(self._now))
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
@@ -167,7 +197,7 @@ class NetworkBroker(FoldingBroker):
                 self._look_at_cells()
                 self._cancelling.spread(self.sessions.standing)
             elif isinstance(each, core_messages.ActorsListening):
-                self._actors_changed()
+                self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
         self._look_at_what_ended()
@@ -189,7 +219,7 @@ class NetworkBroker(FoldingBroker):
         others = [name for name in self.topology.known if name != self.me]
         if (settled := part.settle([n for n in others if n in hops], others, self._now)) is None:
             return
-        self._out += noted(settled, self.me, self.counts)
+        self._tell_of(noted(settled, self.me, self.counts))
         self._tell_network(incarnated(settled))
         self._of_topology(self.topology.name_disk(part.disk, self._now))
         for peer, session, question in part.questions():
@@ -210,13 +240,14 @@ class NetworkBroker(FoldingBroker):
 
     def _stands(self, peer: str) -> None:
         super()._stands(peer)
+        self._actors.stands(peer)
         keeps = peer not in self._inside and self.sessions.version(peer) > 1
         self._cancelling.begin(peer, keeps=keeps)
         self._functions.begin(peer, takes=keeps)
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
-        if self._cells or self._own_post:
+        if self._cells or self._mail.own:
             self._run_cells()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         announcing.look(self.durable.network.sources.unanswered, now)
@@ -234,9 +265,8 @@ class NetworkBroker(FoldingBroker):
                 self._say(peer, body, self.durable.number)
             if probes.answered > before:
                 self._activate()
-        for peer, session, question in self._released(probes.answered):
-            if peer in self.sessions and self.sessions.seal(peer) == session:
-                self._understood(peer, question)
+        if (released := self._hold.release(probes.answered, now)) is not None:
+            self._say_on(*released)
         if (message := announcing.take(probes.answered, now)) is not None:
             self._handle(message, waited=True)
         return inside or message is not None
@@ -251,14 +281,15 @@ class NetworkBroker(FoldingBroker):
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += [*self._wakes_for_cells(), self._ask_at, self._owed.next_wake()]
+        wakes += [*self._homes_wake(), *self._cells_wake(), self._terms.asks_at]
+        wakes += [self._ask_at, self._owed.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
-        if self._cells or self._own_post:
+        if self._cells or self._mail.own:
             self._run_cells()
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 
     def _tell(self, message: core_messages.Message) -> None:
@@ -269,11 +300,11 @@ class NetworkBroker(FoldingBroker):
         if network.promises.version != self._hold.version:
             self._promise_less()
         if network.copies.fresh:
-            self._send_copies()
+            self._actors.send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
             if not self._hold.holds(fresh):
-                self._spread_own(fresh)
+                self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         one = topologies.ForgetRequested(message.broker)
@@ -285,7 +316,7 @@ class NetworkBroker(FoldingBroker):
         network = self.durable.network
         changed, network.sources.changed = network.sources.changed, {}
         for source in changed:
-            self._show(source, network.advertisement(source))
+            self._shows.show(source)
         self._let_leave()
         types = network.types()
         bounds = network.promises.of(types) if self.correlates else ()
@@ -293,6 +324,22 @@ class NetworkBroker(FoldingBroker):
             self._own_here = announced
             self._say_all("", announced)
             self._be_uncertain()
+
+    def _say_on(
+        self, fresh: list[Fresh], questions: list[tuple[str, Any, frames.Reoffer | frames.Fold]]
+    ) -> None:
+        """Say what was held, and answer behind it who asked meanwhile."""
+        if fresh:
+            self._spread_fresh(fresh)
+        for peer, session, question in questions:
+            if peer in self.sessions and self.sessions.seal(peer) == session:
+                self._understood(peer, question)
+
+    def _spread_fresh(self, fresh: list[Fresh]) -> None:
+        if self.durable.network.sources.changed:
+            self._advertise()  # ahead of what they send
+        self._spread_own(fresh, lacking=self._shows.lacks(fresh))
+        self._folds.spread(fresh)
 
     def _promise_less(self) -> None:
         """Tell others what times here may be like now, and nothing else until they know."""
@@ -302,6 +349,12 @@ class NetworkBroker(FoldingBroker):
             self._hold.begin(self.probes.begin(), self._now)  # it leaves behind what is said here
         self._advertise()
         self._look_at_needs()
+
+    def _let_leave(self) -> None:
+        if self._shows.hurries:
+            self._shows.hurries = False
+            self._progress.hurry(self.me, self.stored_reports)
+        self._shows.let_leave()
 
     @property
     def now(self) -> int:
@@ -314,7 +367,10 @@ class NetworkBroker(FoldingBroker):
 
     def note(self, what: Note | CallArrived) -> None:
         """Have a line written into the log, or a call answered."""
-        self._out.append(what)
+        self._sender.out.append(what)
+
+    def _tell_of(self, lines: list[Note]) -> None:
+        self._sender.out += lines
 
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
@@ -336,12 +392,47 @@ class NetworkBroker(FoldingBroker):
         self.counts["frames_astray"] += 1
         return False
 
+    def _doubts(self, peer: str, one: frames.Reoffer | frames.Fold) -> bool:
+        """Tell if a question waits until it is known what others have seen, or heard."""
+        position = self.durable.network.own.position
+        seal = self.sessions.seal(peer)
+        if self.incarnation.doubts(peer, seal, one, position):
+            return True
+        return self._hold.defers(peer, seal, one)
+
+    def _fold(self, peer: str, one: frames.Fold) -> None:
+        if self._comes_from(one.host, peer):
+            if one.origin != self.me:
+                self._pass_on(peer, one.origin, one)
+            elif self._folds.ask(peer, one):
+                self._tick_soon(TICK_MS)
+
+    def _gone(self, origin: str, peer: str) -> None:
+        self._folds.gone(origin)
+        self._terms.gone(origin, self._now)
+        super()._gone(origin, peer)
+
+    def _lost(self, origin: str) -> None:
+        super()._lost(origin)
+        self._mail.lost_way(origin)
+
+    def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
+        super()._of_topology(effects)
+        if effects:
+            self._actors.look_at(self.topology, self._now)
+
+    def _forget(self, broker: str) -> None:
+        super()._forget(broker)
+        self._terms.forget(broker)
+        self._shows.forget(broker)
+
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
         if not self._comes_from(one.host, peer):
             return
         (self.ways.open if one.types else self.ways.close)(one.origin, peer, one.host)
         self._asked_of(peer, one)
         if one.origin == self.me:
+            self._shows.asked(one)
             self._offer(peer, one)
         else:
             self._pass_on(peer, one.origin, one)
@@ -349,12 +440,10 @@ class NetworkBroker(FoldingBroker):
     def _offer(self, peer: str, one: frames.Reoffer) -> None:
         """Answer a host: what it has not got yet, as far as it is still here."""
         network = self.durable.network
-        if self._hold.defers(peer, self.sessions.seal(peer), one):
-            return
         if not told.declarable(one.types):
             self.counts["frames_malformed"] += 1
             return
-        if self.incarnation.doubts(peer, self.sessions.seal(peer), one, network.own.position):
+        if self._doubts(peer, one):
             return
         known = network.own.hosts.get(one.host)
         position = stored = network.own.place(one.host, one.life, one.position)
@@ -380,7 +469,7 @@ class NetworkBroker(FoldingBroker):
         for origin, life, position in stored.rows:
             if origin == self.me and life == self.durable.network.own.life:
                 self._tell_network(told.HostStored(stored.host, position))
-        if self._leaving:
+        if self._shows.leaving:
             self._let_leave()
         self.stored_reports.pass_on(peer, stored)
 
@@ -397,7 +486,7 @@ class NetworkBroker(FoldingBroker):
             self._tick_at = None
             self._tick_soon(self._tick_ms)
             self._tick_ms = min(2 * self._tick_ms, TICK_MS_MAX)
-            self._note_unconcerned()
+            self._folds.note_unconcerned()
         network = self.durable.network
         if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
             self._tell(message)
@@ -410,11 +499,16 @@ class NetworkBroker(FoldingBroker):
         self._ask_again()
         for what in self.absence.handle(now, network, self.ways.via, self.needs):
             self._tell_network(what)
-        self._out += [Note(*line) for line in self.absence.take_lines()]
+        self._tell_of([Note(*line) for line in self.absence.take_lines()])
         self._activate()
-        self._wake_for_cells()
+        self._wake_cells()
+        self._leave_lost_hosts()
+        self._give_up_moves()
+        self._begin_again()
+        if self._terms.asks_at is not None and self._terms.asks_at <= now:
+            self._terms.look(now)
         self._ask_for_questions()
-        if self._leaving:
+        if self._shows.leaving:
             self._let_leave()
         if self.deciding is not None:
             self.deciding.wake()

@@ -47,7 +47,7 @@ class Planning:
         self.violations = Violations()
         self.coordinator = Coordinator(broker.me, life, settings, rounds, self)
 
-    # --- what happens, see `linking.Deciding` ----------------------------------------------
+    # --- what happens ----------------------------------------------------------------------
 
     def heard(self, peer: str, data: bytes) -> None:
         """A neighbour's word. Raises ValueError."""

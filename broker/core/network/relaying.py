@@ -9,7 +9,7 @@ that is needed is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from math import inf
 from typing import cast
 
@@ -109,8 +109,33 @@ class ProgressRelay:
                 number = self._durable.number if origin == self._me else 0
                 self._say(toward, advanced([claim.numbered(part)]), number, 0)
 
-    def look(self, now: int) -> None:
-        """Ask for what tasks here, or beyond a neighbour, wait for, and say what is due."""
+    def reads(self, on: Callable[..., None]) -> Callable[..., None]:
+        """Return a handler of what is asked of tasks here by who reads results by event time."""
+
+        def handle(*asked: object) -> None:
+            self._read()
+            on(*asked)
+
+        return handle
+
+    def _read(self) -> None:
+        """Have all come further that tasks here hear of."""
+        ways = self._along
+        reached: dict[str, int] = {}
+        for origin in ways.via:
+            if any(toward == LOCAL or is_cell(toward) for toward, _ in ways.claims(origin)):
+                came = ways.came[origin].watermarks
+                for name in ways.types[origin]:
+                    time = came.get(name, WATERMARK_NONE)
+                    if time is not None:  # else it has no source of them any more
+                        reached[name] = min(time, reached.get(name, time))
+        self.ledger.read(reached)
+
+    def look(self, now: int) -> int:
+        """Ask for what tasks here, or beyond a neighbour, wait for, and say what is due.
+
+        Returns in how long time alone may have come as far here as a neighbour waits for.
+        """
         ledger = self.ledger
         if self._durable.number != self._number and self._durable.network.upstream:
             self._number = self._durable.number
@@ -123,6 +148,8 @@ class ProgressRelay:
             self._say(peer, body, 0, -1)
         for toward in ledger.due(self._come, now):
             self.say(toward, now)
+        lacking_ms = ledger.lacking_ms(self._durable.network.told, TICK_MS)
+        return _END if lacking_ms is None else lacking_ms
 
     def _is_behind(self, peer: str, name: str, time: int) -> bool:
         """Return if an origin beyond a neighbour has not promised that of a type."""
@@ -188,14 +215,17 @@ class Relaying(Knowing):
 
     # --- events ----------------------------------------------------------------------------
 
-    def _spread_own(self, fresh: list[Fresh]) -> None:
-        """Pass on what happened here, all in one."""
+    def _spread_own(self, fresh: list[Fresh], *, lacking: bool) -> None:
+        """Pass on what happened here, all in one.
+
+        `lacking` tells if somebody may want some of this who could not ask for it yet.
+        """
         rows = [row for one in fresh for row in enumerate(one.events, one.first)]
         watermarks: told.Watermarks = {}
         for one in fresh:
             watermarks.update(one.watermarks)
         claim = (fresh[0].first - 1, fresh[-1].last)
-        if self._lacking(fresh):  # a claim with a gap before it, which all are to see at once
+        if lacking:  # a claim with a gap before it, which all are to see at once
             claim = (fresh[-1].last, fresh[-1].last)
             watermarks = dict(self.durable.network.told)
         life = self.durable.network.own.life
@@ -207,17 +237,6 @@ class Relaying(Knowing):
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
-
-    def _released(self, answered: int) -> list[tuple[str, Hashable, frames.Reoffer | frames.Fold]]:
-        """Say what was held, once that may be; the questions to be answered behind it."""
-        said, questions = self._hold.release(answered, self._now) or ([], [])
-        if said:
-            self._spread_own(said)
-        return questions
-
-    def _lacking(self, fresh: list[Fresh]) -> bool:  # noqa: ARG002
-        """Whether somebody may want some of this who could not ask for it yet."""
-        return False
 
     def _passed(self, peer: str, one: frames.Passed) -> None:
         what = one.what

@@ -1,8 +1,9 @@
 """When two neighbours have agreed to say all anew, and which frames belong to that.
 
-Owns the numbers of sessions with each neighbour. Must not know what is said in them. Invariant: a
-frame that is let in was sent after its sender had forgotten all of earlier sessions, and both ends
-held the same tree when they agreed.
+Owns the numbers of sessions with each neighbour, and what is to leave in them. Must not know what
+is said. Invariant: a frame that is let in was sent after its sender had forgotten all of earlier
+sessions, and both ends held the same tree when they agreed; one leaves only in a session that
+stands, and behind the record that it rests on.
 
 Each end counts its sessions. It says `Hello(mine, echo, tree)`: its own number and the last that it
 heard. A session stands when the other echoes its number and holds the same tree. Whoever hears of a
@@ -16,9 +17,21 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from broker.core.effects import Effect, SendFrame
 from broker.core.links.frames import VERSION
 from broker.core.links.outlet import LinkOutlet
-from broker.core.network.frames import BUNDLES_SINCE, Frame, Hello, Sealed, ShortFrame, bundled
+from broker.core.network.frames import (
+    BUNDLES_SINCE,
+    Frame,
+    Hello,
+    Sealed,
+    ShortFrame,
+    bundled,
+    encoded,
+)
+from broker.core.network.ways import Ways
+from broker.network.overlay.kinds import kind_of
+from broker.network.overlay.traffic import LinkTraffic
 from broker.network.routing.probes import Neighbours
 
 SHORT_SINCE = 3  # the version of frames that has short ones
@@ -124,6 +137,44 @@ class Sessions:
         if isinstance(frame, ShortFrame):
             return frame.seal == digest(one.peer, one.mine)
         return (one.peer, one.mine) == (frame.mine, frame.echo)
+
+
+class FrameSender:
+    """`out` gathers what is to be done; `inside` are neighbours in this process, with no link."""
+
+    def __init__(self, sessions: Sessions, ways: Ways) -> None:
+        self.out: list[Effect] = []
+        self.inside: dict[str, None] = {}
+        self.behind = 0  # the record that must be durable before what is said now leaves
+        self.via = ways.via
+        self.traffic = LinkTraffic()
+        self._sessions = sessions
+
+    def say(self, peer: str, body: Sealed, after: int = 0, events: int = -1) -> None:
+        """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
+        if peer in self._sessions:
+            data = encoded(self._sessions.sealed(peer, body))
+            if events > 0 and peer not in self.inside:
+                self.traffic.count("sent", peer, body)
+            place = max(events, 0), max(after, self.behind)
+            parts = ((kind_of(body), len(data)),)
+            self.out.append(SendFrame(peer, data, events < 0, *place, parts))
+
+    def pass_on(self, peer: str, to: str, body: Sealed, events: int = -1) -> None:
+        """Say what came from a neighbour on the way to a broker, unless that leads back."""
+        via = self.via.get(to, peer)
+        if via != peer:
+            self.say(via, body, events=events)
+
+    def say_all(self, but: str, body: Sealed) -> None:
+        """Say it to all neighbours but one."""
+        for peer in self._sessions.standing:
+            if peer != but:
+                self.say(peer, body)
+
+    def hello(self, peer: str, hello: Hello) -> None:
+        """Say what belongs to no session yet."""
+        self.out.append(SendFrame(peer, encoded(hello)))
 
 
 def digest(mine: int, echo: int) -> int:

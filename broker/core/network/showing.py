@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from broker.core.network import frames
-from broker.core.network.networked import Fresh
-from broker.core.network.relaying import Relaying
+from broker.core.network.networked import Fresh, NetworkedBroker
+from broker.core.network.ways import Ways
 from broker.core.operators.heard import judge
-from broker.core.routing.messages import LOCAL
+from broker.core.routing.growing import GrowingRouter
+from broker.core.routing.messages import LOCAL, Send
 from broker.core.routing.operator import Advertisement, Key
 from broker.core.routing.sources import joined
 from broker.engine.event.event import Event
@@ -28,83 +29,88 @@ _END = 2**62
 Wants = Callable[[Event], bool]
 
 
-class Showing(Relaying):
-    """See the module."""
+class SourceDisplay:
+    """What others know of sources here; `routed` sends what the router wants sent.
 
-    def _begin_relaying(self) -> None:
-        super()._begin_relaying()
+    `leaving` are sources of which less is to be told, behind these positions; `hurries`: hosts are
+    to say what they have stored, as one leaves.
+    """
+
+    def __init__(
+        self,
+        network: NetworkedBroker,
+        router: GrowingRouter,
+        ways: Ways,
+        routed: Callable[[Sequence[Send]], None],
+        *,
+        correlates: bool,
+    ) -> None:
+        self.leaving: dict[str, int] = {}
+        self.hurries = False
+        self._network = network
+        self._router = router
+        self._ways = ways
+        self._routed = routed
+        self._correlates = correlates
         self._shown: dict[str, int] = {}  # sources, with the position when they were told of last
         self._said: dict[str, Advertisement] = {}  # what others were told of each source
-        self._leaving: dict[str, int] = {}  # sources of which less is to be told, behind that
-        self._hurries = False  # hosts are to say what they have stored, as a source leaves
         self._narrow: dict[str, Wants] = {}  # by host: what is asked only where it is known to be
 
-    def _advertise(self) -> None:
-        """Say what sources here have come, gone or changed."""
-
-    def _show(self, source: str, one: Advertisement | None) -> None:
-        """A source here says this by now; None: it has gone."""
-        known = self._said.get(source)
-        self._leaving.pop(source, None)
+    def show(self, source: str) -> None:
+        """Say what a source here is by now, if it has not gone."""
+        advertised, known = self._network.advertisement(source), self._said.get(source)
+        self.leaving.pop(source, None)
         if known is not None:
-            both = known if one is None else joined([known, one])
-            if both != one:
-                self._leaving[source] = self.durable.network.own.position
-                self._hurries = True
-            one = both
-        self._say_of(source, one)
+            both = known if advertised is None else joined([known, advertised])
+            if both != advertised:
+                self.leaving[source] = self._network.own.position
+                self.hurries = True
+            advertised = both
+        self._say_of(source, advertised)
 
     def _say_of(self, source: str, one: Advertisement | None) -> None:
         if one is None:
             self._said.pop(source, None)
-            self._routed(self.router.withdrawn(LOCAL, source))
+            self._routed(self._router.withdrawn(LOCAL, source))
             return
         self._said[source] = one
-        sends = self.router.advertised(LOCAL, one)
+        sends = self._router.advertised(LOCAL, one)
         if sends:
-            self._shown[source] = self.durable.network.own.position
+            self._shown[source] = self._network.own.position
         self._routed(sends)
 
-    def _let_leave(self) -> None:
+    def let_leave(self) -> None:
         """Have others ask for no more than what may still come.
 
         Where events wait for partners, those of a source that has gone come from nowhere from then
         on: first all that it sent has to be where it is needed, also where nobody is to be reached.
         """
-        if self._hurries:
-            self._hurries = False
-            self._progress.hurry(self.me, self.stored_reports)
-        network = self.durable.network
+        network = self._network
         hosts = network.own.hosts
-        if not self.correlates:
-            claims = self.ways.claims(self.me)
+        if not self._correlates:
+            claims = self._ways.claims(network.options.name)
             hosts = {name: hosts[name] for _, one in claims for name in one.hosts if name in hosts}
         least = min([one.position for one in hosts.values()], default=_END)
-        for source in [source for source, at in self._leaving.items() if at <= least]:
-            del self._leaving[source]
+        for source in [source for source, at in self.leaving.items() if at <= least]:
+            del self.leaving[source]
             self._say_of(source, network.advertisement(source))
 
-    def _asked_of(self, peer: str, one: frames.Reoffer) -> None:
-        super()._asked_of(peer, one)
-        if one.origin == self.me and not one.quiet:
-            hosts = self.durable.network.own.hosts  # without terms of cells that are over
+    def asked(self, one: frames.Reoffer) -> None:
+        """Take up what a host asks of this origin."""
+        if not one.quiet:
+            hosts = self._network.own.hosts  # without terms of cells that are over
             self._narrow = {name: some for name, some in self._narrow.items() if name in hosts}
             self._narrow.pop(one.host, None)
             if one.types:
                 self._narrow[one.host] = narrowly(one.keys)
 
-    def _forget(self, broker: str) -> None:
-        super()._forget(broker)
+    def forget(self, broker: str) -> None:
+        """Forget what a broker has asked."""
         self._narrow.pop(broker, None)
 
-    def _spread_own(self, fresh: list[Fresh]) -> None:
-        if self.durable.network.sources.changed:
-            self._advertise()  # ahead of what they send
-        super()._spread_own(fresh)
-
-    def _lacking(self, fresh: list[Fresh]) -> bool:
+    def lacks(self, fresh: list[Fresh]) -> bool:
         """Whether somebody may want some of this who could not ask for it yet."""
-        hosts = self.durable.network.own.hosts
+        hosts = self._network.own.hosts
         least = min([one.position for one in hosts.values()], default=0)
         for source in [source for source, at in self._shown.items() if at < least or not hosts]:
             del self._shown[source]

@@ -133,7 +133,7 @@ class Patience(Generic[P]):
             reach = reaches.get(key)
             if reach is None:
                 partition = partitions.get(key)
-                reach = self.reach() if partition is None else list(partition.reach)
+                reach = self._prospect.reach() if partition is None else list(partition.reach)
                 reaches[key] = reach
             if tests[place](reach, event):
                 end: int = event.end
@@ -187,9 +187,6 @@ class Patience(Generic[P]):
         """Whether what waits is ever forgotten, or its agent has to do that."""
         return self._prospect.forgets_ms is not None
 
-    def reach(self, known: Sequence[int] | None = None) -> Reach:
-        """Of a group that was given nothing, or of one of a snapshot: if it is not there, any."""
-        blank = self._prospect.reach()
-        if known is None:
-            return blank
-        return list(known) if len(known) == len(blank) else [WATERMARK_END] * len(blank)
+    def any_reach(self) -> Reach:
+        """Return that of a group of which it is not known what it was given."""
+        return [WATERMARK_END] * len(self._prospect.reach())

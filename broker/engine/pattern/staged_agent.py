@@ -305,7 +305,7 @@ class StagedAgent(StagedGroups):
         without_stages = self._patience is not None and not packed[3]
         if without_stages:
             assert self._patience is not None
-            partition = self._partitions[key] = self.plan.new(key, self._patience.reach(()))
+            partition = self._partitions[key] = self.plan.new(key, self._patience.any_reach())
         else:
             partition = self._partition(key)
         unpack(partition, packed, shelf, self.plan.manner.selection)

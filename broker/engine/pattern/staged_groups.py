@@ -98,7 +98,7 @@ class StagedGroups:
     def _partition(self, key: Group) -> Partition:
         partition = self._partitions.get(key)
         if partition is None:
-            known = [] if self._patience is None else self._patience.reach(())
+            known = [] if self._patience is None else self._patience.any_reach()
             partition = self._partitions[key] = self.plan.new(key, known)
             self.plan.open(partition, self._begin)
         return partition

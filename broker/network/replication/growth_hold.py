@@ -21,7 +21,7 @@ Question = TypeVar("Question")
 
 
 class GrowthHold(Generic[Said, Question]):
-    """See the module. `version` is that of the promises that were told last.
+    """Hold what an origin would say; `version` is that of the promises that were told last.
 
     `unanswered` counts how often the wait was over before the answers came.
     """
@@ -47,7 +47,7 @@ class GrowthHold(Generic[Said, Question]):
 
     def begin(self, number: int, now: int) -> None:
         """Hold what comes until the probe of this number is answered."""
-        self._number = number
+        self._number = number  # a later probe is behind all that earlier ones are behind
         if self._since is None:
             self._since = now
 
@@ -76,6 +76,7 @@ class GrowthHold(Generic[Said, Question]):
                 return None
             self.unanswered += 1
         self._since = None
-        said, self._said = self._said, []
+        # Whoever says it may begin another wait with that: nothing must be left here meanwhile.
+        sayable, self._said = self._said, []
         questions, self._questions = self._questions, []
-        return said, questions
+        return sayable, questions

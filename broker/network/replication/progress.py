@@ -28,6 +28,7 @@ OWED_MS = 60_000  # a link without traffic says something once a minute
 RIDES_MS = 30_000  # what is owed for so long goes with a frame that goes anyway
 LOOK_MS = 100  # how often it is looked what tasks wait for; lateness is a second, as a rule
 ASK_AGAIN_MS = 30_000  # a question may be lost where a neighbour's neighbour begins again
+READ_STEP_MS = 1_000  # so much further is asked at once for who reads results by event time
 
 Times = dict[str, int]  # by event type
 StoredRow = tuple[str, int, int]  # origin, life, position
@@ -99,6 +100,7 @@ class ProgressLedger:
 
     def __init__(self) -> None:
         self._expected: list[Times] = []  # by tasks in this process
+        self._read: Times = {}  # by those who read results by event time
         self._awaited: dict[str, Times] = {}  # by neighbour
         self._asked: dict[str, dict[str, tuple[int, int]]] = {}  # the time, and when it was asked
         self._owed: dict[str, int] = {}  # since when
@@ -106,6 +108,7 @@ class ProgressLedger:
         self._look_at: int | None = None  # what tasks wait for may be another then
         self._looked_ms = 0
         self._changed = False  # what is awaited
+        self._heard = False  # a neighbour's question
         self._ways = 0
 
     # --- what is awaited -------------------------------------------------------------------
@@ -138,10 +141,22 @@ class ProgressLedger:
         if times and self._look_at is None:
             self._look_at = self._looked_ms + ASK_AGAIN_MS
 
+    def read(self, reached: Mapping[str, int]) -> None:
+        """Note that results are read by event time, so that all types are to come further.
+
+        `reached` tells how far each has come here. The next step is asked of that and not of the
+        time of day, as clocks of brokers differ; and only when the step before is done, as a time
+        that moves on with each question would never be reached.
+        """
+        for name, time in reached.items():
+            if self._read.get(name, time) <= time:
+                self._read[name] = time + READ_STEP_MS
+                self._changed = True
+
     def hear(self, peer: str, said: Awaited) -> None:
         """Note what a neighbour waits for besides."""
         self._awaited.setdefault(peer, {}).update(said.times)
-        self._changed = True
+        self._changed = self._heard = True
 
     def leave(self, peer: str) -> None:
         """Forget a neighbour, as its session ended."""
@@ -173,7 +188,7 @@ class ProgressLedger:
         """Of each type the least time that is awaited elsewhere and not reached behind `peer`."""
         least: Times = {}
         others = [times for toward, times in self._awaited.items() if toward != peer]
-        for times in (*self._expected, *others):
+        for times in (*self._expected, self._read, *others):
             for name, time in times.items():
                 if time < least.get(name, time + 1) and is_behind(peer, name, time):
                     least[name] = time
@@ -202,6 +217,23 @@ class ProgressLedger:
     def is_awaited(self, toward: str) -> bool:
         """Return if a neighbour waits for anything."""
         return bool(self._awaited.get(toward))
+
+    def lacking_ms(self, promised: Mapping[str, int | None], soon_ms: int) -> int | None:
+        """Return in how long types sent here have come as far as a neighbour waits for.
+
+        `promised` holds for the present when time alone has just moved it on; behind a question it
+        may be old, so that it is to be moved on in `soon_ms`.
+        """
+        if self._heard:
+            self._heard = False
+            return soon_ms
+        lacking = [
+            time - reached
+            for times in self._awaited.values()
+            for name, time in times.items()
+            if (reached := promised.get(name)) is not None
+        ]
+        return max(min(lacking), soon_ms) if lacking else None
 
     def rides(self, toward: str, now: int) -> bool:
         """Return if what is owed is to go with a frame that goes anyway."""

@@ -31,14 +31,11 @@ broker was away comes ahead of its events, and while it is away nothing waits fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
 
 from broker.engine.event.event import Event, doubtful, lasting
-
-_uncertainty = attrgetter("uncertainty")
 
 
 class TimeBound(Struct, array_like=True, frozen=True):
@@ -60,15 +57,16 @@ UNBOUNDED = TimeBound(None, None)
 Bounds = tuple[TimeBound, ...]  # one for each type of an origin, in their order
 
 
-def _greatest(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
+def _greatest(a: int | None, b: int | None) -> int | None:
+    # None is no bound, so it is the greatest of all.
+    return None if a is None or b is None else max(a, b)
 
 
 def step_ms(uncertainty_ms: int) -> int:
     """Return the least step that is no less: 1, 2, 5, 10, 20, 50, … ms, or 0."""
     if uncertainty_ms <= 0:
         return 0
-    power = 1
+    power = 1  # steps are a factor of two to two and a half apart: ten in a thousandfold
     while True:
         for digit in (1, 2, 5):
             if digit * power >= uncertainty_ms:
@@ -77,7 +75,7 @@ def step_ms(uncertainty_ms: int) -> int:
 
 
 class TimePromises:
-    """What this origin promises. `version` ascends with each change of a promise."""
+    """Keep what this origin promises; `version` ascends with each change of a promise."""
 
     def __init__(self, uncertainty_ms_max: int) -> None:
         self.version = 0
@@ -90,13 +88,16 @@ class TimePromises:
 
     def observe(self, events: Sequence[Event]) -> dict[str, int]:
         """Learn from events that were admitted; by type, how many broke what was promised."""
-        uncertain = [one for one in events if one.uncertainty] if doubtful(events) else ()
+        # Nearly all events are certain points: these two look at a batch without a loop in Python.
+        vague = [event for event in events if event.uncertainty] if doubtful(events) else ()
+        outside = {id(event): event for event in (*vague, *lasting(events))}
         broken: dict[str, int] = {}
         learnt: dict[str, TimeBound] = {}
-        for one in {id(event): event for event in (*uncertain, *lasting(events))}.values():
-            name = one.event_type
+        for event in outside.values():
+            name = event.event_type
             bound = self._by_type.get(name, POINTS)
-            wider = bound.wider(self._bound(one.uncertainty, one.end - one.start))
+            wider = bound.wider(self._bound(event.uncertainty, event.end - event.start))
+            # Each event is held to what was promised before the batch, as its order says nothing.
             if wider != bound:
                 broken[name] = broken.get(name, 0) + 1
                 learnt[name] = learnt.get(name, bound).wider(wider)
@@ -106,8 +107,8 @@ class TimePromises:
     def advertise(self, types: Iterable[str], uncertainty_ms: int | None) -> None:
         """Take up what a source says of the events of these types that say nothing themselves."""
         if uncertainty_ms:
-            said = self._bound(uncertainty_ms, 0)
-            self._learn({name: self._by_type.get(name, POINTS).wider(said) for name in types})
+            stated = self._bound(uncertainty_ms, 0)
+            self._learn({name: self._by_type.get(name, POINTS).wider(stated) for name in types})
 
     def _bound(self, uncertainty_ms: int, lasts_ms: int) -> TimeBound:
         step = min(step_ms(uncertainty_ms), max(self._most_ms, uncertainty_ms))
@@ -130,7 +131,9 @@ class TimePromises:
 
     def state(self) -> list[list[Any]]:
         """Return plain data."""
-        return [[name, one.uncertainty_ms, one.lasts_ms] for name, one in self._by_type.items()]
+        return [
+            [name, bound.uncertainty_ms, bound.lasts_ms] for name, bound in self._by_type.items()
+        ]
 
     def restore(self, state: Iterable[Sequence[Any]], kept: Sequence[Event]) -> None:
         """Take up such a state in the place of all that is here.
@@ -138,13 +141,14 @@ class TimePromises:
         `kept` are the events that others may still ask for: a disk of an earlier version has these
         alone.
         """
+        # What hosts have heard was a function of the same events: it is said again as it was.
         self._by_type = {name: TimeBound(*bound) for name, *bound in state}
         self.observe(kept)
         self.version += 1
 
 
 class HeardPromises:
-    """What other origins have promised, as far as this process has heard.
+    """Keep what other origins have promised, as far as this process has heard.
 
     `version` ascends with each change.
     """
@@ -156,13 +160,14 @@ class HeardPromises:
 
     def take(self, origin: str, types: tuple[str, ...], bounds: Bounds) -> None:
         """Hear an origin; `bounds` are none where it is of a version that promises nothing."""
+        # A neighbour that says fewer or more than there are types makes no sense of it at all.
         self._said[origin] = bounds = bounds if len(bounds) == len(types) else ()
-        known = self._bounds.setdefault(origin, {})
+        widest = self._bounds.setdefault(origin, {})
         for name, bound in zip(types, bounds or (UNBOUNDED,) * len(types), strict=True):
-            before = known.get(name, POINTS)
+            before = widest.get(name, POINTS)
             # Who promises again what it had not, as it is of a later version now, is believed.
             again = bounds and before == UNBOUNDED
-            known[name] = wider = bound if again else before.wider(bound)
+            widest[name] = wider = bound if again else before.wider(bound)
             self.version += wider != before
 
     def said(self, origin: str) -> Bounds:
@@ -170,22 +175,23 @@ class HeardPromises:
         return self._said.get(origin, ())
 
     def forget(self, origin: str) -> None:
-        """Nobody waits for this origin any more."""
-        for known in (self._said, self._bounds):
-            known.pop(origin, None)
+        """Forget an origin, for which nobody waits any more."""
+        for by_origin in (self._said, self._bounds):
+            by_origin.pop(origin, None)
 
     def of(self, name: str) -> TimeBound:
         """Return what holds of a type, wherever its events come from."""
-        found = POINTS
-        for known in self._bounds.values():
-            bound = known.get(name)
+        widest = POINTS
+        # An origin that is away counts, too: what it keeps comes when it is back.
+        for by_type in self._bounds.values():
+            bound = by_type.get(name)
             if bound is not None:
-                found = found.wider(bound)
-        return found
+                widest = widest.wider(bound)
+        return widest
 
 
 class KnownPromises:
-    """What is promised by this origin and by all others."""
+    """Look up what is promised by this origin and by all others."""
 
     def __init__(self, own: TimePromises, heard: HeardPromises) -> None:
         self._own = own

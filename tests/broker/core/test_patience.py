@@ -13,6 +13,7 @@ from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.prospects import prospect_of
 from broker.engine.pattern.search import search_of
 from broker.engine.pattern.sequence import chain_of_atoms
+from broker.engine.pattern.staged_agent import StagedAgent
 from headwater import Engine
 from language import check_text
 
@@ -225,6 +226,31 @@ def test_what_can_come_to_nothing_is_forgotten_without_stages():
         assert waiting <= max(FRESH_MAX, 62)
         assert waiting == sum(len(one.fresh) for one in seat.agent._partitions.values())
     assert seat.agent.held() <= 62
+
+
+@pytest.mark.parametrize("context", ["first", "latest", "chronicle"])
+def test_a_group_of_an_older_snapshot_may_report_anything(context, monkeypatch):
+    """Agents did not always wait, nor write down what their groups were given."""
+    pattern = "A as a then B as b then C as c within 60 ms where c.x >= a.x"
+    text = f"{DECLARED}{HEAD}detect[{context}] {pattern} group by source"
+    read = [
+        {"type": kind, "id": kind, "source": "u", "timestamp": at, "x": 1}
+        for at, kind in enumerate("ABCD", 1)
+    ]
+    of_now = StagedAgent.state
+    with monkeypatch.context() as patched:
+        patched.setattr(staged_plan, "prospect_of", lambda _, **__: None)
+        patched.setattr(StagedAgent, "state", lambda self: _without(of_now(self), "patience"))
+        engine = Engine(text)
+        assert engine.push(read[:2]) == []
+        state = engine.state()
+    engine = Engine(text)
+    engine.restore(state)
+    assert len(engine.push(read[2:])) == 1
+
+
+def _without(state, key):
+    return {name: value for name, value in state.items() if name != key}
 
 
 def test_groups_without_prospects_are_let_go_with_time():

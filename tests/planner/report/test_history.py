@@ -10,7 +10,7 @@ from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.reading import read_problem
 from planner.report.history import SearchHistory, SearchSample
-from planner.search.run import Search
+from planner.search.search import Search
 
 STEPS = 300
 
@@ -27,11 +27,11 @@ def test_the_best_plan_of_the_samples_never_gets_worse_and_ends_as_the_plan(foun
     assert found.history.samples[-1].steps == found.steps == STEPS
 
 
-def test_moves_are_counted_by_kind_one_a_step_and_one_a_kick(found):
+def test_moves_that_are_kept_are_counted_by_kind(found):
     moves = found.history.moves
-    steps = sum(moves.get(kind, 0) for kind in ("relocate", "swap", "together", "none"))
-    assert steps == STEPS
-    assert moves["recreate"] > 0
+    assert len(moves) > 2
+    assert all(count > 0 for count in moves.values())
+    assert sum(moves.values()) <= STEPS
 
 
 def test_samples_are_few_however_long_the_search():
@@ -57,14 +57,14 @@ def test_the_picture_names_each_kind_of_move(found):
 
 def test_a_search_that_is_interrupted_gives_the_best_plan_so_far(monkeypatch):
     """Whatever it was at: here at its hundredth step."""
-    usual = Search.tell
+    usual = Search.step
 
-    def interrupt(self, observer):
-        usual(self, observer)
+    def interrupt(self):
+        usual(self)
         if self.steps == 100:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "tell", interrupt)
+    monkeypatch.setattr(Search, "step", interrupt)
     layout = lay_out(read_problem(problem("grid", 12, 9, 2, Limits())))
     found = find(layout, Wanted(steps=10_000))
     assert (found.interrupted, found.complete, found.steps) == (True, False, 100)

@@ -62,7 +62,7 @@ def an_actor_that_is_back_is_as_if_it_had_stayed(patch):
 
 
 def copies_that_are_not_sent_again(patch):
-    patch.setattr(listening.ListeningBroker, "_found", listening.Hosting._found)
+    patch.setattr(listening.ActorNews, "found", lambda self, origin: None)
 
 
 def copies_that_a_restart_forgets(patch):
@@ -73,8 +73,8 @@ def copies_that_claim_that_nothing_came_before(patch):
     def deaf(self, peer, one):
         copied_here(self, peer, replace(one, floor=one.serial))
 
-    copied_here = listening.ListeningBroker._copied_here
-    patch.setattr(listening.ListeningBroker, "_copied_here", deaf)
+    copied_here = listening.ActorNews.copied
+    patch.setattr(listening.ActorNews, "copied", deaf)
 
 
 PLANTED = (

@@ -10,7 +10,7 @@ from broker.core.network import cell_book, network_broker
 from broker.core.network.cell import Cell
 from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_homes import CellHomes
-from broker.core.network.cell_posting import Posting
+from broker.core.network.sessions import FrameSender
 from simulation.network import cells
 from tests.simulation.planted import found_from
 
@@ -91,13 +91,13 @@ def terms_that_are_said_to_be_over_too_soon(patch):
 
 
 def words_about_cells_that_no_disk_holds(patch):
-    say = Posting._say
+    say = FrameSender.say
 
     def early(self, peer, body, after=0, events=-1):
         is_parcel = type(body).__name__ == "Parcel"
         say(self, peer, body, 0 if is_parcel else after, events)
 
-    patch.setattr(Posting, "_say", early)
+    patch.setattr(FrameSender, "say", early)
 
 
 def a_term_that_serves_before_all_origins_know_it(patch):

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from broker.core.network import frames, network_broker, told
 from broker.core.network.hosting import Hosting
-from broker.core.network.linking import Linking
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import OwnLog
+from broker.core.network.sessions import FrameSender
 from broker.core.network.ways import Came, Claim
 from broker.core.recovery.durable_events import packed, unpacked
 from broker.core.routing.messages import Want
@@ -47,12 +47,12 @@ def claims_that_are_taken_while_a_question_is_open(patch):
 
 
 def positions_told_before_they_are_stored(patch):
-    say = Linking._say
+    say = FrameSender.say
 
     def early(self, peer, body, after=0, events=-1):
         say(self, peer, body, 0 if isinstance(body, frames.Stored) else after, events)
 
-    patch.setattr(Linking, "_say", early)
+    patch.setattr(FrameSender, "say", early)
 
 
 def events_kept_for_the_foremost_host_alone(patch):

@@ -122,3 +122,43 @@ def test_no_result_comes_behind_what_the_log_promised_in_many_more_runs(
     what = "runs of brokers that are held to their promises"
     record_property("generated", [what, kind.__name__, "all", counts["runs"], counts["found"]])
     assert counts["reached"] > counts["runs"] / 3
+
+
+class PromptlyAsked(AskedAtHome):
+    """How long after all readings each log has promised up to the last of them."""
+
+    def __init__(self, *args):
+        self.last_ms = self.late_ms = None
+        super().__init__(*args)
+
+    def _plan_readings(self):
+        self.readings_end_ms = super()._plan_readings()
+        return self.readings_end_ms
+
+    def _ask(self):
+        super()._ask()
+        if self.world.now < self.readings_end_ms or self.late_ms is not None:
+            return
+        settled = [place.process.core.core.settled for place in self.places if place.process]
+        promised = [max(one.values()) for one in settled if one]
+        if promised and min(promised) >= self.last_ms - 10_000:
+            self.late_ms = self.world.now - self.readings_end_ms
+
+
+@pytest.mark.timeout(60)
+def test_who_reads_by_event_time_does_not_wait_until_progress_is_sent_anyway():
+    late_ms = []
+    for seed in range(6):
+        for construct in ("atom", "relations", "definition-twice"):
+            context = CONTEXTS_WHOLE[seed % len(CONTEXTS_WHOLE)]
+            case = network_case(*random_case(seed, construct, context))
+            if case is None:
+                continue
+            text, events, _ = case
+            run = PromptlyAsked(seed, text, events, 0)
+            run.last_ms = max(one["timestamp"] for one in events)
+            run.run()
+            if run.late_ms is not None:
+                late_ms.append(run.late_ms)
+    assert len(late_ms) > 8
+    assert sorted(late_ms)[len(late_ms) // 2] < 2_000

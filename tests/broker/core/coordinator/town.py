@@ -79,7 +79,7 @@ class House(Linking):
         self._perform()
 
     def _perform(self) -> None:
-        out, self._out = self._out, []
+        out, self._sender.out = self._sender.out, []
         for effect in out:
             assert isinstance(effect, SendFrame)
             self.town.sent(self.name, effect)
@@ -98,7 +98,7 @@ class House(Linking):
         self._of_topology(self.topology.handle(Woken(), now))
         self.coordinator.wake(now)
 
-    # --- see linking.Deciding -------------------------------------------------------------------
+    # --- see planning.Planning ------------------------------------------------------------------
 
     def heard(self, peer: str, data: bytes) -> None:
         if self.name not in self.town.silent:

@@ -563,3 +563,30 @@ def test_a_neighbour_of_the_version_before_hears_a_sign_of_life_every_two_second
         world.settle()
     assert written >= 10
     assert len(world.ends) == connections
+
+
+@pytest.mark.parametrize("dialler", ["a", "b"])
+@pytest.mark.parametrize("restarted", ["a", "b"])
+@pytest.mark.parametrize("steps", range(1, 12))
+def test_a_life_that_only_one_side_heard_of_is_begun_anew_by_both(dialler, restarted, steps):
+    """The handshake behind a restart breaks off anywhere, be it before the answer's last frame."""
+    listener = "b" if dialler == "a" else "a"
+    world = World(steps)
+    world.dial(dialler, listener)
+    world.settle()
+    world.restart(restarted)
+    world.settle()
+    world.dial(dialler, listener)
+    for _ in range(steps):
+        world.step(whole=True)
+    for name, connection in list(world.ends):
+        for pipe in world.pipes:
+            pipe.bytes.clear()  # the network fails in the middle
+        world.cut(name, connection)
+    world.settle()
+    world.dial(dialler, listener)
+    world.settle()
+    other = "b" if restarted == "a" else "a"
+    assert all(world.links[name].up(peer) for name, peer in (("a", "b"), ("b", "a")))
+    epochs = [epoch for _, _, fresh, epoch in world.said(other, "up") if fresh]
+    assert list(dict.fromkeys(epochs)) == [1, 2], "the life before is not gone on with"

@@ -3,6 +3,7 @@
 from broker.network.replication.progress import (
     LOOK_MS,
     OWED_MS,
+    READ_STEP_MS,
     Awaited,
     ProgressLedger,
     awaited,
@@ -55,6 +56,28 @@ def test_while_an_origin_is_not_known_nobody_waits_for_it_and_the_question_stand
     ledger.owe(DOWN, 1)
     assert ledger.due(lambda *_: (10, False), 1) == [DOWN]
     assert ledger.is_awaited(DOWN)
+
+
+def test_who_reads_by_event_time_is_told_the_next_step_and_asks_for_another_behind_it():
+    ledger = ProgressLedger()
+    came = {UP: 5_000}
+    behind = lambda peer, _, time: came[peer] < time  # noqa: E731
+    ledger.read({"A": 5_000})
+    step = 5_000 + READ_STEP_MS
+    assert ledger.questions([UP], 1, behind, 0) == [(UP, awaited({"A": step}))]
+    ledger.read({"A": step - 1})
+    assert ledger.questions([UP], 1, behind, 1) == [], "the step stands until it is reached"
+    came[UP] = step + 70
+    ledger.read({"A": came[UP]})
+    assert ledger.questions([UP], 1, behind, 2) == [(UP, awaited({"A": step + 70 + READ_STEP_MS}))]
+
+
+def test_what_tasks_wait_for_comes_before_what_is_read():
+    ledger = ProgressLedger()
+    ledger.read({"A": 5_000})
+    ledger.expect([{"A": 5_001, "B": 9_000}])
+    asked = ledger.questions([UP], 1, lambda *_: True, 0)
+    assert asked == [(UP, awaited({"A": 5_001, "B": 9_000}))]
 
 
 def test_what_nobody_waits_for_is_sent_once_a_minute():

@@ -1,0 +1,43 @@
+"""`headwater server migrate`: a job that means something else, filled anew and then shown.
+
+Owns the command's options. Must not know what a migration does: `server.upkeep` does. Invariant:
+with `--check` nothing changes.
+"""
+
+import argparse
+from pathlib import Path
+
+from headwater.cli.frame import entry
+from headwater.cli.output import CommandError
+
+NEEDED = frozenset({"pyspark", "pyarrow", "pandas", "google", "sqlalchemy"})
+EXAMPLE = "  headwater server migrate days jobs.toml --check"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("job", metavar="JOB", help="the job, with another `version` in the file")
+    parser.add_argument("jobs", metavar="JOBS.toml", help="sources, jobs and sinks")
+    parser.add_argument("--check", action="store_true", help="print what it would do, and do none")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Return 0; 2 where it is refused or was cut off: then it goes on when it is run again."""
+    from server.errors import ServerError
+
+    path = Path(arguments.jobs)
+    try:
+        if arguments.check:
+            for sentence in entry("server.upkeep.migration", "foresee")(path, arguments.job):
+                print(sentence)
+            return 0
+        status: int = entry("server.upkeep.migration", "migrate")(path, arguments.job)
+    except ServerError as error:
+        raise CommandError(2, *str(error).splitlines()) from None
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] not in NEEDED:
+            raise
+        raise CommandError(
+            2, f"{missing.name} is missing: pip install 'headwater[server]' brings it"
+        ) from None
+    return status

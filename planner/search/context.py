@@ -1,0 +1,236 @@
+"""What operators work on: the evaluator, chances, parameters, and where a piece may be cheap.
+
+Owns the candidates of a move and what they are estimated to cost. Must not know which moves there
+are. Invariant: an estimate is exact where links bear everything and trees are least ones; else the
+evaluator has the last word.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from math import inf
+from random import Random
+
+from planner.search.distances import packed, unpacked
+from planner.search.evaluator import ABSENT, Evaluator, Undo
+from planner.search.instance import CompiledStream, Instance
+from planner.search.params import SearchParams
+
+# Times `granular`: among so many brokers those with room are looked for.
+FURTHER = 10
+# Of what a piece causes: beyond these a penalty says no more, and an infinite one has no sum.
+PENALTY_MIN, PENALTY_MAX = 1e-3, 1e7
+# Of the times any of equal brokers is taken: the first is not always good.
+EQUALS_DRAWN = 0.3
+
+# What undoes a change, the last part last.
+Changes = list[Undo]
+
+
+class MoveContext:
+    """Hold what an operator works on: the evaluator, chances, parameters, the penalty at hand."""
+
+    def __init__(self, evaluator: Evaluator, random: Random, params: SearchParams) -> None:
+        self.evaluator = evaluator
+        self.instance: Instance = evaluator.instance
+        self.random = random
+        self.params = params
+        # What a piece causes on average: the measure of penalties and temperatures.
+        self.usual = 1e-6 + evaluator.flow / max(1, evaluator.instance.pieces)
+        self.penalty = 0.0
+
+    def scale_penalty(self, factor: float) -> None:
+        """Make broken limits dearer or cheaper, between what is nothing and what is everything."""
+        penalty = self.penalty * factor
+        self.penalty = min(max(penalty, PENALTY_MIN * self.usual), PENALTY_MAX * self.usual)
+
+    def choices(self, group: Sequence[int]) -> list[tuple[float, int]]:
+        """Return where `group` may be cheap: what it costs at a broker, and the broker.
+
+        All allowed brokers; but among many, as in a granular neighbourhood (Toth and Vigo, 2003),
+        the cheapest, and the cheapest with room.
+        """
+        instance, hosts = self.instance, self.instance.hosts[group[0]]
+        if len(group) > 1:
+            allowed = frozenset.intersection(*(instance.allowed[piece] for piece in group))
+            hosts = tuple(sorted(allowed))
+        if not instance.many:
+            return self.scores(group, hosts)
+        # Each value has its broker in the lowest bits, so that sorting needs no key.
+        bits = instance.nodes.bit_length()
+        values = unpacked((self._whole_row(group) << bits) + instance.by_number, instance.nodes)
+        if len(hosts) < instance.nodes:
+            values = [values[host] for host in hosts]
+        own = self.evaluator.hosts[group[0]]
+        staying = values[own] if own != ABSENT and len(hosts) == instance.nodes else None
+        values.sort()
+        granular, mask = self.params.granular, (1 << bits) - 1
+        near = values[:granular]
+        if instance.capped:
+            cost = sum(instance.costs[piece] for piece in group)
+            loads = self.evaluator.loads  # read directly: a call for each broker takes longer
+            load, room, first = loads.loads, loads.room, loads.first_work
+            roomy = (
+                value
+                for value in values[granular : FURTHER * granular]
+                if load[first + (value & mask)] + cost <= room[first + (value & mask)]
+            )
+            near += islice(roomy, granular)
+        if staying is not None and staying not in near:
+            near.append(staying)
+        row = [(value >> bits) * instance.part for value in near]
+        return self._charged(group, row, [value & mask for value in near])
+
+    def anywhere(self, group: Sequence[int]) -> list[tuple[float, int]]:
+        """Return what the one piece of `group` costs at each of its brokers, however many."""
+        instance = self.instance
+        hosts, part = instance.hosts[group[0]], instance.part
+        values = unpacked(self._whole_row(group), instance.nodes)
+        return self._charged(group, [values[host] * part for host in hosts], hosts)
+
+    def scores(self, group: Sequence[int], hosts: Sequence[int]) -> list[tuple[float, int]]:
+        """Return what `group` costs at each of `hosts`, with what limits of brokers cost there."""
+        return self._charged(group, self.evaluator.row(group, hosts), hosts)
+
+    def _charged(
+        self, group: Sequence[int], row: Sequence[float], hosts: Sequence[int]
+    ) -> list[tuple[float, int]]:
+        """Return flows by broker with what limits of brokers cost there."""
+        if not self.instance.capped or not self.penalty:
+            return list(zip(row, hosts, strict=True))
+        costs, loads, penalty = self.instance.costs, self.evaluator.loads, self.penalty
+        whole = sum(costs[piece] for piece in group)
+        own: dict[int, float] = {}
+        for piece in group:
+            host = self.evaluator.hosts[piece]
+            own[host] = own.get(host, 0.0) + costs[piece]
+        load, room, first = loads.loads, loads.room, loads.first_work
+        scored = []
+        for flow, host in zip(row, hosts, strict=True):
+            if host in own:  # what stays counts in the load already
+                left = loads.pressure(host, -own[host])
+                charge = loads.pressure(host, whole - own[host]) - left
+            elif load[first + host] + whole > room[first + host]:
+                charge = loads.pressure(host, whole)
+            else:
+                charge = 0.0
+            scored.append((flow + penalty * charge, host))
+        return scored
+
+    def _whole_row(self, group: Sequence[int]) -> int:
+        """Return what `Evaluator.row` does for all brokers, as lanes."""
+        instance, hosts = self.instance, self.evaluator.hosts
+        total = 0
+        for number in dict.fromkeys(n for piece in group for n in instance.of_piece[piece]):
+            flow = instance.flows[number]
+            topology = flow.topology
+            others = {hosts[p] for p in flow.consumers if p not in group}
+            others.discard(ABSENT)
+            if flow.header is not None:
+                total += flow.share * self._partials(flow, others, group)
+                continue
+            others.update(flow.destinations)
+            if flow.sender is not None and flow.sender in group:
+                total += flow.share * topology.lanes_from_everywhere(tuple(sorted(others)))
+                continue
+            source = flow.origin if flow.sender is None else hosts[flow.sender]
+            assert source is not None
+            if source != ABSENT:
+                others.discard(source)
+                ends = tuple(sorted(others))
+                total += flow.share * topology.lanes_to_everywhere(source, ends)
+        return total
+
+    def _partials(self, flow: CompiledStream, others: set[int], group: Sequence[int]) -> int:
+        """Return the hops of what partials send, by the broker of `group`, as lanes."""
+        assert flow.header is not None
+        topology, header = flow.topology, self.evaluator.hosts[flow.header]
+        if flow.header in group:
+            return sum(topology.ahead.lanes(node) for node in sorted(others))
+        if header == ABSENT:  # it will not be far from the partials that there are
+            rows = [topology.hops_to(node) for node in sorted(others)]
+            return packed(list(map(min, *rows)) if len(rows) > 1 else rows[0]) if rows else 0
+        row = topology.hops_to(header)
+        if others:  # where there is a partial already, another sends no more
+            row = list(row)
+            for node in others:
+                row[node] = 0
+        return packed(row)
+
+    def some_near(self, size: int, first: int | None = None) -> list[int]:
+        """Return a piece, some that concern it or share its broker, and so on from these."""
+        evaluator, random, instance = self.evaluator, self.random, self.instance
+        chosen = [instance.draw(random) if first is None else first]
+        met = set(chosen)
+        for piece in chosen:  # grows while it is walked
+            near = [other for other in instance.near[piece] if other not in met]
+            host = evaluator.hosts[piece]
+            near += [other for other in evaluator.at[host] if other not in met]
+            random.shuffle(near)
+            for other in near[: min(3, size - len(chosen))]:
+                if other not in met:
+                    met.add(other)
+                    chosen.append(other)
+            if len(chosen) >= size:
+                break
+        while len(chosen) < min(size, instance.pieces):
+            other = random.randrange(instance.pieces)
+            if other not in met:
+                met.add(other)
+                chosen.append(other)
+        return chosen
+
+    def renew(self, pieces: Sequence[int]) -> Changes:
+        """Take up pieces and place each anew, in this order, where it costs least."""
+        evaluator, hosts = self.evaluator, self.evaluator.hosts
+        if self.instance.limited and not self.instance.many:
+            # What links and brokers have to spare for streams is known only once they are laid.
+            taken = evaluator.apply([(piece, ABSENT) for piece in pieces])
+            return [taken, *(self._try_out(piece) for piece in pieces)]
+        # Rows read hosts alone, so streams are laid once, when all hosts are known.
+        before = [hosts[piece] for piece in pieces]
+        for piece in pieces:
+            evaluator.put(piece, ABSENT)
+        for piece in pieces:
+            evaluator.put(piece, self._cheapest(piece))
+        after = [hosts[piece] for piece in pieces]
+        for piece, host in zip(pieces, before, strict=True):
+            evaluator.put(piece, host)
+        places = zip(pieces, before, after, strict=True)
+        moves = [(piece, to) for piece, host, to in places if host != to]
+        return [evaluator.apply(moves)] if moves else []
+
+    def _cheapest(self, piece: int) -> int:
+        """Return where an absent piece costs least, or now and then the next best."""
+        random = self.random
+        scores = self.choices((piece,))
+        if len(scores) > 1 and random.random() < self.params.passed_over:
+            scores.remove(min(scores))
+        least = min(scores)
+        if random.random() < EQUALS_DRAWN:
+            return random.choice([host for score, host in scores if score <= least[0]])
+        return least[1]
+
+    def _try_out(self, piece: int) -> Undo:
+        """Put an absent piece at the best of the cheapest brokers, with the links that it takes."""
+        evaluator, random, params = self.evaluator, self.random, self.params
+        scores = sorted(self.choices((piece,)))
+        if len(scores) > 1 and random.random() < params.passed_over:
+            del scores[0]
+        scores = scores[: params.tried]
+        before = evaluator.cost(self.penalty)
+        best, lower = (inf, ABSENT), scores[0][0]
+        kept: Undo | None = None
+        for score, host in scores:
+            if score - lower + before >= best[0]:
+                break  # what links add only makes it dearer
+            if kept is not None:
+                evaluator.undo(kept)
+            kept = evaluator.apply([(piece, host)])
+            cost = evaluator.cost(self.penalty)
+            if cost < best[0]:
+                best = (cost, host)
+        assert kept is not None
+        if evaluator.hosts[piece] != best[1]:
+            evaluator.undo(kept)
+            kept = evaluator.apply([(piece, best[1])])
+        return kept

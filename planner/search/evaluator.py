@@ -1,0 +1,292 @@
+"""A placement with the trees of its streams: what it costs, and the exact change of any move.
+
+Owns hosts and trees. Must not know which moves a search wants. Invariant: `flow` and the loads are
+what hosts and trees come to (with `check` they are counted again after each change, and compared);
+`undo` puts all back.
+
+A piece may be absent (its host is -1), as between a destruction and the repair: its streams are
+laid as if it did not exist.
+"""
+
+from collections.abc import Sequence
+from math import isclose
+from random import Random
+
+from planner.flow import MISSED
+from planner.search.distances import Row
+from planner.search.instance import CompiledStream, Instance
+from planner.search.loads import Loads, beyond
+from planner.search.trees import Detour, LaidTree, TreeBuilder
+
+ABSENT = -1
+
+# Pieces, and the brokers that they go to.
+Moves = Sequence[tuple[int, int]]
+# A stream, its trees by source, their links together, and how many ends they miss.
+Laid = tuple[int, dict[int, LaidTree], int, int]
+Undo = tuple[list[Laid], list[tuple[int, int]], float, int]
+
+
+class Evaluator:
+    """Count what hosts and trees come to, and change them by moves that can be undone."""
+
+    def __init__(self, instance: Instance, hosts: Sequence[int], *, check: bool = False) -> None:
+        self.instance = instance
+        self.check = check
+        nodes = instance.nodes
+        self.hosts = list(hosts)
+        self.loads = Loads(instance)
+        self.builder = TreeBuilder(instance, self.loads)
+        self.at: list[dict[int, None]] = [{} for _ in range(nodes)]
+        self.trees: list[dict[int, LaidTree]] = [{} for _ in instance.flows]
+        self.links = [0] * len(instance.flows)
+        self.missed = [0] * len(instance.flows)
+        self.flow, self.lost = 0.0, 0
+        for piece, host in enumerate(hosts):
+            if host != ABSENT:
+                self._work(piece, host, 1)
+        order = sorted(range(len(instance.flows)), key=lambda n: -instance.flows[n].rate)
+        for number in order:
+            self._lay(number)
+        self._checked()
+
+    # --- what it comes to -----------------------------------------------------------------------
+
+    def cost(self, penalty: float) -> float:
+        """Return the flow and, at `penalty` a limit, what limits are broken by at their prices."""
+        if not self.loads.broken and not self.lost:
+            return self.flow
+        return self.flow + penalty * (self.loads.charge() + MISSED * self.lost)
+
+    def excess(self) -> float:
+        """Return by how much limits are broken together, each as a part of itself."""
+        return self.loads.excess() + MISSED * self.lost
+
+    def row(self, group: Sequence[int], where: Sequence[int]) -> list[float]:
+        """Return what streams of `group` cost with all of it at a broker, for each of `where`.
+
+        As if links bore everything; exact where trees are least ones, else as near as adding one
+        end to a tree comes. The difference of two brokers is what counts.
+        """
+        instance = self.instance
+        total = [0.0] * len(where)
+        numbers = dict.fromkeys(n for piece in group for n in instance.of_piece[piece])
+        for number in numbers:
+            flow = instance.flows[number]
+            if flow.header is not None:
+                row = self._partial_row(flow, group, where)
+            else:
+                row = self._stream_row(flow, group, where)
+            if row is not None:
+                weight = flow.weight
+                total = [sum_ + weight * hops for sum_, hops in zip(total, row, strict=True)]
+        return total
+
+    def _stream_row(
+        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
+    ) -> Row | None:
+        hosts = self.hosts
+        ends = {hosts[piece] for piece in flow.consumers if piece not in group}
+        ends.update(flow.destinations)
+        ends.discard(ABSENT)
+        if flow.sender is not None and flow.sender in group:
+            return flow.topology.from_brokers(where, tuple(sorted(ends))) if ends else None
+        source = flow.origin if flow.sender is None else hosts[flow.sender]
+        assert source is not None
+        if source == ABSENT:
+            return None
+        ends.discard(source)
+        return flow.topology.to_brokers(source, tuple(sorted(ends)), where)
+
+    def _partial_row(
+        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
+    ) -> Row | None:
+        """Return what partials send, by the broker where those of `group` are."""
+        hosts, topology = self.hosts, flow.topology
+        stay = sorted({hosts[p] for p in flow.consumers if p not in group} - {ABSENT})
+        assert flow.header is not None
+        if flow.header in group:
+            rows = [topology.hops_from(node) for node in stay]
+            return [sum(row[broker] for row in rows) for broker in where] if stay else None
+        header = hosts[flow.header]
+        if header == ABSENT:  # it will not be far from the partials that there are
+            return topology.near(stay, where, outward=False) if stay else None
+        row = topology.hops_to(header)
+        # Where there is a partial already, another sends no more.
+        return [0 if broker in stay else row[broker] for broker in where]
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def apply(self, moves: Moves, first: Sequence[int] = (), wild: Random | None = None) -> Undo:
+        """Put pieces elsewhere and lay their streams again; return what `undo` takes.
+
+        The greatest stream is laid first, but for those named in `first`, which are laid again in
+        any case. Where it is to be `wild`, ways are any, and so is the order of their ends.
+        """
+        instance, hosts = self.instance, self.hosts
+        numbers = dict.fromkeys(first)
+        touched = dict.fromkeys(n for piece, _ in moves for n in instance.of_piece[piece])
+        if len(touched) > 1 and instance.limited:
+            numbers.update(
+                dict.fromkeys(sorted(touched, key=lambda n: (-instance.flows[n].rate, n)))
+            )
+        else:
+            numbers.update(touched)
+        before = (self.flow, self.lost)
+        laid = [(n, self.trees[n], self.links[n], self.missed[n]) for n in numbers]
+        for number in numbers:
+            self._take_up(number)
+        back = []
+        for piece, host in moves:
+            back.append((piece, hosts[piece]))
+            self.put(piece, host)
+        detour = None
+        if wild is not None:
+            detour = Detour({}, wild)
+        for number in numbers:
+            self._lay(number, detour)
+        self._checked()
+        return laid, back, *before
+
+    def undo(self, change: Undo) -> None:
+        """Put all back as it was before `change`, the last that has not been undone."""
+        laid, back, flow, lost = change
+        for number, *_ in laid:
+            self._take_up(number)
+        for piece, host in reversed(back):
+            self.put(piece, host)
+        for number, trees, links, missed in laid:
+            rate = self.instance.flows[number].rate
+            for _, needs in trees.values():
+                self.loads.carry(number, needs, rate)
+            self.trees[number], self.links[number], self.missed[number] = trees, links, missed
+        self.flow, self.lost = flow, lost
+        self._checked()
+
+    def delta(self, moves: Moves, penalty: float) -> float:
+        """Return by how much `moves` would change the cost: made, and undone."""
+        before = self.cost(penalty)
+        change = self.apply(moves)
+        after = self.cost(penalty)
+        self.undo(change)
+        return after - before
+
+    def put(self, piece: int, host: int) -> None:
+        """Put a piece elsewhere and leave its streams as they are, until it is put back."""
+        if self.hosts[piece] != ABSENT:
+            self._work(piece, self.hosts[piece], -1)
+        self.hosts[piece] = host
+        if host != ABSENT:
+            self._work(piece, host, 1)
+
+    def _work(self, piece: int, node: int, sign: int) -> None:
+        pieces, cost = self.at[node], self.instance.costs[piece]
+        if sign > 0:
+            pieces[piece] = None
+        else:
+            del pieces[piece]
+        self.loads.run(node, sign * cost, idle=not pieces)
+
+    def _take_up(self, number: int) -> None:
+        flow = self.instance.flows[number]
+        for _, needs in self.trees[number].values():
+            self.loads.drop(number, needs, flow.rate)
+        self.flow -= flow.weight * self.links[number]
+        self.lost -= self.missed[number]
+        self.trees[number], self.links[number], self.missed[number] = {}, 0, 0
+
+    # --- trees ----------------------------------------------------------------------------------
+
+    def ends(self, number: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return each source of a stream with its targets, ascending."""
+        flow, hosts = self.instance.flows[number], self.hosts
+        if flow.header is not None:
+            header = hosts[flow.header]
+            if header == ABSENT:
+                return []
+            sources = {hosts[piece] for piece in flow.consumers} - {header, ABSENT}
+            return [(source, (header,)) for source in sorted(sources)]
+        source = flow.origin if flow.sender is None else hosts[flow.sender]
+        assert source is not None
+        if source == ABSENT:
+            return []
+        targets = {hosts[piece] for piece in flow.consumers}
+        targets.update(flow.destinations)
+        targets -= {source, ABSENT}
+        return [(source, tuple(sorted(targets)))] if targets else []
+
+    def least(self, number: int) -> int:
+        """Return how many links a stream would have, were the others not in its way."""
+        topology = self.instance.flows[number].topology
+        return sum(topology.links(*ends) for ends in self.ends(number))
+
+    def _lay(self, number: int, detour: Detour | None = None) -> None:
+        """Find trees for a stream in the room that there is."""
+        flow = self.instance.flows[number]
+        trees: dict[int, LaidTree] = {}
+        links = missed = 0
+        for source, targets in self.ends(number):
+            tree, lost = self.builder.lay(number, source, targets, detour)
+            trees[source] = tree
+            links += len(tree.links)
+            missed += lost
+        self.trees[number], self.links[number], self.missed[number] = trees, links, missed
+        self.flow += flow.weight * links
+        self.lost += missed
+
+    def users(self, limit: int) -> list[int]:
+        """Return the streams that take a link, or that a broker sends, by the limit's number."""
+        return sorted(self.loads.users[limit])
+
+    def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, LaidTree]]) -> None:
+        """Take up a placement with its trees, as an earlier `snapshot` gave them."""
+        for number in range(len(self.trees)):
+            self._take_up(number)
+        for piece, host in enumerate(hosts):
+            if self.hosts[piece] != host:
+                self.put(piece, host)
+        self.flow, self.lost = 0.0, 0
+        for number, kept in enumerate(trees):
+            flow = self.instance.flows[number]
+            reached = sum(len(targets) for _, targets in self.ends(number))
+            arcs = self.instance.arcs
+            heads = {s: {arcs[link][1] for link in tree.links} for s, tree in kept.items()}
+            got = sum(len(heads.get(s, set()) & {*targets}) for s, targets in self.ends(number))
+            for _, needs in kept.values():
+                self.loads.carry(number, needs, flow.rate)
+            self.trees[number] = kept
+            self.links[number] = sum(len(tree.links) for tree in kept.values())
+            self.missed[number] = reached - got
+            self.flow += flow.weight * self.links[number]
+            self.lost += self.missed[number]
+        self._checked()
+
+    def snapshot(self) -> tuple[list[int], list[dict[int, LaidTree]]]:
+        """Return what `adopt` takes."""
+        return list(self.hosts), list(self.trees)
+
+    # --- checking -------------------------------------------------------------------------------
+
+    def _checked(self) -> None:
+        """Count everything anew and compare, where `check` says so."""
+        if not self.check:
+            return
+        instance = self.instance
+        limits = self.loads
+        loads, flow = [0.0] * len(limits.limits), 0.0
+        for number, trees in enumerate(self.trees):
+            stream = instance.flows[number]
+            assert set(trees) == {source for source, _ in self.ends(number)}
+            for links, needs in trees.values():
+                assert all(number in limits.users[limit] for limit in needs)
+                flow += stream.weight * len(links)
+                for link in links:
+                    for limit in limits.limits_of[link]:
+                        loads[limit] += stream.rate
+        for piece, host in enumerate(self.hosts):
+            if host != ABSENT:
+                loads[limits.first_work + host] += instance.costs[piece]
+        assert isclose(flow, self.flow, rel_tol=1e-9, abs_tol=1e-6), (flow, self.flow)
+        for limit, (counted, kept) in enumerate(zip(loads, limits.loads, strict=True)):
+            assert isclose(counted, kept, rel_tol=1e-9, abs_tol=1e-6)
+            assert isclose(beyond(kept, limits.limits[limit]), limits.broken.get(limit, 0.0))

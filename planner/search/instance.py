@@ -1,0 +1,189 @@
+"""A layout compiled for a search: lists by number, and which streams concern which piece.
+
+Owns the compiled problem. Must not know a placement. Invariant: nothing here changes while a search
+runs, but for answers that are kept.
+
+A *stream* here is one of the layout's, or what the partials of an aggregate send to their header:
+then each broker with a partial is a source of its own (`header` is not None).
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import inf
+from random import Random
+
+from planner.layout import Layout, Role, partial_name
+from planner.network import Arc, Network
+from planner.search.distances import WEIGHT_BITS, wide
+from planner.search.topology import RatedTopology
+
+# Of a limit: sums of fractions may be this much over it.
+ROOM = 1e-9
+# Of the smallest rate: a stream without one weighs so much, since it has to arrive as well.
+TINY = 1e-6
+# Up to so many brokers, trees to `EXACT_ENDS` are least ones; beyond, to fewer.
+EXACT_NODES_MAX = 140
+EXACT_ENDS, EXACT_ENDS_MANY = 4, 2
+KINDS_MAX, KINDS_MAX_MANY = 1000, 2
+"""Topologies by rate; of many brokers they are large, so streams of about one rate share one."""
+MANY_NODES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStream:
+    """A stream as a search sees it; `weight` is its rate, or a trifle where it has none."""
+
+    rate: float
+    weight: float
+    origin: int | None
+    sender: int | None
+    consumers: tuple[int, ...]
+    destinations: tuple[int, ...]
+    header: int | None
+    pieces: tuple[int, ...]
+    topology: RatedTopology
+    # The weight as a whole part of the greatest, for sums of lanes.
+    share: int = 1
+
+
+class Instance:
+    """Hold what a search needs of a problem; brokers, pieces, flows and links count from 0."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.network = net = Network(layout.problem)
+        self.nodes = len(net.names)
+        self.pieces = len(layout.pieces)
+        self.costs = [float(piece.cost) for piece in layout.pieces]
+        nodes = layout.problem.nodes
+        self.capacity = [inf if n.capacity is None else float(n.capacity) for n in nodes]
+        self.egress = [inf if n.egress is None else float(n.egress) for n in nodes]
+        self.arcs: list[Arc] = [(a, b) for a, o in enumerate(net.neighbours) for b in o]
+        self.numbers = {arc: number for number, arc in enumerate(self.arcs)}
+        self.limits = [float(net.limits.get(arc, inf)) for arc in self.arcs]
+        self.onward: list[list[tuple[int, int]]] = [[] for _ in nodes]
+        for number, (a, b) in enumerate(self.arcs):
+            self.onward[a].append((b, number))
+        self.limited = any(x < inf for x in (*self.limits, *self.egress))
+        self.capped = any(x < inf for x in self.capacity)
+        self.hosts = [piece.hosts for piece in layout.pieces]
+        self.allowed = [frozenset(piece.hosts) for piece in layout.pieces]
+        self.whole = RatedTopology(net.neighbours, 1)
+        # Each broker's number as lanes.
+        self.by_number = wide(range(self.nodes))
+        # Whether moves look at some brokers alone, those where a piece may be cheap.
+        self.many = self.nodes > MANY_NODES
+        flows = self._flows()
+        # The weight that one part of a share stands for.
+        self.part = max((flow.weight for flow in flows), default=1.0) / ((1 << WEIGHT_BITS) - 1)
+        self.flows = [replace(f, share=max(1, int(f.weight / self.part))) for f in flows]
+        self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
+        for number, flow in enumerate(self.flows):
+            for piece in flow.pieces:
+                self.of_piece[piece].append(number)
+        # By piece, the streams by which it feeds a task or shard, each with that piece.
+        self.fed = self._fed()
+        self.feeding = [piece for piece, fed in enumerate(self.fed) if fed]
+        self._weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
+        mean = sum(self._weights) / max(1, self.pieces) or 1.0
+        self._sums = list(accumulate(weight + mean for weight in self._weights))
+        self.near = [self._near(piece) for piece in range(self.pieces)]
+        ranks = {task.id: rank for rank, task in enumerate(layout.problem.in_order())}
+        self.rank = [ranks[piece.task] for piece in layout.pieces]
+        # Partials of one aggregate at one broker send once, so they pay to move together.
+        self.is_header = [piece.role is Role.HEADER for piece in layout.pieces]
+
+    def _flows(self) -> list[CompiledStream]:
+        layout = self.layout
+        rates = [float(s.rate) for s in layout.streams] + [float(a.rate) for a in layout.aggregates]
+        tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
+        topologies = self._topologies(rates)
+        flows = []
+        for stream, topology in zip(layout.streams, topologies, strict=False):
+            ends = dict.fromkeys(stream.consumers)
+            if stream.piece is not None:
+                ends[stream.piece] = None
+            rate = float(stream.rate)
+            flows.append(
+                CompiledStream(
+                    rate, rate or tiny, stream.origin, stream.piece, stream.consumers,
+                    stream.destinations, None, tuple(ends), topology,
+                )
+            )  # fmt: skip
+        for number, aggregate in enumerate(layout.aggregates, len(layout.streams)):
+            rate, header = rates[number], aggregate.header
+            pieces = (*aggregate.partials, header)
+            flows.append(
+                CompiledStream(
+                    rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
+                    topologies[number],
+                )
+            )  # fmt: skip
+        return flows
+
+    def _topologies(self, rates: list[float]) -> list[RatedTopology]:
+        """Return for each rate the links that have room for it; rates between two limits share."""
+        many = self.nodes > MANY_NODES
+        kinds_max = KINDS_MAX_MANY if many else KINDS_MAX
+        steps = sorted({x for x in (*self.limits, *self.egress) if 0 < x < inf})
+        if len(steps) > kinds_max:  # what has no room within a kind is found out when it is laid
+            steps = [steps[len(steps) * i // kinds_max] for i in range(kinds_max)]
+        exact = EXACT_ENDS if self.nodes <= EXACT_NODES_MAX else 1 if many else EXACT_ENDS_MANY
+        made: dict[int, RatedTopology] = {}
+        topologies = []
+        for rate in rates:
+            kind = bisect_left(steps, rate / (1 + ROOM))
+            if kind not in made:
+                least = steps[kind - 1] * (1 + 2 * ROOM) if kind else 0.0
+                made[kind] = self._topology_for(least, exact)
+            topologies.append(made[kind])
+        return topologies
+
+    def _topology_for(self, rate: float, exact: int) -> RatedTopology:
+        onward = self._links_for(rate)
+        if onward == self.whole.onward and exact == self.whole.exact_ends:
+            return self.whole
+        return RatedTopology(onward, exact)
+
+    def _links_for(self, rate: float) -> list[list[int]]:
+        return [
+            [
+                b
+                for b, arc in others
+                if rate <= self.limits[arc] * (1 + ROOM) and rate <= self.egress[a] * (1 + ROOM)
+            ]
+            for a, others in enumerate(self.onward)
+        ]
+
+    def _fed(self) -> list[list[tuple[int, int]]]:
+        fed: list[list[tuple[int, int]]] = [[] for _ in range(self.pieces)]
+        for number, flow in enumerate(self.flows):
+            if flow.sender is not None:
+                fed[flow.sender] = [(number, p) for p in flow.consumers if p != flow.sender]
+        return fed
+
+    def _near(self, piece: int) -> tuple[int, ...]:
+        """Return the pieces whose costs hang on where `piece` is, itself first."""
+        near: dict[int, None] = {piece: None}
+        for number in self.of_piece[piece]:
+            near.update(dict.fromkeys(self.flows[number].pieces))
+        return tuple(near)
+
+    def name_of(self, number: int, source: int) -> str:
+        """Return a stream's name; of partials, that of the one at the broker `source`."""
+        streams = self.layout.streams
+        if number < len(streams):
+            return streams[number].name
+        task = self.layout.aggregates[number - len(streams)].task
+        return partial_name(task, self.network.names[source])
+
+    def draw(self, random: Random) -> int:
+        """Return a piece by chance; among many, half of it by what the piece gets and sends."""
+        if not self.many:
+            return random.randrange(self.pieces)
+        return random.choices(range(self.pieces), cum_weights=self._sums)[0]
+
+    def lightest_first(self) -> list[int]:
+        """Return the pieces by what they get and send, the least first."""
+        return sorted(range(self.pieces), key=self._weights.__getitem__)

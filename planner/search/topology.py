@@ -1,0 +1,339 @@
+"""Hop counts and multicast trees over the links that have room for a stream of some rate.
+
+Owns distances and trees where nothing else is carried. Must not know tasks or loads. Invariant: an
+answer depends on the links alone, never on what was asked before.
+
+Up to `exact_ends` ends a tree is a least one (Dreyfus and Wagner, 1971), and what one end more
+would cost is known at every broker at once: that is what a search asks for most. Beyond, trees
+come from the heuristic of shortest paths (Takahashi and Matsuyama, 1980), each branch laid again
+while that is shorter.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import add, itemgetter
+
+from planner.network import Arc
+from planner.search.distances import FAR, Distances, Row
+
+# Of all answers that are kept together; a cell is a reference to a number, 8 bytes.
+KEPT_CELLS_MAX = 12_000_000
+
+Ends = tuple[int, ...]
+
+
+class RatedTopology:
+    """The links with room for a rate; `inward` and `onward` name neighbours, in ascending order."""
+
+    def __init__(self, onward: Sequence[Sequence[int]], exact_ends: int) -> None:
+        self.nodes = len(onward)
+        self.onward = [list(others) for others in onward]
+        self.inward: list[list[int]] = [[] for _ in onward]
+        for a, others in enumerate(self.onward):
+            for b in others:
+                self.inward[b].append(a)
+        self.symmetric = all(
+            sorted(a) == sorted(b) for a, b in zip(onward, self.inward, strict=True)
+        )
+        links = sum(map(len, self.onward))
+        self.exact_ends = 1 if self.symmetric and links == 2 * (self.nodes - 1) else exact_ends
+        self.ahead = Distances(self.onward)
+        self.back = self.ahead if self.symmetric else Distances(self.inward)
+        self._rows: dict[object, Row] = {}
+        self._lanes: dict[object, int] = {}
+        self._trees: dict[tuple[int, Ends], tuple[Arc, ...]] = {}
+        # Rows are let go all at once when there are too many: an order of use would cost each look.
+        self._rows_max = max(500, KEPT_CELLS_MAX // max(1, self.nodes))
+
+    # --- hop counts ---------------------------------------------------------------------------
+
+    def hops_from(self, source: int) -> Row:
+        """Return the hops from `source` to each broker."""
+        return self.ahead.rows()[source]
+
+    def hops_to(self, target: int) -> Row:
+        """Return the hops from each broker to `target`."""
+        return self.back.rows()[target]
+
+    def path(self, a: int, b: int) -> list[Arc]:
+        """Return the links of a shortest way, the least number first among equals; [] without."""
+        ahead, onward = self.hops_to(b), self.onward
+        if ahead[a] >= FAR:
+            return []
+        arcs = []
+        for hops in range(ahead[a] - 1, -1, -1):
+            for other in onward[a]:
+                if ahead[other] == hops:
+                    break
+            arcs.append((a, other))
+            a = other
+        return arcs
+
+    # --- what one end more would cost, at every broker ------------------------------------------
+
+    def from_everywhere(self, ends: Ends) -> Row:
+        """Return the links of a tree to all `ends` (ascending), by the broker that it begins at."""
+        if len(ends) == 1:
+            return self.hops_to(ends[0])
+        if not ends:
+            return [0] * self.nodes
+        if (kept := self._rows.get(ends)) is not None:
+            return kept
+        if len(ends) < self.exact_ends:
+            row = relaxed(self._branching(ends), self.inward)
+        else:
+            arcs = self.tree(ends[0], ends[1:])
+            near = spread({ends[0]: 0, **{b: 0 for _, b in arcs}}, self.inward)
+            count = len(arcs) + FAR * (len(ends) - 1 - len({b for _, b in arcs} & {*ends[1:]}))
+            row = [count + hops for hops in near]
+        return self._keep(ends, row)
+
+    def to_everywhere(self, source: int, ends: Ends) -> Row:
+        """Return the links of a tree from `source` to `ends` and one more, by the one more."""
+        if not ends:
+            return self.hops_from(source)
+        if self.symmetric and len(ends) < max(2, self.exact_ends - 1):
+            return self.from_everywhere(tuple(sorted((source, *ends))))
+        key = (source, ends)
+        if (kept := self._rows.get(key)) is not None:
+            return kept
+        if len(ends) < self.exact_ends - 1:
+            low = list(map(add, self.hops_from(source), self.from_everywhere(ends)))
+            for part, others in splits(ends):
+                for left, right in ((part, others), (others, part)):
+                    both = map(add, self.to_everywhere(source, left), self.from_everywhere(right))
+                    low = list(map(min, low, both))
+            row = relaxed(low, self.onward)
+        else:
+            arcs = self.tree(source, ends)
+            count = self.links(source, ends)
+            near = spread({source: 0, **{b: 0 for _, b in arcs}}, self.onward)
+            row = [count + hops for hops in near]
+        return self._keep(key, row)
+
+    def links(self, source: int, ends: Ends) -> int:
+        """Return how many links a tree has, and FAR more for each end that it does not reach."""
+        arcs = self.tree(source, ends)
+        ahead = self.hops_from(source)
+        return len(arcs) + FAR * sum(ahead[end] >= FAR for end in ends)
+
+    def from_brokers(self, where: Sequence[int], ends: Ends) -> Row:
+        """Return the links of a tree to all `ends` (ascending), by the broker that it begins at."""
+        if self.exact_ends > 1 or len(ends) == 1:
+            row = self.from_everywhere(ends)
+            return [row[broker] for broker in where]
+        arcs = self.tree(ends[0], ends[1:])
+        count = self.links(ends[0], ends[1:])
+        nodes = (ends[0], *(b for _, b in arcs))
+        return [count + hops for hops in self.near(nodes, where, outward=False)]
+
+    def to_brokers(self, source: int, ends: Ends, where: Sequence[int]) -> Row:
+        """Return the links of a tree from `source` to `ends` and one more, by the one more."""
+        if self.exact_ends > 1 or not ends:
+            row = self.to_everywhere(source, ends)
+            return [row[broker] for broker in where]
+        count = self.links(source, ends)
+        nodes = (source, *(b for _, b in self.tree(source, ends)))
+        return [count + hops for hops in self.near(nodes, where, outward=True)]
+
+    def near(self, nodes: Sequence[int], where: Sequence[int], *, outward: bool) -> Row:
+        """Return the hops between the nearest of `nodes` and each broker of `where`.
+
+        `outward`: from `nodes` to the brokers, else from the brokers to `nodes`.
+        """
+        rows = (self.back if outward else self.ahead).rows()
+        if len(nodes) == 1:
+            (node,) = nodes
+            return [rows[broker][node] for broker in where]
+        chosen = itemgetter(*nodes)
+        return [min(chosen(rows[broker])) for broker in where]
+
+    def lanes_from_everywhere(self, ends: Ends) -> int:
+        """Return `from_everywhere` as lanes; of trees that are not least ones."""
+        if len(ends) < 2:
+            return self.back.lanes(ends[0]) if ends else 0
+        return self._joining(self.back, ends[0], ends[1:], ends)
+
+    def lanes_to_everywhere(self, source: int, ends: Ends) -> int:
+        """Return `to_everywhere` as lanes; of trees that are not least ones."""
+        if not ends:
+            return self.ahead.lanes(source)
+        return self._joining(self.ahead, source, ends, (source, ends))
+
+    def _joining(self, distances: Distances, source: int, ends: Ends, key: object) -> int:
+        """Return the links of a tree and of the way between it and each broker, as lanes."""
+        if (lanes := self._lanes.get(key)) is None:
+            if len(self._lanes) >= self._rows_max:
+                self._lanes.clear()
+            nodes = (source, *(b for _, b in self.tree(source, ends)))
+            lanes = self._lanes[key] = distances.nearest(nodes, self.links(source, ends))
+        return lanes
+
+    def _branching(self, ends: Ends) -> Row:
+        """Return the links of trees that part at once, by the broker where they part."""
+        rows = [
+            list(map(add, self.from_everywhere(part), self.from_everywhere(others)))
+            for part, others in splits(ends)
+        ]
+        return rows[0] if len(rows) == 1 else list(map(min, *rows))
+
+    def _keep(self, key: object, row: Row) -> Row:
+        if len(self._rows) >= self._rows_max:
+            self._rows.clear()
+        self._rows[key] = row
+        return row
+
+    # --- trees --------------------------------------------------------------------------------
+
+    def tree(self, source: int, ends: Ends) -> tuple[Arc, ...]:
+        """Return the links of a tree from `source` to `ends` (ascending, without it)."""
+        if (kept := self._trees.get((source, ends))) is None:
+            if len(self._trees) >= self._rows_max:
+                self._trees.clear()
+            ahead = self.hops_from(source)
+            near = tuple(end for end in ends if ahead[end] < FAR)
+            if len(near) <= self.exact_ends:
+                arcs: dict[Arc, None] = {}
+                self._grow(source, near, arcs)
+                links = self._trimmed(source, near, arcs)
+            else:
+                parent = self._joined(source, near)
+                self._shorten(source, near, parent)
+                links = sorted((above, node) for node, above in parent.items())
+            kept = self._trees[source, ends] = tuple(links)
+        return kept
+
+    def _grow(self, node: int, ends: Ends, arcs: dict[Arc, None]) -> None:
+        """Add the links of a least tree from `node` to `ends`."""
+        if len(ends) <= 1:
+            for end in ends:
+                arcs.update(dict.fromkeys(self.path(node, end)))
+            return
+        fork = min(
+            range(self.nodes),
+            key=list(map(add, self.hops_from(node), self._branching(ends))).__getitem__,
+        )
+        arcs.update(dict.fromkeys(self.path(node, fork)))
+        _, part, others = min(
+            (self.from_everywhere(part)[fork] + self.from_everywhere(others)[fork], part, others)
+            for part, others in splits(ends)
+        )
+        self._grow(fork, part, arcs)
+        self._grow(fork, others, arcs)
+
+    def _joined(self, source: int, ends: Sequence[int]) -> dict[int, int]:
+        """Return a tree by parents: shortest paths from the tree so far to the nearest end.
+
+        A path never crosses the tree, since it begins at the tree's broker nearest to the end.
+        """
+        parent: dict[int, int] = {}
+        ahead = self.hops_from(source)
+        near = {end: (ahead[end], source) for end in ends}
+        while near:
+            end = min(near, key=lambda left: near[left][0])
+            for above, node in self.path(near.pop(end)[1], end):
+                parent[node] = above
+                row = self.hops_from(node)
+                for other, (hops, _) in near.items():
+                    if row[other] < hops:
+                        near[other] = (row[other], node)
+        return parent
+
+    def _shorten(self, source: int, ends: Ends, parent: dict[int, int]) -> None:
+        """Hang each end's own branch elsewhere while the tree gets smaller by it."""
+        if self.symmetric and len(parent) == len(ends):
+            return  # no tree has fewer links than ends
+        fixed = {source, *ends}
+        children = Counter(parent.values())
+        smaller = len(ends) * self.nodes <= 20_000
+        while smaller:
+            smaller = False
+            for end in ends:
+                if children[end]:
+                    continue
+                branch = {end: None}
+                top = parent[end]
+                while top not in fixed and children[top] == 1:
+                    branch[top] = None
+                    top = parent[top]
+                ahead = self.hops_to(end)
+                stem = [source, *(node for node in parent if node not in branch)]
+                spot = min(stem, key=ahead.__getitem__)
+                if ahead[spot] >= len(branch):
+                    continue
+                smaller = True
+                for node in branch:
+                    children[parent.pop(node)] -= 1
+                for above, node in self.path(spot, end):
+                    parent[node] = above
+                    children[above] += 1
+
+    def _trimmed(self, source: int, ends: Sequence[int], arcs: dict[Arc, None]) -> list[Arc]:
+        """Return a tree within these links, without branches that lead to no end."""
+        onward: dict[int, list[int]] = {}
+        for a, b in sorted(arcs):
+            onward.setdefault(a, []).append(b)
+        parent = {source: source}
+        ring = [source]
+        for node in ring:
+            for other in onward.get(node, ()):
+                if other not in parent:
+                    parent[other] = node
+                    ring.append(other)
+        kept: dict[Arc, None] = {}
+        for end in ends:
+            node = end
+            while node != source and (arc := (parent[node], node)) not in kept:
+                kept[arc] = None
+                node = parent[node]
+        return sorted(kept)
+
+
+def spread(begins: dict[int, int], onward: Sequence[Sequence[int]]) -> Row:
+    """Return the hops from any of the brokers that all begin at 0, in the direction of `onward`."""
+    row = [FAR] * len(onward)
+    for node in begins:
+        row[node] = 0
+    ring = list(begins)
+    for node in ring:
+        hops = row[node] + 1
+        for other in onward[node]:
+            if row[other] > hops:
+                row[other] = hops
+                ring.append(other)
+    return row
+
+
+def relaxed(low: Row, onward: Sequence[Sequence[int]]) -> Row:
+    """Return for each broker the least of what any has, and the hops to it (buckets, in order)."""
+    row = list(low)
+    buckets: dict[int, list[int]] = {}
+    for node, value in enumerate(row):
+        buckets.setdefault(value, []).append(node)
+    least, highest = min(row), max(row)
+    while least <= highest:
+        for node in buckets.pop(least, ()):
+            if row[node] == least:
+                for other in onward[node]:
+                    if row[other] > least + 1:
+                        row[other] = least + 1
+                        buckets.setdefault(least + 1, []).append(other)
+        if least not in buckets:
+            if not buckets:
+                break
+            least = min(buckets) if least + 1 not in buckets else least + 1
+    return row
+
+
+@lru_cache(maxsize=20_000)
+def splits(ends: Ends) -> tuple[tuple[Ends, Ends], ...]:
+    """Return the ways to part `ends` in two; the first is on the right, so that none is twice."""
+    first, others = ends[0], ends[1:]
+    return tuple(
+        (
+            tuple(end for i, end in enumerate(others) if mask >> i & 1),
+            (first, *(end for i, end in enumerate(others) if not mask >> i & 1)),
+        )
+        for mask in range(1, 1 << len(others))
+    )

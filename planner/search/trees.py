@@ -1,0 +1,186 @@
+"""The trees of streams in the room that other streams leave.
+
+Owns how a tree is found. Must not know which streams are laid again, nor when. Invariant: a tree
+that is handed back has been added to the loads, and leads from its source to all of its targets but
+those that it is said to miss.
+
+The least tree is taken where there is room on it. Else each target in turn is joined by A*: over
+links with room, or, where there are none, by the links that break limits least for their length.
+"""
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+from random import Random
+from typing import NamedTuple
+
+from planner.search.distances import FAR
+from planner.search.instance import CompiledStream, Instance
+from planner.search.loads import Loads, Needs, beyond
+from planner.search.topology import RatedTopology
+
+# Trees that are kept with the limits that they count for.
+WAYS_MAX = 200_000
+# Hops that a link without room costs, and as many for each limit that it is over by.
+TOLL = 4.0
+
+# Directed links, by number.
+Links = tuple[int, ...]
+
+
+class LaidTree(NamedTuple):
+    """The links of a tree, and what they count for."""
+
+    links: Links
+    needs: Needs
+
+
+class Detour(NamedTuple):
+    """The chance that has trees go by any links: the length of each, and the order of ends."""
+
+    lengths: dict[int, float]
+    random: Random
+
+    def length(self, link: int) -> float:
+        """Return how long a link is taken to be, drawn when it is first asked for."""
+        if (drawn := self.lengths.get(link)) is None:
+            drawn = self.lengths[link] = 1.0 + self.random.random()
+        return drawn
+
+
+class TreeBuilder:
+    """Finds trees for streams over an instance's links, with the loads of the moment."""
+
+    def __init__(self, instance: Instance, loads: Loads) -> None:
+        self.instance, self.loads = instance, loads
+        # Whether a target is missed rather than reached over links without room.
+        self.strict = False
+        self._usual: dict[tuple[int, int, tuple[int, ...]], LaidTree] = {}
+
+    def lay(
+        self, number: int, source: int, targets: tuple[int, ...], detour: Detour | None
+    ) -> tuple[LaidTree, int]:
+        """Return a tree for a stream, and how many targets it does not reach."""
+        flow = self.instance.flows[number]
+        if detour is None:
+            usual = self.usual(flow.topology, source, targets)
+            if usual is not None and self.loads.bear(usual.needs, flow.rate):
+                self.loads.carry(number, usual.needs, flow.rate)
+                return usual, 0
+        return self._grow(number, source, targets, detour)
+
+    def usual(
+        self, topology: RatedTopology, source: int, targets: tuple[int, ...]
+    ) -> LaidTree | None:
+        """Return the least tree, whatever else is carried; None where a target is not reached."""
+        key = (id(topology), source, targets)
+        if (tree := self._usual.get(key)) is None:
+            numbers = self.instance.numbers
+            ahead = topology.hops_from(source)
+            if any(ahead[target] >= FAR for target in targets):
+                return None
+            links = tuple(numbers[arc] for arc in topology.tree(source, targets))
+            tree = LaidTree(links, self.loads.needs(links))
+            if len(self._usual) > WAYS_MAX:
+                self._usual.clear()
+            self._usual[key] = tree
+        return tree
+
+    def _grow(
+        self, number: int, source: int, targets: Sequence[int], detour: Detour | None
+    ) -> tuple[LaidTree, int]:
+        """Grow a tree, always to the nearest target, or in any order where there is a `detour`."""
+        flow = self.instance.flows[number]
+        inside, left = {source: 0}, list(targets)
+        if detour is not None:
+            detour.random.shuffle(left)
+        links: list[int] = []
+        missed = 0
+        while left:
+            target = left[0]
+            if detour is None and len(left) > 1:
+                target = min(
+                    left, key=lambda t: min(map(flow.topology.hops_to(t).__getitem__, inside))
+                )
+            left.remove(target)
+            if target in inside:
+                continue
+            branch = self._around(flow, inside, target) if detour is None else None
+            if branch is None and not self.strict:
+                branch = self._through(flow, inside, target, detour)
+            if branch is None:
+                missed += 1
+                continue
+            self.loads.carry(number, self.loads.needs(branch), flow.rate)
+            links += branch
+            inside.update((self.instance.arcs[link][1], 0) for link in branch)
+        return LaidTree(tuple(links), self.loads.needs(links)), missed
+
+    def _around(self, flow: CompiledStream, inside: Iterable[int], target: int) -> list[int] | None:
+        """Return the shortest way from a tree to a target over links with room; None without."""
+        loads, onward, first_sent = self.loads, self.instance.onward, self.loads.first_sent
+        load, room, rate = loads.loads, loads.room, flow.rate
+        ahead = flow.topology.hops_to(target)
+        far = {node: 0 for node in inside if ahead[node] < FAR}
+        by: dict[int, int] = {}
+        heap = [(ahead[node], 0, node) for node in far]
+        heapify(heap)
+        while heap:
+            # Among equals it goes on from where it is farthest, since any path will do.
+            _, back, node = heappop(heap)
+            if node == target:
+                return self._links_to(node, by)
+            sends = first_sent + node
+            if -back > far[node] or load[sends] + rate > room[sends]:
+                continue
+            on = 1 - back
+            for other, link in onward[node]:
+                if on < far.get(other, FAR) and load[link] + rate <= room[link]:
+                    left = ahead[other]
+                    if left < FAR:
+                        far[other] = on
+                        by[other] = link
+                        heappush(heap, (on + left, -on, other))
+        return None
+
+    def _through(
+        self, flow: CompiledStream, inside: Iterable[int], target: int, detour: Detour | None
+    ) -> list[int] | None:
+        """Return the way that breaks limits least for its length; None where there is none."""
+        instance, loads = self.instance, self.loads
+        load, room, limits, prices = loads.loads, loads.room, loads.limits, loads.prices
+        rate, first_sent = flow.rate, loads.first_sent
+        ahead = instance.whole.hops_to(target)
+        far = {node: 0.0 for node in inside if ahead[node] < FAR}
+        by: dict[int, int] = {}
+        heap = [(float(ahead[node]), 0.0, node) for node in far]
+        heapify(heap)
+        while heap:
+            _, length, node = heappop(heap)
+            if node == target:
+                return self._links_to(node, by)
+            if length > far[node]:
+                continue
+            sends = first_sent + node
+            least = length
+            if (after := load[sends] + rate) > room[sends]:
+                least += TOLL * (1.0 + beyond(after, limits[sends]) * prices[sends])
+            for other, link in instance.onward[node]:
+                on = least + (1.0 if detour is None else detour.length(link))
+                if on >= far.get(other, inf):
+                    continue
+                if (after := load[link] + rate) > room[link]:
+                    on += TOLL * (1.0 + beyond(after, limits[link]) * prices[link])
+                    if on >= far.get(other, inf):
+                        continue
+                far[other] = on
+                by[other] = link
+                heappush(heap, (on + ahead[other], on, other))
+        return None
+
+    def _links_to(self, node: int, by: dict[int, int]) -> list[int]:
+        links = []
+        while node in by:
+            links.append(by[node])
+            node = self.instance.arcs[by[node]][0]
+        return links

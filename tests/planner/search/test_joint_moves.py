@@ -1,0 +1,126 @@
+"""Moves of the search in `planner.search` that bring two pieces to their brokers together."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from bench.planted_placement import planted
+from experiments.generate import Limits, problem
+from planner.layout import lay_out
+from planner.reading import read_problem
+from planner.search.context import MoveContext
+from planner.search.evaluator import Evaluator
+from planner.search.instance import Instance
+from planner.search.joint import MoveJointly, cheapest_pair
+from planner.search.params import SearchParams
+from planner.search.relief import Relieve
+from planner.search.search import Search
+
+UNREACHED = 1e9  # costs more than any path here: a broker that a stream has no room to get to
+NAMES = "abcde"
+CHAIN = {
+    "nodes": [{"id": name} for name in NAMES],
+    "links": [{"a": a, "b": b} for a, b in pairwise(NAMES)],
+    "contents": [{"id": "C", "rates": {"a": 10}}, {"id": "D", "rates": {"e": 40}}],
+    "tasks": [
+        {"id": "T", "inputs": ["C"], "cost": 1, "rate": 30},
+        {"id": "U", "inputs": ["T", "D"], "cost": 1, "rate": 1, "destinations": ["e"]},
+    ],
+}
+
+
+def context_of(document, hosts, penalty=0.0):
+    instance = Instance(lay_out(read_problem(document)))
+    evaluator = Evaluator(instance, hosts, check=True)
+    context = MoveContext(evaluator, Random(1), SearchParams())
+    context.penalty = penalty
+    return context
+
+
+def test_a_piece_goes_along_with_the_one_that_it_feeds():
+    """Either alone would stay: what goes between them would be paid for on each link."""
+    context = context_of(CHAIN, [0, 0])
+    evaluator = context.evaluator
+    assert evaluator.flow == 4 * 40 + 4 * 1
+    assert evaluator.delta([(0, 4)], 0.0) > 0
+    undo = MoveJointly().propose(context)
+    assert evaluator.hosts == [4, 4]
+    assert evaluator.flow == 4 * 10
+    for change in reversed(undo):
+        evaluator.undo(change)
+    assert (evaluator.hosts, evaluator.flow) == ([0, 0], 4 * 40 + 4 * 1)
+
+
+def test_what_a_piece_takes_where_it_is_does_not_speak_against_staying():
+    """A broker that bears a piece just so is not full for that piece itself."""
+    nodes = [{"id": name, "capacity": 1} for name in NAMES]
+    context = context_of(CHAIN | {"nodes": nodes}, [0, 4], penalty=1e6)
+    scores = {host: score for score, host in context.choices((0,))}
+    assert min(scores, key=scores.get) == 3
+    assert scores[4] > 1e6 > scores[0]
+
+
+@pytest.mark.parametrize("limits", [Limits(1.4), Limits(1.4, 1.3, 1.3)], ids=["brokers", "all"])
+def test_many_brokers_are_searched_by_the_same_sums(limits, monkeypatch):
+    """All values of a row at once are those of the brokers one by one, and no sum is lost."""
+    monkeypatch.setattr("planner.search.instance.MANY_NODES", 10)
+    monkeypatch.setattr("planner.search.instance.EXACT_NODES_MAX", 0)
+    monkeypatch.setattr("planner.search.params.SearchParams.granular", 100)
+    instance = Instance(lay_out(read_problem(problem("grid", 36, 30, 1, limits))))
+    search = Search(instance, 1, check=True)
+    search.run(lambda progress: progress.steps >= 150)
+    assert search.moves["settle"] > 0
+    context = search.context
+    for piece in range(instance.pieces):
+        scores = {host: score for score, host in context.choices((piece,))}
+        alone = {host: score for score, host in context.scores((piece,), list(scores))}
+        origin = search.evaluator.hosts[piece]
+        for host, score in scores.items():
+            change = alone[host] - alone[origin]
+            if change < UNREACHED:
+                assert score - scores[origin] == pytest.approx(change, rel=1e-4, abs=1.0)
+            else:
+                assert score - scores[origin] > UNREACHED / 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_pair_of_brokers_is_cheaper_than_the_one_that_is_handed_back(seed):
+    """Each pair by itself, with the hops between, on a grid."""
+    random = Random(seed)
+    instance = Instance(lay_out(read_problem(problem("grid", 25, 4, seed))))
+    senders, takers = (
+        [(random.uniform(0, 100), host) for host in random.sample(range(25), size)]
+        for size in (25, 9)
+    )
+    weight = random.choice((0.0, 1.0, 7.0, 60.0))
+    cost = {
+        (start, end): sent + taken + weight * instance.whole.hops_from(start)[end]
+        for sent, start in senders
+        for taken, end in takers
+    }
+    pair = cheapest_pair(senders, takers, weight, instance.whole.onward)
+    assert cost[pair] == pytest.approx(min(cost.values()))
+
+
+@pytest.mark.parametrize("shape", ["grid", "geometric"])
+def test_many_brokers_without_room_to_spare_get_the_planted_plan(shape):
+    """What brokers can run is just what the planted plan has them run, and no plan is cheaper."""
+    document, least = planted(shape, 400, 400, 1)
+    search = Search(Instance(lay_out(read_problem(document))), 1)
+    best = search.run(lambda progress: progress.steps >= 2000)
+    assert best.excess == 0
+    assert best.flow == pytest.approx(least, rel=1e-3)
+
+
+def test_a_piece_is_squeezed_in_where_another_makes_way():
+    """The broker where a stream begins is full; what it runs goes to the one that has room."""
+    capacities = dict(zip(NAMES, (1, 1, 0, 0, 1), strict=True))
+    nodes = [{"id": name, "capacity": capacity} for name, capacity in capacities.items()]
+    context = context_of(CHAIN | {"nodes": nodes}, [0, 1], penalty=1e6)
+    undo = Relieve.squeeze(context, 1, 0)
+    assert context.evaluator.hosts == [4, 0]
+    assert not context.evaluator.loads.broken
+    for change in reversed(undo):
+        context.evaluator.undo(change)
+    assert context.evaluator.hosts == [0, 1]

@@ -1,0 +1,123 @@
+"""Faults in the server tier: a version that is shown too early, or a consumer that goes too early.
+
+Owns the table for `server`. Must not know how faults are run. Invariant: as for fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+MIGRATION = ("tests/server/test_migration.py",)
+SHARDS = ("tests/server/test_shards.py",)
+UPKEEP = ("tests/server/test_upkeep.py",)
+
+TABLE = [
+    *part(
+        "server/upkeep/versions.py",
+        r"""
+half-filled-is-shown: a version that was begun beside another counts as the one that is shown
+- begun = [stream for stream in begun_of(jobs, job) if not stream.apart]
++ begun = list(begun_of(jobs, job))
+""",
+        tests=MIGRATION,
+    ),
+    *part(
+        "server/upkeep/migration.py",
+        r"""
+shown-unread: a version is shown that has not read everything
+- if not complete:
++ if complete is None:
+""",
+        tests=MIGRATION,
+    ),
+    *part(
+        "server/upkeep/consumers.py",
+        r"""
+running-is-forgotten: brokers forget a consumer that is still read by
+- free = [stream for stream, file in held if stream.version not in busy]
++ free = [stream for stream, file in held]
+
+away-is-done: a broker that was away is never asked again
+- if complete and free:
++ if free:
+""",
+        tests=MIGRATION,
+    ),
+    *part(
+        "server/sinks/alert_marks.py",
+        r"""
+alert-left-out: an alert is left out that the former version has not sent
+- row["offset"] < self.offsets
++ row["offset"] <= self.offsets
+""",
+        tests=MIGRATION,
+    ),
+    *part(
+        "server/sinks/shown.py",
+        r"""
+former-takes-back: the former version makes the views show itself again
+- return table.stored if table.suffix else None
++ return table.stored
+""",
+        tests=MIGRATION,
+    ),
+    *part(
+        "server/upkeep/repair.py",
+        r"""
+mended-twice: rows of a mending that was cut off are put there again
+- return rows.filter(pc.invert(pc.is_in(rows.column("offset"), value_set=kept)))
++ return rows
+
+gap-forgotten: what is nowhere counts as mended
+- note_gap(str(history.folder), gap)
++ pass
+
+log-of-another: rows of a new log are taken for those of the former one
+- if standing.epoch == gap.epoch and covered[0] < covered[1]:
++ if covered[0] < covered[1]:
+""",
+        tests=UPKEEP,
+    ),
+    *part(
+        "server/upkeep/compaction.py",
+        r"""
+removed-while-read: what was replaced goes at once
+- if not note.name.isdigit() or int(note.name) > until_ms:
++ if not note.name.isdigit():
+
+listed-is-removed: a file that counts is removed, as an attempt was cut off
+- if file.is_file() and file not in counted:
++ if file.is_file():
+
+day-too-early: a day is dropped in its middle
+- return midnight.timestamp() * 1000 + DAY_MS <= cut_ms
++ return midnight.timestamp() * 1000 <= cut_ms
+""",
+        tests=UPKEEP,
+    ),
+    *part(
+        "server/detection/shards.py",
+        r"""
+agree-by-either: conditions of which one may hold make events agree
+- if isinstance(condition, Logical) and condition.operator == "and":
++ if isinstance(condition, Logical):
+
+chosen-among-all: a pattern that is chosen among all events runs apart
+- detect.context == UNRESTRICTED.name and detect.report == "all" and not case.consuming
++ detect.report == "all" and not case.consuming
+
+key-left-behind: a detected event without the key is looked for by it
+- return [name for name in shared if not needed or _carries(node, name)]
++ return shared
+
+shared-twice: subscriptions that share a definition run apart
+- if needs & needed:
++ if needs == needed and not needs:
+
+equal-apart: values that are equal are in different shards
+- return repr(float(value)).encode()
++ return repr(value).encode()
+""",
+        tests=SHARDS,
+    ),
+]
