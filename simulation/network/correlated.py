@@ -97,7 +97,7 @@ class CorrelatedRun(Run):
 
     def _reading(self, name: str, time_ms: int, *, lasting: bool) -> dict[str, Any]:
         reading = super()._reading(name, time_ms, lasting=lasting)
-        if self.seed % UNCERTAIN_EACH or self.draw.random() < CERTAIN:
+        if self.seed % UNCERTAIN_EACH != 1 or self.draw.random() < CERTAIN:
             return reading
         # The later a reading, the greater may be what it breaks of what was promised before.
         so_far = 1 + int(len(UNCERTAIN_MS) * (time_ms - BEGIN_MS - READY_S_MAX * 1_000) / SPAN_MS)

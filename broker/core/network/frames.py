@@ -56,12 +56,13 @@ class Routed(Struct, array_like=True, frozen=True, tag="routed"):
 class Here(Struct, array_like=True, frozen=True, tag="here"):
     """This way leads to the origin, which has sources of these types.
 
-    `bounds` say of each what times of its events may be like; none: it promises nothing.
+    `bounds` say of each what times of its events may be like, none: they are certain points; None:
+    it promises nothing.
     """
 
     origin: str
     types: tuple[str, ...]
-    bounds: Bounds = ()
+    bounds: Bounds | None = None
 
 
 class Gone(Struct, array_like=True, frozen=True, tag="gone"):

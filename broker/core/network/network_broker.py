@@ -319,7 +319,7 @@ class NetworkBroker(Relaying):
             self._shows.show(source)
         self._let_leave()
         types = network.types()
-        bounds = network.promises.of(types) if self.correlates else ()
+        bounds = network.promises.said_of(types) if self.correlates else None
         if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
             self._own_here = announced
             self._say_all("", announced)

@@ -156,14 +156,16 @@ class Ways:
         self.promises = HeardPromises()
         self.changes = 0  # how often a way was another, or opened
 
-    def here(self, origin: str, via: str, types: tuple[str, ...], bounds: Bounds = ()) -> None:
+    def here(
+        self, origin: str, via: str, types: tuple[str, ...], bounds: Bounds | None = None
+    ) -> None:
         """An origin is behind this neighbour."""
         self.via[origin], self.types[origin] = via, types
         self.promises.take(origin, types, bounds)
         self.changes += 1
         self.came.setdefault(origin, Came())
 
-    def said(self, origin: str) -> tuple[tuple[str, ...], Bounds]:
+    def said(self, origin: str) -> tuple[tuple[str, ...], Bounds | None]:
         """Return the types of an origin, and what it promises of them."""
         return self.types[origin], self.promises.said(origin)
 

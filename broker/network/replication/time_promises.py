@@ -8,7 +8,7 @@ has heard of an origin, it never takes for less while its process goes on.
 How far apart two events may be that a pattern joins (δt) depends on how wrong their times may be
 and how long they last. What limits allow, a day and a week, would have every event wait as long
 for its partner. So an origin promises what it has learnt: of a type no event was less certain than
-so, a source's own word (its advertisement) included. A promise goes up in steps, 1, 2, 5, 10, …
+so, a source's own word (its advertisement) included. A promise goes up in steps, 1, 5, 20, 100, …
 ms, so that it changes rarely. It is a function of the events that the journal holds, so that a
 process that begins again keeps it. A type whose events so far were points in time is promised to
 have points alone, as an engine takes it to have; of one that has had an event which lasts nothing
@@ -54,7 +54,7 @@ class TimeBound(Struct, array_like=True, frozen=True):
 
 POINTS = TimeBound()  # certain points in time: nothing else was heard of
 UNBOUNDED = TimeBound(None, None)
-Bounds = tuple[TimeBound, ...]  # one for each type of an origin, in their order
+Bounds = tuple[TimeBound, ...]  # one for each type of an origin, in their order; none: all points
 
 
 def _greatest(a: int | None, b: int | None) -> int | None:
@@ -62,16 +62,20 @@ def _greatest(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else max(a, b)
 
 
+def _fitting(bounds: Bounds | None, types: tuple[str, ...]) -> Bounds | None:
+    return bounds if bounds is not None and len(bounds) == len(types) else None
+
+
 def step_ms(uncertainty_ms: int) -> int:
-    """Return the least step that is no less: 1, 2, 5, 10, 20, 50, … ms, or 0."""
+    """Return the least step that is no less: 1, 5, 20, 100, 500, 2,000, … ms, or 0."""
     if uncertainty_ms <= 0:
         return 0
-    power = 1  # steps are a factor of two to two and a half apart: ten in a thousandfold
+    power = 1  # steps are a factor of four or five apart: each growth has all hosts ask anew
     while True:
-        for digit in (1, 2, 5):
+        for digit in (1, 5, 20):
             if digit * power >= uncertainty_ms:
                 return digit * power
-        power *= 10
+        power *= 100
 
 
 class TimePromises:
@@ -85,6 +89,11 @@ class TimePromises:
     def of(self, types: Iterable[str]) -> Bounds:
         """Return what is promised of each of these types."""
         return tuple([self._by_type.get(name, POINTS) for name in types])
+
+    def said_of(self, types: Iterable[str]) -> Bounds:
+        """Return the same in the fewest words."""
+        bounds = self.of(types)
+        return bounds if any(bound != POINTS for bound in bounds) else ()
 
     def observe(self, events: Sequence[Event]) -> dict[str, int]:
         """Learn from events that were admitted; by type, how many broke what was promised."""
@@ -155,24 +164,25 @@ class HeardPromises:
 
     def __init__(self) -> None:
         self.version = 0
-        self._said: dict[str, Bounds] = {}  # likewise, as it said last
+        self._said: dict[str, Bounds | None] = {}  # likewise, as it said last
         self._bounds: dict[str, dict[str, TimeBound]] = {}  # by origin and type, the widest so far
 
-    def take(self, origin: str, types: tuple[str, ...], bounds: Bounds) -> None:
-        """Hear an origin; `bounds` are none where it is of a version that promises nothing."""
+    def take(self, origin: str, types: tuple[str, ...], bounds: Bounds | None) -> None:
+        """Hear an origin; `bounds` None: it is of a version that promises nothing."""
         # A neighbour that says fewer or more than there are types makes no sense of it at all.
-        self._said[origin] = bounds = bounds if len(bounds) == len(types) else ()
+        self._said[origin] = bounds = () if bounds == () else _fitting(bounds, types)
         widest = self._bounds.setdefault(origin, {})
-        for name, bound in zip(types, bounds or (UNBOUNDED,) * len(types), strict=True):
+        others = POINTS if bounds is not None else UNBOUNDED
+        for name, bound in zip(types, bounds or (others,) * len(types), strict=True):
             before = widest.get(name, POINTS)
             # Who promises again what it had not, as it is of a later version now, is believed.
-            again = bounds and before == UNBOUNDED
+            again = bounds is not None and before == UNBOUNDED
             widest[name] = wider = bound if again else before.wider(bound)
             self.version += wider != before
 
-    def said(self, origin: str) -> Bounds:
+    def said(self, origin: str) -> Bounds | None:
         """Return what it said last, to be passed on with its types."""
-        return self._said.get(origin, ())
+        return self._said.get(origin)
 
     def forget(self, origin: str) -> None:
         """Forget an origin, for which nobody waits any more."""
