@@ -73,8 +73,9 @@ sanitized: $(READY)  ## the tests of what is compiled, with two sanitizers of th
 bench: $(READY)  ## measure: figures with the machine they were taken on
 	@$(BIN)/python -m bench
 
-papers: $(READY)  ## repeat the papers' experiments and write their page; takes its time
+papers: $(READY)  ## repeat the papers' experiments and write their pages; takes its time
 	@$(BIN)/python -m bench.papers --page docs/papers.md
+	@$(BIN)/python -m experiments.rfid --page docs/papers-rfid.md
 
 docs: $(READY)  ## write the pages that are generated from code
 	@$(BIN)/python -m headwater.pages

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from broker.core.links.frames import DATA_BYTES
 from broker.core.recovery.durable_events import packed, unpacked
+from broker.network.session.frames import DATA_BYTES
 from language import check_text
 from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of

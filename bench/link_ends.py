@@ -17,9 +17,9 @@ import msgspec
 import uvloop
 
 from broker.config.links import LinksSection
-from broker.core.links.told import Congested, Delivered, Up
 from broker.links.face import LinkFace
 from broker.links.securing import load_security
+from broker.network.session.told import Congested, Delivered, Up
 
 PATIENCE_S = 120
 WRITE_BYTES_HIGH = 1_048_576  # as a link's socket has it

@@ -2,6 +2,6 @@
 
 Owns the problem, the plan, what a plan costs, and the searches for a cheap one. Must not know
 brokers at run time, text of specifications beyond their task graph, or any input and output.
-Invariant: `problem`, `layout`, `plan`, `network` and `flow` need the standard library alone, so
-that a broker can read and weigh a plan without the libraries that finding one takes.
+Invariant: all but `optimal` and `program` need no numpy, so that a broker can find, read and weigh
+a plan.
 """

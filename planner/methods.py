@@ -59,7 +59,7 @@ Tell = Callable[[SearchSample], None]
 def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     """A plan by the method that is wanted.
 
-    Raises ProblemError where the method needs what the problem lacks, `optimal.NoSolverError` where
+    Raises ProblemError where the method needs what the problem lacks, `NoSolverError` where
     there is no solver.
     """
     from planner import baselines

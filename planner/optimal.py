@@ -15,19 +15,15 @@ import numpy as np
 from planner.flow import evaluate
 from planner.layout import Layout
 from planner.plan import Plan
+from planner.problem import NoSolverError
 from planner.program import SCALED, Formulation, Program, TooLargeError
 
 GAP = 1e-6  # of the flow: a bound as near as that is reached
 GRAIN_SPARE = 1e-3  # of what flows are multiples of, so that rounding proves nothing
 WHOLE_MAX = 1e9  # the solver counts in fractions, in which larger sums are not exact enough
 
-
 Tighten = Callable[[Any, Formulation, float, int, Callable[[], float]], float]
 """Adds rows to a program; is given HiGHS, the scale of costs, the threads and the time spent."""
-
-
-class NoSolverError(RuntimeError):
-    """The extra that brings HiGHS is not installed, or the problem is too large for it."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ class ProblemError(ValueError):
         self.reason = reason
 
 
+class NoSolverError(RuntimeError):
+    """The extra that brings HiGHS is not installed, or the problem is too large for it."""
+
+
 class Mode(Enum):
     """How a task may be divided among brokers."""
 

@@ -19,10 +19,10 @@ from broker.config.joins import JoinSection
 from broker.config.kinds import NAMED, NAMED_TYPES
 from broker.config.links import LinksSection
 from broker.config.mappings import MappingSection
-from broker.core.links.limits import LinkLimits
-from broker.core.topology.limits import TopologyLimits
 from broker.engine.limits import Limits
 from broker.mqtt.limits import Limits as MqttLimits
+from broker.network.overlay.limits import TopologyLimits
+from broker.network.session.limits import LinkLimits
 from broker.rights.names import NAME_PATTERN, NAME_SAYS
 
 LIMIT_AT_MOST = 2**40  # more is a slip of the keyboard

@@ -17,10 +17,18 @@ from collections import deque
 from typing import Any, Protocol, TypeAlias
 
 from broker.config.links import LinksSection, address_of, seeds_of
-from broker.core.links.frames import ACK_BYTES
-from broker.core.links.limits import LinkLimits
-from broker.core.links.links import Links
-from broker.core.links.told import (
+from broker.joining.backoff import Backoff
+from broker.links.announcement import network_tags
+from broker.links.dialling import Dialler, sentence
+from broker.links.discovery import Discovery, segment
+from broker.links.securing import LinkConfigError, Security, load_security, named
+from broker.links.seeds import Seeds
+from broker.links.socket import Socket
+from broker.network.overlay.kinds import KindTraffic
+from broker.network.session.frames import ACK_BYTES
+from broker.network.session.limits import LinkLimits
+from broker.network.session.links import Links
+from broker.network.session.told import (
     Choked,
     Close,
     Closed,
@@ -39,14 +47,6 @@ from broker.core.links.told import (
     Woken,
     Write,
 )
-from broker.joining.backoff import Backoff
-from broker.links.announcement import network_tags
-from broker.links.dialling import Dialler, sentence
-from broker.links.discovery import Discovery, segment
-from broker.links.securing import LinkConfigError, Security, load_security, named
-from broker.links.seeds import Seeds
-from broker.links.socket import Socket
-from broker.network.overlay.kinds import KindTraffic
 
 FIRST_S = 0.2  # a broker that restarts is back after about as long
 TLS_HANDSHAKE_S = 5.0

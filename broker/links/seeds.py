@@ -25,7 +25,11 @@ from contextlib import suppress
 from typing import Protocol
 
 from broker.config.links import LinksSection
-from broker.core.links.frames import (
+from broker.links.announcement import Address
+from broker.links.dialling import sentence
+from broker.links.securing import Security
+from broker.links.trials import Trials
+from broker.network.session.frames import (
     LENGTH_BYTES,
     NAME_CHARS_MAX,
     NONCE_BYTES,
@@ -36,11 +40,7 @@ from broker.core.links.frames import (
     decode,
     encode,
 )
-from broker.core.links.links import Links
-from broker.links.announcement import Address
-from broker.links.dialling import sentence
-from broker.links.securing import Security
-from broker.links.trials import Trials
+from broker.network.session.links import Links
 
 DIALLED = 2  # a ring with one more: any one may be gone, and the two beside it are linked
 LOOK_S = 3.0  # brokers come and go by people's hands

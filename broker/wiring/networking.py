@@ -16,7 +16,6 @@ from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
 from broker.core.commit_gate import CommitGate
 from broker.core.effects import SendFrame
-from broker.core.links.told import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.core.network.cell_views import knows
 from broker.core.network.messages import (
     DrainRequested,
@@ -37,6 +36,7 @@ from broker.network.overlay.calls import CallArrived
 from broker.network.overlay.kinds import table_of
 from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
+from broker.network.session.told import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.remote.desk import CallDesk
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Runner

@@ -95,9 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.broker is not None or arguments.context is not None:
         asked: int = entry("headwater.cli.planned", "run")(arguments)
         return asked
-    if find_spec("numpy") is None:
-        sentence = "planning offline needs numpy: install headwater with its extra, "
-        raise CommandError(2, sentence + "headwater[planning]")
+    # The search itself does without: what else needs numpy says so before any work is done.
+    wants = "--picture" if arguments.picture else "--method optimal"
+    if (arguments.picture or arguments.method == "optimal") and find_spec("numpy") is None:
+        raise CommandError(2, f"{wants} needs numpy: install headwater[planning]")
     status: int = entry("headwater.placement.run", "run")(arguments)
     return status
 

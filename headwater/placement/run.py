@@ -16,14 +16,12 @@ from headwater.cli.output import CommandError, complain, print_json
 from headwater.given import checked_text, read_json, write_text
 from headwater.lines import STANDARD_INPUT
 from headwater.placement.changes import Older, difference, difference_lines, read_older
-from headwater.placement.picture import dot, svg
 from headwater.placement.show import table_lines
 from headwater.placing import placement_problem
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find
-from planner.optimal import NoSolverError
-from planner.problem import ProblemError
+from planner.problem import NoSolverError, ProblemError
 from planner.reading import read_problem
 from planner.report.history import SearchHistory, SearchSample
 from planner.report.reasons import hopeless, reasons
@@ -53,6 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write_text(arguments.output, json.dumps(document, ensure_ascii=False) + "\n")
     if arguments.picture:
+        # Lays brokers out by numpy, which a search does without.
+        from headwater.placement.picture import dot, svg
+
         draw = svg if kind == ".svg" else dot
         write_text(arguments.picture, draw(layout, found.plan, found.evaluation))
     if draw_search is not None:

@@ -4,7 +4,7 @@ Owns the order of descents and kicks, and when the search ends. Must not know me
 Invariant: the ball ends at the best that was met, never worse than it was found; the same ball,
 effort and numbers give the same moves, whatever the slices.
 
-The order is that of `planner.search.run`: from what the last kick came to while that is good, else
+The order is that of iterated local search: from what the last kick came to while that is good, else
 from the best, or with many pieces placed anew.
 """
 

@@ -2,7 +2,7 @@
 
 Owns what is under way between two brokers and what a fault does to it. Must not know what frames
 mean. Invariant: from one fresh beginning to the next, frames arrive once and in order within their
-class, control never behind events that were sent later; as `broker.core.links` has it.
+class, control never behind events that were sent later; as `broker.network.session` has it.
 
 A cut that is short loses nothing: what was under way, and what is sent meanwhile, arrives when it
 is over. A long one, or the end of a process, loses all that had not arrived. A link that is full

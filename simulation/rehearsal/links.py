@@ -12,13 +12,13 @@ from functools import partial
 from msgspec import Struct, field
 
 from broker.core.effects import SendFrame
-from broker.core.links.frames import ACK_BYTES, DATA_BYTES
-from broker.core.links.limits import make_link_limits
-from broker.core.links.session import ACK_RIDES_MS
 from broker.core.network import frames
 from broker.core.network.messages import LinkRefused
 from broker.network.overlay.kinds import KindTraffic
 from broker.network.replication.progress import Advanced
+from broker.network.session.frames import ACK_BYTES, DATA_BYTES
+from broker.network.session.limits import make_link_limits
+from broker.network.session.session import ACK_RIDES_MS
 from simulation.network.links import End, Link
 from simulation.world import World
 
@@ -97,7 +97,7 @@ class Line(Link):
             self._count(carried, getattr(received, "body", received))
 
     def _own(self, name: str) -> None:
-        """Count what the link itself has said meanwhile, as `broker.core.links.session` does.
+        """Count what the link itself has said meanwhile, as `broker.network.session.session` does.
 
         An acknowledgement goes with what is said anyway, or as a sign of life.
         """

@@ -11,11 +11,11 @@ from collections import deque
 import msgspec
 import pytest
 
-from broker.core.links.limits import make_link_limits
-from broker.core.links.links import Links
-from broker.core.links.told import Close, Closed, Delivered, Offered, Opened, Received, Write
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised
 from broker.core.network.messages import FramesReceived
+from broker.network.session.limits import make_link_limits
+from broker.network.session.links import Links
+from broker.network.session.told import Close, Closed, Delivered, Offered, Opened, Received, Write
 from language import LanguageError, check_text, format_text
 from simulation.network.cells import CellRun
 from simulation.network.correlated import CorrelatedRun

@@ -11,8 +11,8 @@ UNITS = (
     "tests/broker/network/replication/test_incarnation.py",
     "tests/broker/network/replication/test_descent.py",
     "tests/broker/network/replication/test_disk_claim.py",
-    "tests/broker/core/topology/test_clones.py",
-    "tests/broker/core/topology/test_namesakes.py",
+    "tests/broker/network/overlay/test_clones.py",
+    "tests/broker/network/overlay/test_namesakes.py",
     "tests/broker/core/network/test_announcing.py",
 )
 
@@ -89,7 +89,7 @@ readmitted-unasked: who was displaced goes on without asking how far others are
         tests=UNITS,
     ),
     *part(
-        "broker/core/topology/topology.py",
+        "broker/network/overlay/topology.py",
         r"""
 clone-in-the-tree: others wait for a broker that admits nothing
 - links = () if claim.yielded_to else tuple(sorted(self._links.items()))

@@ -1,18 +1,18 @@
 """Faults in links and the topology: what is doubled, lost, believed or counted wrongly.
 
-Owns the table for `broker/core/links` and `broker/core/topology`. Must not know how faults are run.
-Invariant: as for fault.Fault.
+Owns the table for `broker/network/session` and `broker/network/overlay`. Must not know how faults
+are run. Invariant: as for fault.Fault.
 """
 
 from __future__ import annotations
 
 from tests.planted.fault import part
 
-LINKS = ("tests/broker/core/links",)
-TOPOLOGY = ("tests/broker/core/topology",)
+LINKS = ("tests/broker/network/session",)
+TOPOLOGY = ("tests/broker/network/overlay",)
 
 SESSION = part(
-    "broker/core/links/session.py",
+    "broker/network/session/session.py",
     r"""
 link-turn: of two connections the one that was chosen first is kept
 - if self.up and candidate.hello.epoch == self.peer_epoch and frame.turn <= self.turn:
@@ -67,7 +67,7 @@ link-choked: frames are written to a socket that takes none
 
 SIDES = [
     *part(
-        "broker/core/links/inbound.py",
+        "broker/network/session/inbound.py",
         r"""
 link-repeat: a frame that comes again is delivered again
 - if frame.seq <= self.received:
@@ -91,7 +91,7 @@ link-credit-byte: bytes beyond the credit are taken
         tests=LINKS,
     ),
     *part(
-        "broker/core/links/outbound.py",
+        "broker/network/session/outbound.py",
         r"""
 link-kept: the last frame that was acknowledged is kept
 - while kept and kept[0][0] <= seq:
@@ -112,7 +112,7 @@ link-share: events of a long list are counted wrongly
         tests=LINKS,
     ),
     *part(
-        "broker/core/links/frames.py",
+        "broker/network/session/frames.py",
         r"""
 frame-length: a frame of no bytes is waited for
 - if not 0 < size <= self._limit_bytes:
@@ -125,7 +125,7 @@ frame-joined: bytes that came in pieces are put together in the wrong order
         tests=LINKS,
     ),
     *part(
-        "broker/core/links/choosing.py",
+        "broker/network/session/choosing.py",
         r"""
 link-simultaneous: two that dial at once change back and forth
 - return up_ms is not None and new.hello.holds < turn and new.opened_ms > up_ms
@@ -141,7 +141,7 @@ link-lost-end: a neighbour that lost its end has to wait
 
 TREE = [
     *part(
-        "broker/core/topology/tree.py",
+        "broker/network/overlay/tree.py",
         r"""
 tree-cost: the cost of links is not looked at
 - enumerate(sorted(edges))
@@ -158,7 +158,7 @@ tree-hops: a neighbour counts no hop
         tests=TOPOLOGY,
     ),
     *part(
-        "broker/core/topology/topology.py",
+        "broker/network/overlay/topology.py",
         r"""
 tree-one-side: a link of which one end alone tells is believed
 - if back is not None:

@@ -162,8 +162,8 @@ consumed-still-held: what binds a consumed event goes on looking for partners
 + if True]
 
 pair-unsorted: two occurrences of one step go on unsorted
-- if self._sorted and len(made) > 1:
-+ if self._sorted and len(made) > 2:
+- if self._plan.ordered and len(made) > 1:
++ if self._plan.ordered and len(made) > 2:
 """,
     tests=MATCHING,
 )
@@ -388,8 +388,8 @@ swept-with-log: an event that may still be in time is not gone through again
 + partition.forget(watermark + 1 - reach_ms + reach_ms // 4)
 
 groups-share-state: a group's key is lost in its results
-- partition.root = self.fused.open(partition.group)
-+ partition.root = self.fused.open(())
+- self.fused.open(partition.group, partition.site)
++ self.fused.open((), partition.site)
 """,
     tests=EVERYTHING,
 )

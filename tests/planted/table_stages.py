@@ -105,22 +105,20 @@ spent-in-one-role: an event that is spent on one side is taken on the other
 + items[:] = list(items)
 
 spent-comes-again: an occurrence with a spent event is taken
-- if self._is_spent(item):
--             return
+- if self.spent and self._is_spent(item):
 + if side == RIGHT and self._is_spent(item):
-+             return
 
 starts-before-it-completes: an event on both sides is a candidate before it completes
 - in_order(taken, -1, self.site.budget)
 + in_order(taken, 1, self.site.budget)
 
 spent-forgotten: a snapshot forgets what is spent
-- self._spent = {identity(member): member for member in facts[0]}
-+ self._spent = {}
+- self.spent = {identity(member): member for member in facts[0]}
++ self.spent = {}
 
 chronicle-expires-early: a candidate at the edge of the reach goes
-- end_of(items[count]) < oldest:
-+ end_of(items[count]) <= oldest:
+- del items[: bisect_left(items, oldest, key=end_of)]
++ del items[: bisect_left(items, oldest + 9, key=end_of)]
 """,
     tests=CHAINS,
     only="chronicle or edges or operator",
@@ -197,17 +195,17 @@ sequence-never-due: time alone drops no run
 - return over_at if self.watermark < over_at < WATERMARK_END else None
 + return None
 
-sequence-newest-pair: `chronicle` takes the newest candidate
-- for number, left in enumerate(candidates):
-+ for number, left in reversed(list(enumerate(candidates))):
-
-sequence-pair-again: a left side that is taken stays a candidate
-- del candidates[number]
+sequence-pair-unordered: of left sides that end together the last made stands last
+- self._put_in_order(pairs[element].items[LEFT])
 + pass
 
+sequence-spent-unknown: an event that fills two positions is spent in one of them alone
+- alone=not plan.shared)
++ alone=True)
+
 sequence-pair-early: a candidate at the edge of the reach goes
-- bisect_left(items, watermark + 1 - keep
-+ bisect_left(items, watermark + 9 - keep
+- else watermark + 1 - keep, None)
++ else watermark + 9 - keep, None)
 
 sequence-run-forgotten: a snapshot forgets the run
 - run = [filled, -1 if plan.endless else 0, self._at] if filled else None
@@ -235,6 +233,51 @@ sequence-expires-ahead: a restored group forgets by a time that it has not come 
 """,
         tests=CHAINS,
         only="operator or edges or limit",
+    )
+)
+
+JOINED = (
+    part(
+        "broker/engine/pattern/fusion.py",
+        r"""
+latest-with-nth: an older candidate goes though the k-th after it may come
+- or asks_further(joint)
++ or joint.next
+
+asked-not-packed: a snapshot leaves out what `nth` and `without` look among
+- items = [] if asked is None else asked.items
++ items: list[Any] = []
+
+asked-too-soon-gone: a right one goes that a left one still counts
+- asked.expire(min(ends, default=watermark), watermark)
++ asked.expire(watermark, watermark)
+
+next-of-composites: what shuts off an atom shuts off what began before
+- alone = not operand.next or isinstance(operand.right, Leaf)
++ alone = True
+""",
+        tests=CHAINS,
+        only="operator or joined or edges",
+    )
+    + part(
+        "broker/engine/pattern/staged_plan.py",
+        r"""
+named-left-out: an event that stands between two in a partition of one operator is not looked at
+- site.name([event for place, event in entries if place >= places])
++ site.name([])
+""",
+        tests=CHAINS,
+        only="operator or edges",
+    )
+    + part(
+        "broker/engine/pattern/prospects.py",
+        r"""
+without-never-completed: a p that something must not fall into completes nothing
+- return [] if at is above.left else None
++ return None
+""",
+        tests=CHAINS,
+        only="operator or edges",
     )
 )
 
@@ -269,11 +312,15 @@ others-near-cut: a q that begins with p is not looked at
 - low = bisect_left(self._starts, start_of(p) - plan.slack_ms)
 + low = bisect_right(self._starts, start_of(p) - plan.slack_ms)
 
+sifted-all: a p goes on whatever falls into it
+- for p in lefts if not self.verdict(p, self.near(p))]
++ for p in lefts]
+
 open-not-held: what is open is not held back from those above
 - return min([self.inboxes[0].stage.hold(), *(end_of(p) - 1 for p in self._open)])
 + return self.inboxes[0].stage.hold()
 """,
-    tests=STAGES,
+    tests=CHAINS,
     only="without or ending or edges",
 )
 
@@ -653,6 +700,7 @@ TABLE = [
         + CHRONICLE
         + COURSE
         + SEQUENCE
+        + JOINED
         + NEGATION
         + REPEATS
         + GATHERED

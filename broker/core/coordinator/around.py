@@ -11,7 +11,7 @@ from typing import Protocol
 from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
-from broker.core.topology.tree import Tree as Overlay
+from broker.network.overlay.tree import Tree as Overlay
 
 
 class Around(Protocol):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.statement import Input, Piece, Submission
-from broker.core.topology.tree import Tree as Overlay
+from broker.network.overlay.tree import Tree as Overlay
 from planner.layout import lay_out
 from planner.problem import Content, Node, Problem, Task
 from planner.rounds.tables import Amounts, Standing

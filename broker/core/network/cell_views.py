@@ -16,7 +16,7 @@ from broker.core.network.header_cell import HeaderCell
 from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.ways import Ways
-from broker.core.topology.topology import Topology
+from broker.network.overlay.topology import Topology
 from broker.network.replication.absence_watch import away
 from broker.network.replication.waiting_clocks import WATERMARK_NONE
 

@@ -26,8 +26,8 @@ from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
-from broker.core.topology import told as topologies
-from broker.core.topology.topology import Topology
+from broker.network.overlay import told as topologies
+from broker.network.overlay.topology import Topology
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes

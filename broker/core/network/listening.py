@@ -10,17 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from broker.core import topics
 from broker.core.effects import Publication, Publish
 from broker.core.messages import ActorsListening, Message, NetworkTold
 from broker.core.network import frames, told
 from broker.core.network.copies import Copy
-from broker.core.network.others import Others
 from broker.core.network.sessions import FrameSender
 from broker.core.recovery.durable import DurableBroker
-from broker.core.topology.topology import Topology
+from broker.network.overlay.topology import Topology
 
 NAMES_CHARS_MAX = 128 * 1024  # of all actors here: at four bytes each half of what a link takes
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Others:
+    """Keep what clients were told of each broker last: `ready` while reachable, else `lost`."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+
+    def news(self, topology: Topology, now: int) -> list[Publication]:
+        """Return what is to be said now, of each whose state is another than was told."""
+        states = dict.fromkeys(topology.unreachable, "lost")
+        states |= {name: "ready" for name in topology.tree.hops if name != topology.me}
+        brokers = set(topology.known)
+        for name, state in self._told.items():  # of one heard of again nothing is settled yet
+            if name in brokers:
+                states.setdefault(name, state)
+        states = {name: states[name] for name in sorted(states) if name in brokers}
+        before, self._told = self._told, states
+        news = [
+            Publication(topics.status(name), _encode({"state": state, "at": now}), retain=True)
+            for name, state in states.items()
+            if before.get(name) != state
+        ]
+        gone = sorted(before.keys() - states.keys())
+        return news + [Publication(topics.status(name), b"", retain=True) for name in gone]
 
 
 class ActorNews:

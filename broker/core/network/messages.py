@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from broker.core.links.frames import VERSION
 from broker.network.overlay.calls import CallSent
+from broker.network.session.frames import VERSION
 
 
 class LinkUp(Struct, frozen=True):
     """The link to a neighbour stands; `fresh`: all that was under way is gone.
 
-    Its frames may be those of `version`, see `broker.core.links.frames`.
+    Its frames may be those of `version`, see `broker.network.session.frames`.
     """
 
     peer: str

@@ -53,9 +53,9 @@ from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
-from broker.core.topology import told as topologies
 from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange
+from broker.network.overlay import told as topologies
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
 from broker.network.replication.cancellations import (
     CancellationExchange,

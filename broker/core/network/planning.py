@@ -24,7 +24,7 @@ from broker.core.network import frames
 from broker.core.network.cell_saving import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
 from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
-from broker.core.topology.tree import Tree
+from broker.network.overlay.tree import Tree
 from planner.rounds.machine import Rounds
 
 if TYPE_CHECKING:

@@ -18,8 +18,6 @@ from zlib import crc32
 from msgspec import Struct
 
 from broker.core.effects import Effect, SendFrame
-from broker.core.links.frames import VERSION
-from broker.core.links.outlet import LinkOutlet
 from broker.core.network.frames import (
     BUNDLES_SINCE,
     Frame,
@@ -29,10 +27,12 @@ from broker.core.network.frames import (
     bundled,
     encoded,
 )
+from broker.core.network.outlet import LinkOutlet
 from broker.core.network.ways import Ways
 from broker.network.overlay.kinds import kind_of
 from broker.network.overlay.traffic import LinkTraffic
 from broker.network.routing.probes import Neighbours
+from broker.network.session.frames import VERSION
 
 SHORT_SINCE = 3  # the version of frames that has short ones
 PROBES_SINCE = 2  # the version of frames that has them

@@ -34,6 +34,8 @@ from broker.engine.pattern.operands import (
     Silence,
     composite,
     least,
+    operands,
+    types_of,
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.pick import DistinctStage, KthStage
@@ -91,7 +93,7 @@ class Builder:
             self._span(holder),
             self._doubt,
             holder,
-            bool(self._types(negation.left) & self._types(negation.right)),
+            bool(types_of(negation.left) & types_of(negation.right)),
             (negation.left.low - holder.low, negation.left.high - holder.low),
         )
         right = self.build(negation.right)
@@ -114,7 +116,9 @@ class Builder:
 
     # --- operators of two sides ----------------------------------------------------------
 
-    def _plan(self, joint: Joint) -> JointPlan:
+    def plan(self, joint: Joint) -> JointPlan:
+        """Compile an operator of two sides."""
+
         def writer() -> JoinWriter:
             return JoinWriter(self._layout, joint, self._keys, ordered=not self._at_once)
 
@@ -139,17 +143,14 @@ class Builder:
             tuple([self._span(part) for part in parts if composite(part)]),
             self._doubt,
             self._at_once,
-            bool(self._types(joint.left) & self._types(joint.right)),
+            bool(types_of(joint.left) & types_of(joint.right)),
             self._between.get(id(joint)),
         )
-
-    def _types(self, operand: Operand) -> set[str]:
-        return {leaf.event_type for leaf in self._layout.leaves[operand.low : operand.high]}
 
     def _joint(self, joint: Joint) -> Make:
         if joint.operator != "or" and joint.context.runs:
             return self._course(joint)
-        plan = self._plan(joint)
+        plan = self.plan(joint)
         left, right = self.build(joint.left), self.build(joint.right)
         if joint.context.spends and joint.operator != "or":
             return lambda site: ChronicleStage(plan, site, left(site), right(site))
@@ -159,7 +160,7 @@ class Builder:
         links = [joint]
         while isinstance(links[0].left, Joint) and _alike(links[0].left, joint):
             links.insert(0, links[0].left)
-        plans = [self._plan(link) for link in links]
+        plans = [self.plan(link) for link in links]
         judge = Judge(self._layout, links, self._keys, self._doubt)
         elements = [self.build(one) for one in (links[0].left, *(link.right for link in links))]
         return lambda site: CourseStage(plans, judge, site, [make(site) for make in elements])
@@ -168,17 +169,25 @@ class Builder:
         if negation.further_out:
             left, after = self.build(negation.left), negation.high - negation.right.low
             return lambda site: PaddedStage(0, after, site, left(site))
-        plan = NegationPlan(
+        plan = self._negation_plan(negation)
+        left, right = self.build(negation.left), self.build(negation.right)
+        return lambda site: NegationStage(plan, site, left(site), right(site))
+
+    def _negation_plan(self, negation: Negation) -> NegationPlan:
+        return NegationPlan(
             negation.window_ms,
             negation_test(self._layout, negation, self._keys),
             negation.high - negation.right.low,
             self._span(negation),
             self._doubt,
             negation.left,
-            bool(self._types(negation.left) & self._types(negation.right)),
+            bool(types_of(negation.left) & types_of(negation.right)),
         )
-        left, right = self.build(negation.left), self.build(negation.right)
-        return lambda site: NegationStage(plan, site, left(site), right(site))
+
+    def denials(self) -> dict[int, NegationPlan]:
+        """Return the plan of each `without`, by the identity of its operand."""
+        negations = [each for each in operands(self._layout.root) if isinstance(each, Negation)]
+        return {id(negation): self._negation_plan(negation) for negation in negations}
 
     # --- operators of one side -----------------------------------------------------------
 

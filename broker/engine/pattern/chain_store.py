@@ -27,6 +27,7 @@ from broker.engine.event.agent import WATERMARK_END, LeafEvents
 from broker.engine.event.event import Event, Order
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern import patience
+from broker.engine.pattern.base import Site
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.fusion import FusedPlan
 from broker.engine.pattern.operands import Joint, Leaf, Operand
@@ -224,6 +225,7 @@ class StoredChains(Patience[Partition]):
     ) -> None:
         super().__init__(NO_PROSPECT, key, _no_partition)
         self._fused = fused
+        self._site = Site((), foresight, None, budget=fused.layout.budget)
         self._final = len(links)
         self._foresight = foresight if fused.asks_durations() else None
         self.store = ChainStore(links, fused.layout.root.within_ms, capacity)
@@ -264,7 +266,7 @@ class StoredChains(Patience[Partition]):
                 chain = [(entry.place, entry.event) for entry in stored]
                 if self._foresight is not None:
                     self._foresight.observe([(place, (event,)) for place, event in (*chain, *last)])
-                made = self._fused.open(group).step([*chain, *last], end)
+                made = self._fused.open(group, self._site).step([*chain, *last], end)
                 self._matches += [(match, group) for match in made]
 
     def completing(
@@ -362,7 +364,7 @@ class StoredChains(Patience[Partition]):
         """Store what operators held, in order, as if it came now."""
         for key, _, _, root, *_, fresh in state["partitions"]:
             group = tuple(key)
-            operator = self._fused.open(group)
+            operator = self._fused.open(group, self._site)
             if root:
                 operator.restore(shelf.get_all(root))
             operator.expire(state["watermark"])

@@ -85,7 +85,7 @@ class CourseStage(Over):
         self._ends = Ends(plans)
         self._endless = self._is_endless()
         self._has_composites = any(map(composite, self._elements))
-        self._further = [Further(plan, site) for plan in plans]
+        self._further = [Further(plan.joint, plan.follows, site) for plan in plans]
         self._entries: list[Entry] = []
         self._run: Run | None = None
         self._spent = -WATERMARK_END  # all that binds an event ending by then is spent
@@ -329,7 +329,7 @@ class CourseStage(Over):
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
         filled = [] if self._run is None else list(self._run.filled.values())
-        rights = [item for further in self._further for item in further.rights]
+        rights = [item for further in self._further for item in further.items]
         return [[item for _, item in self._entries], filled, rights]
 
     def bound(self) -> list[list[Occurrence]]:
@@ -357,7 +357,7 @@ class CourseStage(Over):
             self._spent,
             [list(entry) for entry in self._entries],
             None if run is None else [[list(one) for one in run.filled.items()], run.start, run.at],
-            [further.rights for further in self._further],
+            [further.items for further in self._further],
             [inbox.state() for inbox in self.inboxes],
         ]
 
@@ -368,7 +368,7 @@ class CourseStage(Over):
         self._measure(self._entries)
         self._run = None if run is None else Run(dict(map(tuple, run[0])), run[1], run[2])
         for further, items in zip(self._further, rights, strict=True):
-            further.keep(items)
+            further.hold(items)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):
             inbox.restore(part)
 

@@ -4,30 +4,36 @@ Owns the stores of all operators of one partition, and how long these keep what.
 partners are found (join.py), nor which occurrences are reported. Invariant: a step finds each
 occurrence with a new event once, and what it holds is what the operators one by one would hold.
 
+`P without Q` within P itself is one of them: all that may fall into a P has come when that has.
+
 A tree of stages costs some ten calls an operator for each batch of a group. Operators that wait for
 nothing beneath them need none of that: each takes what the one before it has just made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
-from broker.engine.pattern.base import start_of
+from broker.engine.pattern.base import Site, start_of
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
+from broker.engine.pattern.join_snapshot import packed_operators, unpacked_operators
+from broker.engine.pattern.joint import Further, asks_further
+from broker.engine.pattern.negation import DeniedStore, NegationPlan
 from broker.engine.pattern.operands import (
-    Gathered,
     Joint,
     Leaf,
+    Negation,
     Operand,
     Padded,
     composite,
     operands,
+    types_of,
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.relations import PARTNER_SEARCHES, takes_newest_only
@@ -37,6 +43,7 @@ from language.relations import FOLLOWS
 
 SORTED = 4  # candidates that each occurrence costs where they are put in order
 PURGING = 2  # that each costs that is held, where events are taken out of it
+OTHERS_MIN = 32  # with so many q of a `without` it is asked which of them still matter
 
 Entry = tuple[int, Event]  # the place of its atom, and the event
 
@@ -47,7 +54,8 @@ class FusedJoint:
 
     joint: Joint
     join: Join
-    left: int  # index of the left operand's new occurrences: leaves first, then joints
+    follows: Callable[..., bool] | None  # where `nth` or `next` is asked
+    left: int  # index of the left operand's new occurrences: leaves first, then operators
     right: int
     # Stores are numbered over the whole pattern, so that a partition is one flat list of them.
     left_store: int  # -1 of `or`, which keeps nothing
@@ -61,6 +69,33 @@ class FusedJoint:
     right_composite: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FusedNegation:
+    """One `without`, ready to run: its inputs, by number."""
+
+    negation: Negation
+    plan: NegationPlan
+    left: int
+    right: int
+
+
+def joins_alone(layout: Layout) -> bool:
+    """Return True where nothing beneath holds anything up, and no choice spends."""
+    return bool(layout.joints) and all(map(_is_plain, operands(layout.root)))
+
+
+def _is_plain(operand: Operand) -> bool:
+    if operand.denied:
+        return False
+    if isinstance(operand, Joint):
+        # What shuts a left one off is told by the events of an atom (see _shut).
+        alone = not operand.next or isinstance(operand.right, Leaf)
+        return alone and (operand.operator == "or" or not operand.context.spends)
+    if isinstance(operand, Negation):
+        return operand.window_ms is None and not operand.further_out
+    return isinstance(operand, Leaf)
+
+
 class FusedPlan:
     """The operators of one pattern, compiled; all partitions of an agent share it."""
 
@@ -72,13 +107,18 @@ class FusedPlan:
         *,
         ordered: bool,
         consuming: bool,
+        denials: Mapping[int, NegationPlan] | None = None,
     ) -> None:
-        """Compile; `ordered` says that every step comes in order and none goes back."""
+        """Compile; `ordered` says that every step comes in order and none goes back.
+
+        `denials`: the plans of each `without`, by the identity of its operand.
+        """
         self.layout = layout
         self.leaf_count = len(layout.leaves)
-        self.joints: list[FusedJoint] = []
+        self.nodes: list[FusedJoint | FusedNegation] = []
+        self.joints: list[FusedJoint] = []  # of these
         self.store_count = 0
-        self._sorted = ordered
+        self.ordered = ordered
         # Where events are consumed an older candidate may come to be the latest.
         self._latest_only = not consuming
         self._foresight = foresight
@@ -92,10 +132,18 @@ class FusedPlan:
         for part in operands(layout.root):
             if isinstance(part, Padded):  # beside a list; what comes there has its empty places
                 indexes[id(part)] = part.operand.low
-        for joint in layout.joints:
-            indexes[id(joint)] = self.leaf_count + len(self.joints)
-            join = JoinWriter(layout, joint, keys, ordered).build()
-            self.joints.append(self._joint(joint, join, indexes))
+            elif isinstance(part, Joint):
+                indexes[id(part)] = self.leaf_count + len(self.nodes)
+                self.joints.append(self._joint(part, indexes, keys))
+                self.nodes.append(self.joints[-1])
+            elif isinstance(part, Negation) and denials is not None:
+                indexes[id(part)] = self.leaf_count + len(self.nodes)
+                sides = indexes[id(part.left)], indexes[id(part.right)]
+                self.nodes.append(FusedNegation(part, denials[id(part)], *sides))
+        # Whether `nth`, `next` or `without` ask about what no match is made of.
+        self.asks = len(self.nodes) > len(self.joints) or any(
+            fused.follows is not None for fused in self.joints
+        )
         # Where each may choose the latest of the other, instants go one by one.
         self.stepwise = any(fused.right_first for fused in self.joints)
         # With the limit first, as `horizon_ms` must hold whatever comes; `look_ahead` shortens it.
@@ -125,7 +173,10 @@ class FusedPlan:
             for fused in self.joints
         )
 
-    def _joint(self, joint: Joint, join: Join, indexes: dict[int, int]) -> FusedJoint:
+    def _joint(self, joint: Joint, indexes: Mapping[int, int], keys: tuple[str, ...]) -> FusedJoint:
+        def writer() -> JoinWriter:
+            return JoinWriter(self.layout, joint, keys, self.ordered)
+
         left_store, right_store = self.store_count, self.store_count + 1
         if joint.operator == "or":
             left_store = right_store = -1
@@ -133,7 +184,8 @@ class FusedPlan:
             self.store_count += 2
         return FusedJoint(
             joint,
-            join,
+            writer().build(),
+            writer().build_follows() if asks_further(joint) else None,
             indexes[id(joint.left)],
             indexes[id(joint.right)],
             left_store,
@@ -142,7 +194,7 @@ class FusedPlan:
             None,
             right_first=joint.operator not in (*FOLLOWS, "or")
             and joint.context.name in PARTNER_SEARCHES,
-            stores_right=not (self._sorted and joint.operator in FOLLOWS),
+            stores_right=not (self.ordered and joint.operator in FOLLOWS),
             latest_within_ms=None,
             left_composite=composite(joint.left),
             right_composite=composite(joint.right),
@@ -157,47 +209,6 @@ class FusedPlan:
         for place, event in entries:
             new[place].append(event)
         return new
-
-    def step(self, new: list[Any], stores: list[Store], group: tuple[Any, ...]) -> list[Any]:
-        """Return the occurrences of the whole pattern that the new events complete.
-
-        `new` holds the new events of each leaf (sorted where steps come in order).
-        """
-        for fused in self.joints:
-            left, right = new[fused.left], new[fused.right]
-            if left or right:
-                new.append(self._run(fused, left, right, stores, group))
-            else:
-                # An operator without new input has none for the one above, and its join is not
-                # called.
-                new.append(())
-        return list(new[-1])
-
-    def _run(
-        self,
-        fused: FusedJoint,
-        left: list[Any],
-        right: list[Any],
-        stores: list[Store],
-        group: tuple[Any, ...],
-    ) -> list[Any]:
-        if fused.left_store < 0:
-            made = fused.join(left, right, None, None, group)
-        else:
-            left_store, right_store = stores[fused.left_store], stores[fused.right_store]
-            if left:
-                _take(left_store, left, composite=fused.left_composite)
-            # Under `recent` both look among all that is there, the newcomers included.
-            if right and fused.stores_right and fused.right_first:
-                _take(right_store, right, composite=fused.right_composite)
-            made = fused.join(left, right, left_store, right_store, group)
-            if right and fused.stores_right and not fused.right_first:
-                _take(right_store, right, composite=fused.right_composite)
-        # Those above rely on order; where results leave at once nobody does, and nothing is sorted.
-        if self._sorted and len(made) > 1:
-            self.layout.budget.spend(SORTED * len(made))
-            sort_in_order(made, tied=self.layout.budget.tie)
-        return made
 
     # --- how long ------------------------------------------------------------------------
 
@@ -226,9 +237,17 @@ class FusedPlan:
             reach += max(fused.keep_left_ms, fused.keep_right_ms)
         return reach
 
-    def open(self, group: tuple[Any, ...]) -> Fused:
+    def open(self, group: tuple[Any, ...], site: Site) -> Fused:
         """Return what runs one partition."""
-        return FusedStage(self, group)
+        return FusedStage(self, group, site)
+
+    def ask(
+        self, node: FusedJoint | FusedNegation, group: tuple[Any, ...], site: Site
+    ) -> Further | DeniedStore | None:
+        """Return what is only asked about an operator, in one partition; None: nothing."""
+        if isinstance(node, FusedNegation):
+            return DeniedStore(node.plan, group, site.budget)
+        return None if node.follows is None else Further(node.joint, node.follows, site)
 
     def begins(self, watermark: int) -> int:
         """Return when events still to come begin at the earliest."""
@@ -339,32 +358,104 @@ class Fused:
 class FusedStage(Fused):
     """All joins of one partition as one."""
 
-    __slots__ = ("_group", "_plan", "_stores")
+    __slots__ = ("_asked", "_asked_max", "_group", "_plan", "_site", "_stores")
 
-    def __init__(self, plan: FusedPlan, group: tuple[Any, ...]) -> None:
+    def __init__(self, plan: FusedPlan, group: tuple[Any, ...], site: Site) -> None:
         self._plan = plan
         self._group = group
+        self._site = site
         self._stores = [Store() for _ in range(plan.store_count)]
+        # By operator, what is only asked about it: no match is made of that.
+        self._asked: list[Further | DeniedStore | None] = [
+            plan.ask(node, group, site) for node in plan.nodes
+        ]
+        self._asked_max = OTHERS_MIN  # with so many it is asked which of them still matter
         self.watermark = WATERMARK_NONE
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:  # noqa: ARG002
         """Take what comes and return what it completes."""
-        plan, stores, group = self._plan, self._stores, self._group
+        plan = self._plan
         # Within one instant the order decides who is the latest, so each instant is a step of its
         # own.
         if plan.stepwise:
             return [
                 occurrence
                 for instant in _instants(entries)
-                for occurrence in plan.step(plan.by_place(instant), stores, group)
+                for occurrence in self._step(plan.by_place(instant))
             ]
-        return plan.step(plan.by_place(entries), stores, group)
+        return self._step(plan.by_place(entries))
+
+    def _step(self, new: list[Any]) -> list[Any]:
+        """Return the occurrences of the whole pattern that the new events complete.
+
+        `new` holds the new events of each leaf (sorted where steps come in order).
+        """
+        for node, asked in zip(self._plan.nodes, self._asked, strict=True):
+            left, right = new[node.left], new[node.right]
+            # An operator without new input has none for the one above, and its join is not called.
+            if not left and not right:
+                new.append(())
+            elif isinstance(asked, DeniedStore):
+                new.append(asked.sift(left, right))
+            elif isinstance(node, FusedJoint):
+                new.append(self._run(node, left, right, asked))
+        return list(new[-1])
+
+    def _run(
+        self, fused: FusedJoint, left: list[Any], right: list[Any], further: Further | None
+    ) -> list[Any]:
+        if further is not None:
+            further.arrived(right)
+        if fused.left_store < 0:
+            made = fused.join(left, right, None, None, self._group)
+        else:
+            left_store = self._stores[fused.left_store]
+            right_store = self._stores[fused.right_store]
+            if left:
+                left_store.put(left, composite=fused.left_composite)
+            # Under `recent` both look among all that is there, the newcomers included.
+            if right and fused.stores_right and fused.right_first:
+                right_store.put(right, composite=fused.right_composite)
+            made = fused.join(left, right, left_store, right_store, self._group, further)
+            if right and fused.stores_right and not fused.right_first:
+                right_store.put(right, composite=fused.right_composite)
+        # Those above rely on order; where results leave at once nobody does, and nothing is sorted.
+        if self._plan.ordered and len(made) > 1:
+            budget = self._plan.layout.budget
+            budget.spend(SORTED * len(made))
+            sort_in_order(made, tied=budget.tie)
+        return made
 
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         self._plan.expire(self._stores, watermark)
+        if self._plan.asks:
+            self._expire_asked(watermark)
         return self.held()
+
+    def _expire_asked(self, watermark: int) -> None:
+        """Forget what `nth`, `next` and `without` will not ask about any more."""
+        plan, others = self._plan, 0
+        for node, asked in zip(plan.nodes, self._asked, strict=True):
+            if isinstance(node, FusedJoint) and isinstance(asked, Further):
+                left, right = self._stores[node.left_store], self._stores[node.right_store]
+                if node.joint.next and not node.stores_right:
+                    floor = plan.begins(watermark)
+                    kept = [item for item in left.items if not asked.shut(item, floor)]
+                    if len(kept) < len(left.items):
+                        left.hold(kept)
+                ends = [store.ends[0] for store in (left, right) if store.ends]
+                asked.expire(min(ends, default=watermark), watermark)
+            elif asked is not None:
+                others += len(asked.items)
+        if others >= self._asked_max:
+            begins = self.begins()
+            kept_others = [asked for asked in self._asked if isinstance(asked, DeniedStore)]
+            for asked in kept_others:
+                asked.expire(begins)
+            self._asked_max = max(OTHERS_MIN, 2 * sum([len(asked.items) for asked in kept_others]))
+        self._site.forget_named()
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
@@ -372,13 +463,21 @@ class FusedStage(Fused):
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
-        return [store.items for store in self._stores]
+        asked = [each.items for each in self._asked if each is not None] if self._plan.asks else []
+        return [*(store.items for store in self._stores), *asked]
+
+    def eldest(self) -> int:
+        """Return when the eldest begins of what matches may be made of."""
+        starts = [start_of(item) for store in self._stores for item in store.items]
+        return min(starts, default=WATERMARK_END)
 
     def held(self) -> int:
         """Return how many are held."""
         held = 0
         for store in self._stores:
             held += len(store.ends)
+        if self._plan.asks:
+            held += sum([len(each.items) for each in self._asked if each is not None])
         return held
 
     def shed(self, count: int) -> int:
@@ -392,6 +491,11 @@ class FusedStage(Fused):
             part = min(excess, len(store.ends))
             store.drop_oldest(part)
             excess -= part
+        for asked in self._asked:
+            if excess and asked is not None:
+                part = min(excess, len(asked.items))
+                asked.hold(asked.items[part:])
+                excess -= part
         return count - excess
 
     def forget(self, gone: set[int]) -> None:
@@ -417,58 +521,28 @@ class FusedStage(Fused):
 
     def state(self) -> Any:
         """Return what is held, as events, occurrences and plain values in lists."""
-        stores = [store.items for store in self._stores]
-        return packed_stores(self._plan.layout, stores, self.watermark)
+        kept = {}
+        for node, asked in zip(self._plan.nodes, self._asked, strict=True):
+            items = [] if asked is None else asked.items
+            if isinstance(node, FusedNegation):
+                kept[id(node.negation)] = [[], items]
+                continue
+            numbers = () if node.left_store < 0 else (node.left_store, node.right_store)
+            sides = [self._stores[number].items for number in numbers] or [[], []]
+            kept[id(node.joint)] = [*sides, items]
+        return packed_operators(self._plan.layout, kept, self.watermark)
 
     def restore(self, state: Any) -> None:
         """Take that up again."""
-        stores = unpacked_stores(self._plan.layout, state)
-        for store, items in zip(self._stores, stores, strict=True):
-            store.hold(items)
-
-
-def packed_stores(layout: Layout, stores: Sequence[list[Any]], watermark: int) -> Any:
-    """Return two stores of each operator, bottom-up, in the form of the snapshots of stages.
-
-    So an agent whose operators run one by one takes up the same.
-    """
-    numbered = iter(stores)
-    kept = {
-        id(joint): [[], []] if joint.operator == "or" else [next(numbered), next(numbered)]
-        for joint in layout.joints
-    }
-
-    def packed(operand: Operand) -> Any:
-        if isinstance(operand, Padded):
-            return [watermark, [], [], [[[], watermark, [watermark]]]]
-        if not isinstance(operand, Joint):
-            return [watermark]
-        # Nothing waits in a fused operator, so the inboxes of the general form are empty.
-        inboxes = [[[], watermark, packed(part)] for part in operand.parts]
-        return [watermark, [*kept[id(operand)], []], [], inboxes]
-
-    return packed(_joined(layout))
-
-
-def unpacked_stores(layout: Layout, state: Any) -> list[list[Occurrence]]:
-    """Return the stores that `packed_stores` was given."""
-    kept: dict[int, list[list[Occurrence]]] = {}
-
-    def unpack(operand: Operand, packed: Any) -> None:
-        if isinstance(operand, Joint):
-            _, lists, _, inboxes = packed
-            kept[id(operand)] = lists[:2]
-            for part, (_, _, beneath) in zip(operand.parts, inboxes, strict=True):
-                unpack(part, beneath)
-
-    unpack(_joined(layout), state)
-    return [items for joint in layout.joints if joint.operator != "or" for items in kept[id(joint)]]
-
-
-def _joined(layout: Layout) -> Operand:
-    """Return what the joins make: all of a pattern but its lists."""
-    root = layout.root
-    return root.base if isinstance(root, Gathered) else root
+        kept = unpacked_operators(self._plan.layout, state)
+        for node, asked in zip(self._plan.nodes, self._asked, strict=True):
+            operand = node.negation if isinstance(node, FusedNegation) else node.joint
+            *sides, items = kept[id(operand)]
+            if asked is not None:
+                asked.hold(items)
+            if isinstance(node, FusedJoint) and node.left_store >= 0:
+                for number, side in zip((node.left_store, node.right_store), sides, strict=True):
+                    self._stores[number].hold(side)
 
 
 def _instants(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -489,17 +563,6 @@ def _latest_only(joint: Joint) -> bool:
         return False
     if joint.operator in FOLLOWS and not isinstance(joint.right, Leaf):
         return False  # what begins long before it ends may have to look further back
-    tested = joint.conjuncts or joint.anchors or joint.bound
+    tested = joint.conjuncts or joint.anchors or joint.bound or asks_further(joint)
     limited = joint.spread_m is not None or joint.within_ms is not None
-    return not tested and not limited and not _types(joint.left) & _types(joint.right)
-
-
-def _types(operand: Operand) -> set[str]:
-    return {leaf.event_type for leaf in operands(operand) if isinstance(leaf, Leaf)}
-
-
-def _take(store: Store, new: list[Any], *, composite: bool) -> None:
-    if composite:
-        store.extend(new)
-    else:
-        store.extend_leaves(new)
+    return not tested and not limited and not types_of(joint.left) & types_of(joint.right)

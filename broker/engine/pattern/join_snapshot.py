@@ -1,6 +1,8 @@
-"""Snapshots of agents that ran plain operators by themselves, up to version 1 of their state.
+"""Snapshots of operators that run as one: written as those of operators one by one.
 
-Owns how such a state is read. Must not know agents. Nothing writes this form any more.
+Owns that form, and how the state of an agent is read that ran plain operators by itself, up to
+version 1; nothing writes that any more. Must not know agents. Invariant: an agent whose operators
+run one by one takes up the same.
 """
 
 from __future__ import annotations
@@ -8,8 +10,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from broker.engine.pattern.fusion import packed_stores
+from broker.engine.pattern.operands import Gathered, Joint, Negation, Operand, Padded
 from broker.engine.pattern.pattern import Layout
+
+Kept = Mapping[int, list[list[Any]]]  # by the identity of an operator, the lists that it keeps
+
+
+def packed_operators(layout: Layout, kept: Kept, watermark: int) -> Any:
+    """Return what each operator keeps, in the form of the snapshots of stages."""
+
+    def packed(operand: Operand) -> Any:
+        if isinstance(operand, Padded):
+            return [watermark, [], [], [[[], watermark, [watermark]]]]
+        if id(operand) not in kept:
+            return [watermark]
+        # Nothing waits in a fused operator, so the inboxes of the general form are empty.
+        inboxes = [[[], watermark, packed(part)] for part in operand.parts]
+        return [watermark, kept[id(operand)], [], inboxes]
+
+    return packed(_joined(layout))
+
+
+def unpacked_operators(layout: Layout, state: Any) -> Kept:
+    """Return what `packed_operators` was given."""
+    kept: dict[int, list[list[Any]]] = {}
+
+    def unpack(operand: Operand, packed: Any) -> None:
+        if isinstance(operand, Joint | Negation):
+            _, kept[id(operand)], _, inboxes = packed
+            for part, (_, _, beneath) in zip(operand.parts, inboxes, strict=True):
+                unpack(part, beneath)
+
+    unpack(_joined(layout), state)
+    return kept
+
+
+def _joined(layout: Layout) -> Operand:
+    """Return what the joins make: all of a pattern but its lists."""
+    root = layout.root
+    return root.base if isinstance(root, Gathered) else root
 
 
 def is_of_joins(state: Mapping[str, Any]) -> bool:
@@ -32,7 +71,12 @@ def _partition(packed: Mapping[str, Any], layout: Layout, watermark: int) -> lis
     """One partition, in the form of staged_partition.packed."""
     stores = [[_occurrence(item) for item in items] for items in packed["stores"]]
     waiting = [[_occurrence(item) for item in packed["found"]], [], [], [], [], 0]
-    root = packed_stores(layout, stores, watermark)
+    numbered = iter(stores)
+    kept = {
+        id(joint): [*([[], []] if joint.operator == "or" else [next(numbered), next(numbered)]), []]
+        for joint in layout.joints
+    }
+    root = packed_operators(layout, kept, watermark)
     return [
         packed["group"],
         None,

@@ -116,20 +116,27 @@ class JointPlan:
         return not (asks or joint.next or joint.nth is not None or self.shared)
 
 
+def asks_further(joint: Joint) -> bool:
+    """Return True where other events than those of a pair have a say in it."""
+    return joint.next or joint.nth is not None
+
+
 class Further:
     """What `nth` and `next` ask of a pair beyond the pair itself."""
 
-    __slots__ = ("_plan", "_site", "ends", "rights")
+    __slots__ = ("_follows", "_joint", "_site", "ends", "items")
 
-    def __init__(self, plan: JointPlan, site: Site) -> None:
-        self._plan = plan
+    def __init__(self, joint: Joint, follows: Callable[..., bool], site: Site) -> None:
+        """`follows(l, r)`: the relation alone."""
+        self._joint = joint
+        self._follows = follows
         self._site = site
-        self.rights: list[Occurrence] = []  # for `nth`: all right ones, in order
+        self.items: list[Occurrence] = []  # for `nth`: all right ones, in order
         self.ends: list[int] = []  # theirs
 
     def __call__(self, left: Occurrence, right: Occurrence) -> bool:
         """Whether the pair belongs together."""
-        joint = self._plan.joint
+        joint = self._joint
         # Cheaper than the count of `nth`, which walks what came after the left one.
         if joint.next and self._between(left, right):
             return False
@@ -137,7 +144,7 @@ class Further:
 
     def _between(self, left: Occurrence, right: Occurrence) -> bool:
         """Whether another event of the types named lies wholly and strictly between."""
-        if self._plan.joint.operator in FOLLOWS or end_of(left) < start_of(right):
+        if self._joint.operator in FOLLOWS or end_of(left) < start_of(right):
             low, high = end_of(left), start_of(right)
         else:
             low, high = end_of(right), start_of(left)
@@ -156,7 +163,7 @@ class Further:
 
     def _number(self, left: Occurrence, right: Occurrence) -> int:
         """The so-manieth after the left one that the right one is."""
-        follows, rights, nth = self._plan.follows, self.rights, self._plan.joint.nth
+        follows, rights, nth = self._follows, self.items, self._joint.nth
         number = looked = 0
         for other in islice(rights, bisect_left(self.ends, end_of(left)), None):
             looked += 1
@@ -176,21 +183,21 @@ class Further:
 
     def arrived(self, rights: list[Occurrence]) -> None:
         """Right ones in order, none of them later than what is tested next."""
-        if self._plan.joint.nth is not None:
+        if self._joint.nth is not None:
             # All of them, also those that fail every condition: `nth k` counts before it tests
             # (LANGUAGE 3).
-            self.rights += rights
+            self.items += rights
             self.ends += map(end_of, rights)
 
-    def keep(self, rights: list[Occurrence]) -> None:
+    def hold(self, items: list[Occurrence]) -> None:
         """Hold these in place of its own."""
-        self.rights = rights
-        self.ends = list(map(end_of, rights))
+        self.items = items
+        self.ends = list(map(end_of, items))
 
     @property
     def asked(self) -> bool:
         """Whether it keeps anything."""
-        return self._plan.joint.next or self._plan.joint.nth is not None
+        return asks_further(self._joint)
 
     def expire(self, oldest: int, floor: int) -> None:
         """Nothing before the left ones that are left, or are to come, is asked for any more.
@@ -200,8 +207,8 @@ class Further:
         oldest = min(oldest, floor)
         if self.ends and self.ends[0] < oldest:
             dead = bisect_left(self.ends, oldest)
-            del self.ends[:dead], self.rights[:dead]
-        if self._plan.joint.next:
+            del self.ends[:dead], self.items[:dead]
+        if self._joint.next:
             self._site.needs[id(self)] = oldest
 
     def shut(self, left: Occurrence, floor: int) -> bool:
@@ -224,7 +231,7 @@ class JointStage(Over):
         self._plan = plan
         self._left = Store()
         self._right = Store()
-        self._further = Further(plan, site)
+        self._further = Further(plan.joint, plan.follows, site)
         # Where events are consumed an older one may come to be the latest.
         # With this, `A then[recent] B` over a day of A keeps one of them instead of all.
         latest = plan.latest_dominates and site.memory is None
@@ -260,16 +267,16 @@ class JointStage(Over):
         if plan.joint.operator == "or":
             made = plan.join(lefts, rights, None, None, self.site.group)
         else:
-            _put(self._left, lefts, composite=plan.composite[0])
+            self._left.put(lefts, composite=plan.composite[0])
             # Under `recent` either side may be the new one, so both are stored before the join
             # looks.
             if plan.chooses_either:
-                _put(self._right, rights, composite=plan.composite[1])
+                self._right.put(rights, composite=plan.composite[1])
             made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
             # Where the right one surely comes later no left one looks for it, so it is never
             # stored: half of the memory of `A then B`.
             if not plan.chooses_either and not plan.follows_only:
-                _put(self._right, rights, composite=plan.composite[1])
+                self._right.put(rights, composite=plan.composite[1])
         return made
 
     def _expire(self, limit: int) -> None:
@@ -314,7 +321,7 @@ class JointStage(Over):
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
-        return [self._left.items, self._right.items, self._further.rights]
+        return [self._left.items, self._right.items, self._further.items]
 
     def bound(self) -> list[list[Occurrence]]:
         """See base.Over."""
@@ -324,14 +331,7 @@ class JointStage(Over):
         """See base.Over."""
         for store, items in zip((self._left, self._right), kept, strict=False):
             store.hold(items)
-        self._further.keep(kept[2])
-
-
-def _put(store: Store, new: list[Occurrence], *, composite: bool) -> None:
-    if composite:
-        store.extend(new)
-    else:
-        store.extend_leaves(new)
+        self._further.hold(kept[2])
 
 
 def instants(

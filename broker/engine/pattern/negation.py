@@ -29,6 +29,7 @@ from broker.engine.pattern.operands import Operand
 from broker.engine.pattern.timing import Span
 from broker.engine.pattern.uncertainty import MAYBE, NO, YES, Maybe
 from broker.engine.pattern.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
+from broker.engine.runtime.budget import Budget
 
 PUTTING = 2  # candidates that it costs to keep another,
 PASSED = 4  # and so many of those that are kept cost one more
@@ -79,67 +80,60 @@ class NegationPlan:
         """By how much what falls inside may nominally lie outside."""
         return 0 if self.doubt is None else self.doubt.slack_ms(self.window_ms or 0)
 
-
-def _put(others: list[Occurrence], starts: list[int], more: list[Occurrence]) -> None:
-    """Keep more of the others, in their places by when they begin."""
-    # Sorting a run that is nearly in order costs about one comparison an element, so one sort is
-    # cheaper than a bisection and a shift for each of many.
-    if len(more) > 1:
-        others += more
-        others.sort(key=start_of)
-        starts[:] = map(start_of, others)
-        return
-    for q in more:
-        at = bisect_right(starts, start_of(q))
-        starts.insert(at, start_of(q))
-        others.insert(at, q)
+    def whole(self, p: Occurrence, end: int) -> Occurrence:
+        """Return the p, ending so, with the places of Q, which bind nothing."""
+        # They stay in the layout, so that positions mean the same for every operator.
+        return (end, start_of(p), *events_of(p), *(None,) * self.silent_places)
 
 
-class NegationStage(Over):
-    """See the module."""
+class DeniedStore:
+    """The q of one `without` in one partition, and whether one of them falls into a p."""
 
-    __slots__ = ("_doubtful", "_open", "_others", "_plan", "_starts")
+    __slots__ = ("_budget", "_group", "_plan", "_starts", "items")
 
-    def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left, site.budget), Inbox(right, site.budget)), plan.span)
+    def __init__(self, plan: NegationPlan, group: tuple[Any, ...], budget: Budget) -> None:
         self._plan = plan
-        self._open: list[Occurrence] = []
-        self._others: list[Occurrence] = []  # by their beginning
+        self._group = group
+        self._budget = budget
+        self.items: list[Occurrence] = []  # by their beginning
         self._starts: list[int] = []  # theirs
-        # A set is safe here: it is only asked for membership and never walked.
-        self._doubtful: set[int] = set()  # by identity: the open ones into which a q may fall
 
-    def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
-        self.watermark = watermark
-        left, right = self.inboxes
-        # Both sides are filled up to this watermark before anything is decided, so that a q never
-        # comes too late for its p.
-        left.fill(watermark)
-        limit = right.fill(watermark)
-        new_open, new_others = left.take(WATERMARK_END), right.take(WATERMARK_END)
-        if new_others:
-            # Insertion shifts what lies behind, a quarter of a candidate for each: with 100,000
-            # kept q an insertion costs as much as 25,000 tests.
-            self.site.budget.spend(PUTTING * len(new_others) + len(self._others) // PASSED)
-            _put(self._others, self._starts, new_others)
-            # Old p meet only new q, and new p meet all q that are near: every pair is tested once.
-            self._open = [p for p in self._open if not self._broken(p, new_others)]
-        self._open += [p for p in new_open if not self._broken(p, self._near(p))]
-        made: list[Occurrence] = []
-        still: list[Occurrence] = []
-        # A view sorts what the right side holds once; without one each open p would look through
-        # all of it: 700 open p against 700 q would be half a million looks in a step.
-        view = self.inboxes[1].view() if self._open and self._plan.window_ms is not None else None
-        self.site.budget.spend(DECIDING * len(self._open))
-        for p in self._open:
-            (made if self._decided(p, limit, view) else still).append(p)
-        self._open = still
-        self._expire()
-        return [self._whole(p) for p in made]
+    def hold(self, items: list[Occurrence]) -> None:
+        """Hold these in place of its own."""
+        # The order is this class's own concern, so that a snapshot is not trusted with it.
+        self.items = sorted(items, key=start_of)
+        self._starts = list(map(start_of, self.items))
 
-    def _near(self, occurrence: Occurrence) -> list[Occurrence]:
-        """Of all the others, those whose nominal beginning may do."""
+    def put(self, more: list[Occurrence]) -> None:
+        """Keep more of them, in their places by when they begin."""
+        # Insertion shifts what lies behind, a quarter of a candidate for each: with 100,000 kept q
+        # an insertion costs as much as 25,000 tests.
+        self._budget.spend(PUTTING * len(more) + len(self.items) // PASSED)
+        # Sorting a run that is nearly in order costs about one comparison an element, so one sort
+        # is cheaper than a bisection and a shift for each of many.
+        if len(more) > 1:
+            self.hold(self.items + more)
+            return
+        for q in more:
+            at = bisect_right(self._starts, start_of(q))
+            self._starts.insert(at, start_of(q))
+            self.items.insert(at, q)
+
+    def sift(self, lefts: list[Occurrence], rights: list[Occurrence]) -> list[Occurrence]:
+        """Return of new p, all of whose q have come with the rights, those without any."""
+        if rights:
+            self.put(list(rights))
+        whole = self._plan.whole
+        return [whole(p, end_of(p)) for p in lefts if not self.verdict(p, self.near(p))]
+
+    def expire(self, oldest: int) -> None:
+        """Forget what begins before every p of those held and of those to come."""
+        if self._starts and self._starts[0] < oldest:
+            dead = bisect_left(self._starts, oldest)
+            del self._starts[:dead], self.items[:dead]
+
+    def near(self, occurrence: Occurrence) -> list[Occurrence]:
+        """Return those whose nominal beginning may do."""
         plan = self._plan
         p = plan.of(occurrence)
         window_ms = plan.window_ms
@@ -147,23 +141,22 @@ class NegationStage(Over):
         # key to sort by, and the ends are tested one by one.
         last = end_of(p) if window_ms is None else start_of(p) + window_ms
         low = bisect_left(self._starts, start_of(p) - plan.slack_ms)
-        return self._others[low : bisect_right(self._starts, last + plan.slack_ms)]
+        return self.items[low : bisect_right(self._starts, last + plan.slack_ms)]
 
-    def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
-        budget, plan = self.site.budget, self._plan
+    def verdict(self, p: Occurrence, others: list[Occurrence]) -> int:
+        """Return how surely one of the others falls into p."""
         # A pair with a condition, or with identities to compare, costs about twice the plain test.
+        plan = self._plan
         falling = FALLING * (2 if plan.shared or plan.counts is not None else 1)
+        surest = NO
         for q in others:
-            budget.spend(falling)
+            self._budget.spend(falling)
             verdict = self._falls_in(p, q)
             # One certain q is enough, and the occurrence is gone for good.
             if verdict == YES:
-                self._doubtful.discard(id(p))
-                return True
-            if verdict == MAYBE:
-                # It stays possible: the result will be a maybe, unless a certain q comes.
-                self._doubtful.add(id(p))
-        return False
+                return YES
+            surest = max(surest, verdict)
+        return surest
 
     def _falls_in(self, occurrence: Occurrence, q: Occurrence) -> int:
         plan = self._plan
@@ -192,7 +185,56 @@ class NegationStage(Over):
             if any(id(event) in own for event in bound_events(q)):
                 return False
         counts = self._plan.counts
-        return counts is None or counts(occurrence, q, self.site.group)
+        return counts is None or counts(occurrence, q, self._group)
+
+
+class NegationStage(Over):
+    """Passes on each p once no q can fall into it any more."""
+
+    __slots__ = ("_doubtful", "_open", "_others", "_plan")
+
+    def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
+        super().__init__(site, (Inbox(left, site.budget), Inbox(right, site.budget)), plan.span)
+        self._plan = plan
+        self._open: list[Occurrence] = []
+        self._others = DeniedStore(plan, site.group, site.budget)
+        # A set is safe here: it is only asked for membership and never walked.
+        self._doubtful: set[int] = set()  # by identity: the open ones into which a q may fall
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        left, right = self.inboxes
+        # Both sides are filled up to this watermark before anything is decided, so that a q never
+        # comes too late for its p.
+        left.fill(watermark)
+        limit = right.fill(watermark)
+        new_open, new_others = left.take(WATERMARK_END), right.take(WATERMARK_END)
+        if new_others:
+            self._others.put(new_others)
+            # Old p meet only new q, and new p meet all q that are near: every pair is tested once.
+            self._open = [p for p in self._open if not self._broken(p, new_others)]
+        self._open += [p for p in new_open if not self._broken(p, self._others.near(p))]
+        made: list[Occurrence] = []
+        still: list[Occurrence] = []
+        # A view sorts what the right side holds once; without one each open p would look through
+        # all of it: 700 open p against 700 q would be half a million looks in a step.
+        view = self.inboxes[1].view() if self._open and self._plan.window_ms is not None else None
+        self.site.budget.spend(DECIDING * len(self._open))
+        for p in self._open:
+            (made if self._decided(p, limit, view) else still).append(p)
+        self._open = still
+        self._expire()
+        return [self._whole(p) for p in made]
+
+    def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
+        verdict = self._others.verdict(p, others)
+        if verdict == YES:
+            self._doubtful.discard(id(p))
+        elif verdict == MAYBE:
+            # It stays possible: the result will be a maybe, unless a certain q comes.
+            self._doubtful.add(id(p))
+        return verdict == YES
 
     def _decided(self, occurrence: Occurrence, limit: int, right: Ahead | None) -> bool:
         p = self._plan.of(occurrence)
@@ -206,24 +248,16 @@ class NegationStage(Over):
         return until <= self.watermark and right.floor(start - self._plan.slack_ms) > until
 
     def _expire(self) -> None:
-        if not self._starts:
-            return
-        # A q that begins before every p, of those held and of those to come, falls into none of
-        # them.
-        oldest = min([self.inboxes[0].begins(), *map(start_of, self._open)]) - self._plan.slack_ms
-        if self._starts and self._starts[0] < oldest:
-            dead = bisect_left(self._starts, oldest)
-            del self._starts[:dead], self._others[:dead]
+        if self._others.items:
+            begins = min([self.inboxes[0].begins(), *map(start_of, self._open)])
+            self._others.expire(begins - self._plan.slack_ms)
 
     def _whole(self, p: Occurrence) -> Occurrence:
-        # The places of Q stay in the layout, so that positions mean the same for every operator;
-        # they bind nothing.
-        silent = (None,) * self._plan.silent_places
         end: int = end_of(p)
         if self._plan.is_maybe(p) or id(p) in self._doubtful:
             end = Maybe(end)
             self._doubtful.discard(id(p))
-        return (end, start_of(p), *events_of(p), *silent)
+        return self._plan.whole(p, end)
 
     def hold(self) -> int:
         """See base.Stage."""
@@ -263,14 +297,12 @@ class NegationStage(Over):
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
-        return [self._open, self._others]
+        return [self._open, self._others.items]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
         self._open, others = kept
-        # The order is this class's own concern, so that a snapshot is not trusted with it.
-        self._others = sorted(others, key=start_of)
-        self._starts = list(map(start_of, self._others))
+        self._others.hold(others)
 
     def facts(self) -> list[Any]:
         """See base.Over."""

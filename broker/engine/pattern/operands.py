@@ -220,6 +220,11 @@ def least(a: int | None, b: int | None) -> int | None:
     return min(a, b)
 
 
+def types_of(operand: Operand) -> set[str]:
+    """The event types of the atoms beneath."""
+    return {leaf.event_type for leaf in operands(operand) if isinstance(leaf, Leaf)}
+
+
 _NO_TYPES: frozenset[str] = frozenset()  # one for all patterns, as most have none
 
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 
 from broker.engine.event.event import Event
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.operands import Gathered, Joint, Leaf, Operand, Padded, operands
+from broker.engine.pattern.operands import (
+    Gathered,
+    Joint,
+    Leaf,
+    Negation,
+    Operand,
+    Padded,
+    operands,
+)
 from broker.engine.pattern.pattern import Layout
 from language.relations import FOLLOWS
 
@@ -58,18 +66,20 @@ class Prospect:
 
 
 def prospect_of(layout: Layout, *, in_order: bool) -> Prospect | None:
-    """The tests of a pattern; None where silence, or an event of no place, may bring something.
+    """The tests of a pattern; None where silence, or time alone, may bring something.
 
     `in_order`: events are given to them in order.
     """
     root = layout.root
     parts = list(operands(root))
-    if layout.named or not all(map(_waits, parts)):
+    if not all(map(_waits, parts)):
         return None
     writer = _Writer(root, parts, in_order=in_order)
     places = [one for one in parts if isinstance(one, Leaf)]
     places.sort(key=lambda leaf: leaf.low)
     steps = tuple([tuple(writer.steps(leaf)) for leaf in places])
+    # Of events that `next` looks at, whatever place they have: they complete nothing.
+    steps += (((STOP, 0, 0),),) * len(layout.named)
     forgets_ms = root.within_ms if _forgets(root, parts) else None
     return Prospect(len(parts), tuple(map(_test, steps)), forgets_ms, steps)
 
@@ -91,8 +101,13 @@ def _waits(operand: Operand) -> bool:
     if isinstance(operand, Joint):
         # Under `latest` an event that completes nothing may replace another. It waits all the same,
         # as what waits is given in order; but past a bound it may end a run, and begin the next.
+        # So may an event between two that must be `next` to each other.
         ends_runs = operand.context.replaces and operand.bound is not None
-        return operand.nth is None and not operand.next and not ends_runs
+        return not ends_runs and not (operand.next and operand.context.runs)
+    if isinstance(operand, Negation):
+        # What falls into P itself has come when P has; but for what lasts, it is decided by time.
+        within = operand.window_ms is None and not operand.further_out
+        return within and isinstance(operand.right, Leaf)
     if isinstance(operand, Gathered):
         return not operand.trailing and all(isinstance(m.operand, Leaf) for m in operand.members)
     return isinstance(operand, Leaf | Padded)
@@ -149,6 +164,8 @@ class _Writer:
                 return None
             needed = [one.operand for one in above.members if not one.optional]
             return [self._at_most(one) for one in needed]
+        if isinstance(above, Negation):
+            return [] if at is above.left else None
         if not isinstance(above, Joint) or above.operator == "or":
             return []
         if above.operator in FOLLOWS and at is above.left:

@@ -13,13 +13,14 @@ what costs is their number.
     chronicle       for each link the oldest left sides that are not spent (FusedPairs)
     others          the joins of fusion.py, where lists stand in the chain
 
-A chain is left to the operators where a time is uncertain, an event consumed elsewhere may make
-choices anew, one type fills two positions, or a link asks for more than its two sides can tell.
+A chain is left to the operators where a time is uncertain or an event consumed elsewhere may make
+choices anew; and a run, or one with lists, where one type fills two positions or a link asks for
+more than its two sides can tell.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -27,11 +28,12 @@ from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, sort_in_order
-from broker.engine.pattern.base import end_of, start_of
+from broker.engine.pattern.base import Site, end_of, start_of
+from broker.engine.pattern.chronicle import LEFT, RIGHT, OldestPairs
 from broker.engine.pattern.durations import Foresight, longest_asked
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, FusedStage
 from broker.engine.pattern.gathered import GatheredPlan
-from broker.engine.pattern.join import JoinWriter
+from broker.engine.pattern.joint import JointPlan, asks_further
 from broker.engine.pattern.members import FusedLists, ListsPlan, leaf_of, pad_of
 from broker.engine.pattern.operands import (
     Gathered,
@@ -83,13 +85,8 @@ def chain_of_atoms(layout: Layout) -> Chain | None:
     """Return the pattern as such a chain; None where it takes operators one by one."""
     root, parts = layout.root, list(operands(layout.root))
     gathered = root if isinstance(root, Gathered) else None
-    # With types all different an event has one position, so nothing need remember who is spent
-    # where: `A as x then[chronicle] A as y` on a1 a2 a3 spends a1 and a2 in either role.
-    types = [leaf.event_type for leaf in layout.leaves]
-    if len(set(types)) < len(types) or any(part.denied for part in parts):
-        return None
-    # `first` and `last` choose among whole matches, and `next` asks for events of no position.
-    if layout.last or layout.first or layout.named:
+    # `first` and `last` choose among whole matches.
+    if layout.last or layout.first or any(part.denied for part in parts):
         return None
     if gathered is not None and not _lists_are_plain(gathered):
         return None
@@ -102,6 +99,11 @@ def chain_of_atoms(layout: Layout) -> Chain | None:
         operand = operand.left
     elements.insert(0, operand)
     if not links or not all(map(_is_atom, elements)) or not _are_alike(links):
+        return None
+    # A run and a list go by positions: with types all different an event has one.
+    types = [leaf.event_type for leaf in layout.leaves]
+    once = len(set(types)) == len(types) and not any(map(asks_further, links))
+    if not once and (gathered is not None or links[0].context.runs):
         return None
     if gathered is None and not links[0].context.spends:
         return None  # joins alone: fusion.py has them, also where they are no chain
@@ -123,7 +125,7 @@ def _lists_are_plain(gathered: Gathered) -> bool:
 
 def _are_alike(links: list[Joint]) -> bool:
     contexts = {link.context for link in links}
-    if any(link.nth is not None or link.next or link.operator not in FOLLOWS for link in links):
+    if any(link.operator not in FOLLOWS for link in links):
         return False
     if not any(context.spends for context in contexts):
         return True
@@ -148,28 +150,28 @@ class SequencePlan:
         foresight: Foresight,
         chain: Chain,
         lists: GatheredPlan | None,
+        *,
+        plans: Sequence[JointPlan],
     ) -> None:
-        """`lists`: how those of the chain are filled."""
+        """`lists`: how those of the chain are filled; `plans`: of its links."""
         self.chain = chain
+        self.plans = plans
+        self.shared = any(plan.shared for plan in plans)  # an event may fill two positions
         self.budget = layout.budget
         self.lists: ListsPlan | None = None
         if lists is not None and chain.gathered is not None:
             self.lists = ListsPlan(chain.gathered, lists, layout.budget)
-        self._foresight = foresight
+        self.foresight = foresight
         self.latest = chain.context.replaces
         self.timeless = chain.timeless
         self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
-        # Compiled from the same text as joins are (join.py), so that a chain means one thing.
-        self.tests: list[Test] = [_never]  # of each element, with what is filled before it
-        self.pairs: list[Pair] = [_never]
+        # Of each element, with what is filled before it.
+        self.tests: list[Test] = [_never, *(plan.test for plan in plans)]
+        self.pairs: list[Pair] = [_never, *(plan.pair for plan in plans)]
         if not chain.context.spends:
             self.joins = FusedPlan(layout, keys, foresight, ordered=True, consuming=False)
-        else:
-            for link in chain.links:
-                self.tests.append(JoinWriter(layout, link, keys, ordered=True).build_test())
-                self.pairs.append(JoinWriter(layout, link, keys, ordered=True).build_pair())
         self._within_ms = _least_within(chain.links)
         self.endless = chain.context.runs and self.timeless and self._within_ms[0] is None
         self._changes = -1
@@ -181,9 +183,9 @@ class SequencePlan:
         if self.joins is not None:
             self.joins.look_ahead()
             return
-        if self._changes != self._foresight.durations.changes:
-            self._changes = self._foresight.durations.changes
-            most_ms = self._foresight.most_ms()
+        if self._changes != self.foresight.durations.changes:
+            self._changes = self.foresight.durations.changes
+            most_ms = self.foresight.most_ms()
             self.keeps_ms = [keep_ms(link, most_ms)[0] for link in self.chain.links]
 
     @property
@@ -193,20 +195,20 @@ class SequencePlan:
             return self.joins.horizon_ms
         return max([keep for keep in self.keeps_ms if keep is not None], default=None)
 
-    def open(self, group: tuple[Any, ...]) -> Fused:
+    def open(self, group: tuple[Any, ...], site: Site) -> Fused:
         """Return what runs one partition."""
         base: Fused
         if self.joins is not None:
-            base = FusedStage(self.joins, group)
+            base = FusedStage(self.joins, group, site)
         elif self.chain.context.runs:
             base = FusedRun(self, group)
         else:
-            base = FusedPairs(self, group)
+            base = FusedPairs(self, group, site)
         return base if self.lists is None else FusedLists(self.lists, group, base)
 
     def begins(self, watermark: int) -> int:
         """Return when events still to come begin at the earliest."""
-        return watermark + 1 - self._foresight.most_ms()
+        return watermark + 1 - self.foresight.most_ms()
 
     def over_at(self, filled: int, whole: Occurrence) -> int:
         """Return from which watermark on a run with so many elements goes no further."""
@@ -219,7 +221,7 @@ class SequencePlan:
             # The next one begins by then, and may last: before that it may yet be to come.
             leaf = leaf_of(self.chain.elements[filled])
             asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
-            lasts_ms = self._foresight.longest_ms(leaf.event_type)
+            lasts_ms = self.foresight.longest_ms(leaf.event_type)
             lasts_ms = lasts_ms if asked_ms is None else min(lasts_ms, asked_ms)
             ends.append(end_of(whole) + bound.high_ms + lasts_ms)
         return min(ends)
@@ -442,56 +444,38 @@ def _items_of(elements: Sequence[Operand], whole: Occurrence) -> list[Occurrence
 
 
 class FusedPairs(Fused):
-    """The links of a chain under `chronicle`, each taking the oldest left side not yet spent.
+    """The links of a chain under `chronicle`, each taking the oldest left side not yet spent."""
 
-    Types differ from one element to another, so an event that is bound has left the only list that
-    it was in: nothing has to be remembered of what is spent.
-    """
+    __slots__ = ("_pairs", "_plan")
 
-    __slots__ = ("_group", "_lefts", "_plan")
-
-    def __init__(self, plan: SequencePlan, group: tuple[Any, ...]) -> None:
+    def __init__(self, plan: SequencePlan, group: tuple[Any, ...], site: Site) -> None:
         self._plan = plan
-        self._group = group
         self.watermark = WATERMARK_NONE
-        self._lefts: list[list[Occurrence]] = [[] for _ in plan.chain.links]
+        self._pairs = [OldestPairs(each, group, site, alone=not plan.shared) for each in plan.plans]
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""
         self.watermark = watermark
-        plan, group, lefts = self._plan, self._group, self._lefts
-        made: list[Occurrence] = []
-        tried = 0
+        number, pairs, made = self._plan.number, self._pairs, []
         for place, item in entries:
-            element = plan.number[place]
+            element = number[place]
             if not element:
-                lefts[0].append(item)
+                pairs[0].take(LEFT, item)
                 continue
-            candidates, test = lefts[element - 1], plan.tests[element]
-            # The oldest that fits: candidates stand in order, and one that fails stays for others.
-            for number, left in enumerate(candidates):
-                if test(left, item, group):
-                    del candidates[number]
-                    whole = plan.pairs[element](left, item)
-                    if element == plan.last:
-                        made.append(whole)
-                    else:
-                        self._put(lefts[element], whole)
-                    break
+            whole = pairs[element - 1].take(RIGHT, item)
+            if whole is None:
+                continue
+            if element == self._plan.last:
+                made.append(whole)
             else:
-                number = len(candidates)
-            tried += number + 1
-            # Charged at the end, but no more work is done than the step may still have.
-            if tried > plan.budget.candidates:
-                break
-        plan.budget.spend(2 * tried)
+                pairs[element].take(LEFT, whole)
+                self._put_in_order(pairs[element].items[LEFT])
         return made
 
-    def _put(self, items: list[Occurrence], whole: Occurrence) -> None:
-        """Add a left side; of those of one end the first in order stands first."""
-        items.append(whole)
-        begin = len(items) - 1
-        while begin and items[begin - 1][0] == whole[0]:
+    def _put_in_order(self, items: list[Occurrence]) -> None:
+        """Let the last left side stand in order among those of its end."""
+        begin = len(items)
+        while begin and end_of(items[begin - 1]) == end_of(items[-1]):
             begin -= 1
         if begin < len(items) - 1:
             equal = items[begin:]
@@ -501,10 +485,9 @@ class FusedPairs(Fused):
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
-        for items, keep in zip(self._lefts, self._plan.keeps_ms, strict=True):
-            # Most steps find nothing to drop, and the eldest tells it without a search.
-            if keep is not None and items and end_of(items[0]) <= watermark - keep:
-                del items[: bisect_left(items, watermark + 1 - keep, key=end_of)]
+        begins = self.begins() if self._plan.shared else watermark
+        for pairs, keep in zip(self._pairs, self._plan.keeps_ms, strict=True):
+            pairs.expire((None if keep is None else watermark + 1 - keep, None), begins, watermark)
         return self.held()
 
     def begins(self) -> int:
@@ -513,12 +496,19 @@ class FusedPairs(Fused):
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
-        return self._lefts
+        return [pairs.items[LEFT] for pairs in self._pairs]
+
+    def held(self) -> int:
+        """Return how many are held."""
+        held = 0
+        for pairs in self._pairs:
+            held += len(pairs.items[LEFT]) + len(pairs.further.items)
+        return held
 
     def shed(self, count: int) -> int:
         """Drop up to so many, and return how many went."""
         gone = 0
-        for items in sorted(self._lefts, key=len, reverse=True):
+        for items in sorted(self.kept(), key=len, reverse=True):
             part = min(count - gone, len(items))
             del items[:part]
             gone += part
@@ -528,19 +518,21 @@ class FusedPairs(Fused):
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
         packed = _state_of_element(elements[0], watermark)
-        for items, right in zip(self._lefts, elements[1:], strict=True):
+        for pairs, right in zip(self._pairs, elements[1:], strict=True):
             beneath = [packed, _state_of_element(right, watermark)]
             inboxes = [[[], watermark, state] for state in beneath]
-            packed = [watermark, [list(items), [], []], [[]], inboxes]
+            packed = [watermark, pairs.kept(), pairs.facts(), inboxes]
         return packed
 
     def restore(self, state: Any) -> None:
         """Take a state up again."""
         self.watermark = state[0]
-        for link in reversed(range(len(self._lefts))):
-            _, kept, _, inboxes = state
+        for pairs in reversed(self._pairs):
+            _, kept, facts, inboxes = state
             waiting, _, state = inboxes[0]
-            self._lefts[link] = [*kept[0], *waiting]
+            pairs.keep([[*kept[0], *waiting], *kept[1:]])
+            if self._plan.shared:
+                pairs.know(facts)
 
 
 def _end_of_entry(entry: tuple[int, Occurrence]) -> int:

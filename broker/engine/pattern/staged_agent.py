@@ -228,7 +228,7 @@ class StagedAgent(StagedGroups):
         if plan.in_turn or not plan.timeless or not isinstance(root, Fused):
             self._settle(key, partition)
             return [(occurrence, key) for occurrence in found]
-        held = root.expire(self._watermark)
+        held = root.expire(self._watermark) + len(partition.site.named)
         self._size += held - partition.size
         partition.size = held
         if self._size > self._occurrences_max:

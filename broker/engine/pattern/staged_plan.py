@@ -18,7 +18,7 @@ from broker.engine.pattern.build import Builder
 from broker.engine.pattern.chain_store import StoredChains, links_of
 from broker.engine.pattern.choice import Waiting, hold, take
 from broker.engine.pattern.durations import Foresight
-from broker.engine.pattern.fusion import Fused, FusedPlan
+from broker.engine.pattern.fusion import Fused, FusedPlan, joins_alone
 from broker.engine.pattern.matching import key_function, leaf_select
 from broker.engine.pattern.memory import Memory
 from broker.engine.pattern.operands import Silence, composite, operands, types_that_last
@@ -127,13 +127,26 @@ class StagedPlan:
             )
         elif not self.is_plain:
             builder = Builder(layout, case.group_by, self.doubt, at_once=self.at_once)
-            exact = self.doubt is None
-            chain = None if not exact or self.manner.consuming else chain_of_atoms(layout)
-            if chain is None:
+            may_fuse = self.doubt is None and not self.manner.consuming
+            chain = chain_of_atoms(layout) if may_fuse else None
+            if may_fuse and joins_alone(layout) and not self.promise.lags:
+                self.fused = FusedPlan(
+                    layout,
+                    case.group_by,
+                    self.durations,
+                    ordered=True,
+                    consuming=False,
+                    denials=builder.denials(),
+                )
+            elif chain is None:
                 self._make = builder.build(layout.root)
             else:
                 lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
-                self.fused = SequencePlan(layout, case.group_by, self.durations, chain, lists)
+                spends = chain.context.spends
+                plans = [builder.plan(link) for link in chain.links] if spends else []
+                self.fused = SequencePlan(
+                    layout, case.group_by, self.durations, chain, lists, plans=plans
+                )
                 self.timeless = chain.timeless
         self.timed = self.fused is None or self.chooses or not self.timeless
 
@@ -177,8 +190,9 @@ class StagedPlan:
         """Give a partition operators that know nothing; `begin`: when its task began."""
         partition.open = True
         if self.fused is not None:
-            partition.site = self._fused_site
-            partition.root = self.fused.open(partition.group)
+            # All share one where nothing of a partition is kept in it.
+            partition.site = self._fused_site.anew() if self.contiguous else self._fused_site
+            partition.root = self.fused.open(partition.group, partition.site)
             return
         begin = None if self.key else begin
         site = Site(
@@ -233,10 +247,13 @@ class StagedPlan:
     def _decided(
         self, partition: Partition, entries: list[Entry], watermark: int
     ) -> list[Occurrence]:
-        root = partition.root
+        root, site = partition.root, partition.site
         if isinstance(root, Fused):
+            if self.contiguous:
+                places = len(self.layout.leaves)
+                site.name([event for place, event in entries if place >= places])
+                entries = [entry for entry in entries if entry[0] < places]
             return root.step(entries, watermark)
-        site = partition.site
         for place, event in entries:
             if place < len(site.leaves):
                 site.leaves[place].events.append(event)

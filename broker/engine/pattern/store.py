@@ -52,6 +52,13 @@ class Store:
                 ends.insert(at, end)
                 self.items.insert(at, occurrence)
 
+    def put(self, new: list[Occurrence], *, composite: bool) -> None:
+        """Take occurrences, or events as such."""
+        if composite:
+            self.extend(new)
+        else:
+            self.extend_leaves(new)
+
     def hold(self, items: list[Occurrence]) -> None:
         """Hold these, by end, in place of all others."""
         self.items = items

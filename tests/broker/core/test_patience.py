@@ -49,6 +49,10 @@ PATTERNS = (
     "detect A as a then[..20 ms] B as b then C as c where c.x > a.x",
     "detect (A or B) then (C and D) within 60 ms",
     "detect A then B then C within 30 ms",
+    "detect A then[next] B then[chronicle] C within 60 ms",
+    "detect[first] A then nth 2 B then C within 60 ms",
+    "detect A without B",
+    "detect (A then B) without D then C within 60 ms",
 )
 
 
@@ -199,10 +203,11 @@ def test_what_asks_for_more_is_left_to_stages(pattern):
 
 NOT_PATIENT = (
     "detect[latest] A then[..20 ms] B then C within 60 ms",
-    "detect A then[next] B then[chronicle] C within 60 ms",
+    "detect[first] A then[next] B within 60 ms",
     "detect A then B+ within 60 ms",
     "detect[one] A then B then C within 60 ms",
-    "detect A without B",
+    "detect A without[20 ms] B",
+    "detect A without (B then C)",
     "detect absent A for 20 ms",
     "detect A{2} then[first] B",
 )

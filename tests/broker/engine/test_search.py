@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.engine.event.event import event_class
+from broker.engine.pattern.base import Site
 from broker.engine.pattern.build import Builder
 from broker.engine.pattern.durations import Durations, Foresight
 from broker.engine.pattern.pattern import lay_out
@@ -40,8 +41,11 @@ def both(pattern: str) -> tuple[ChainSearch, SequencePlan, Budget]:
     search = search_of(chain, layout.budget)
     assert search is not None
     foresight = Foresight(Durations(0, strict=True), dict(zip(LETTERS, LETTERS, strict=True)))
-    lists = None if chain.gathered is None else Builder(layout, ()).lists_of(chain.gathered)
-    return search, SequencePlan(layout, (), foresight, chain, lists), layout.budget
+    builder = Builder(layout, ())
+    lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
+    plans = [builder.plan(link) for link in chain.links]
+    operator = SequencePlan(layout, (), foresight, chain, lists, plans=plans)
+    return search, operator, layout.budget
 
 
 def reading(name: str, at: int):
@@ -53,7 +57,7 @@ def reading(name: str, at: int):
 @given(data=st.data(), after=st.integers(0, 4), far=st.sampled_from([0, -(2**61), 10**15]))
 def test_a_search_finds_what_the_operator_does(pattern, data, after, far):
     """Also where several end together, with what completes them or too long before it."""
-    search, plan, _ = both(pattern)
+    search, plan, budget = both(pattern)
     drawn = data.draw(
         st.lists(st.tuples(st.integers(0, 14), st.integers(0, search.last - 1)), max_size=30)
     )
@@ -61,7 +65,8 @@ def test_a_search_finds_what_the_operator_does(pattern, data, after, far):
     entries = [(place, reading(f"{n:02}", far + at)) for n, (at, place) in enumerate(sorted(drawn))]
     latest = max((at for at, _ in drawn), default=0)
     event = reading("last", far + latest + after)
-    wanted = plan.open(()).step([*entries, (search.last, event)], event.end)
+    site = Site((), plan.foresight, None, budget=budget)
+    wanted = plan.open((), site).step([*entries, (search.last, event)], event.end)
     # A run that was complete before would have spent what it took: here none is.
     assert sorted(search.find(entries, event), key=repr) == sorted(wanted, key=repr)
 

@@ -1,7 +1,8 @@
-"""A chain that runs as one operator finds what its operators find one by one, and when.
+"""What runs as one operator finds what its operators find one by one, and when.
 
-The yardstick is the same agent with `chain_of_atoms` switched off. Each takes up what the other has
-in a snapshot: the last release knew the operators alone, and where times are uncertain they return.
+The yardstick is the same agent with `chain_of_atoms` and `joins_alone` switched off. Each takes up
+what the other has in a snapshot: the last release knew the operators alone, and where times are
+uncertain they return.
 """
 
 from random import Random
@@ -10,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from broker.engine.pattern import staged_plan
+from broker.engine.pattern.fusion import joins_alone
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.sequence import chain_of_atoms
 from headwater import Engine
@@ -30,19 +32,52 @@ CHAINS = (
     "detect[chronicle] A then B then C within 60 ms",
     "detect[chronicle] (A then B within 20 ms) then[..40 ms] C",
     "detect[chronicle] A as a then B+ then C as c within 60 ms where c.x > a.x",
+    "detect[chronicle] A as x then A as y",
+    "detect[chronicle] A as x then B as v then A as y then B as z within 90 ms",
+    "detect[chronicle] A then nth 2 B",
+    "detect[chronicle] A then nth 2 B then[next] C within 60 ms",
+    "detect[chronicle] A as x then[next] A as y within 60 ms",
     "detect[recent] A then B+ then C within 60 ms",
     "detect[recent] A as a then B as b then C* then[..30 ms] D within 90 ms where b.x > a.x",
     "detect A as a then B+ as b then[..20 ms] C within 60 ms where a.x > 2",
     "detect A then[..30 ms] B* then[..30 ms] C within 60 ms",
+)
+JOINED = (
+    "detect A then nth 2 B within 60 ms",
+    "detect A as a then B as b without C within 60 ms where a.source = group.source",
+    "detect A then nth 2 B",
+    "detect[recent] A then nth 2 B",
+    "detect[recent] A then nth 3 B then[..30 ms] C within 60 ms",
+    "detect A then[next] B within 60 ms",
+    "detect A then[next] B",
+    "detect[recent] A then[..20 ms, next] B then C within 60 ms",
+    "detect A and[next] B within 30 ms",
+    "detect A as a then nth 2 (A as c or B) within 60 ms",
+    "detect (A then B) without C within 40 ms",
+    "detect A as a then B as b without C as c within 60 ms where c.x > a.x",
+    "detect (A without B) then C within 50 ms",
+    "detect A(x > 3) as x then A as y without A as z within 60 ms",
+    "detect ((A then B) without (C then D as e)) and D as d within 50 ms",
+    "detect A then[next] B without (C or D) within 60 ms",
+    "detect[one] A then B within 60 ms",
+    "detect[collect] A then B then C within 60 ms",
+    "detect[collect] (A then B) without C within 60 ms",
+    "detect A then first B within 60 ms",
+    "detect last A then nth 2 B within 60 ms",
+    "detect[recent] last A then first (B and C) within 60 ms",
+)
+UNJOINED = (
+    "detect A then[next] (B then C) within 60 ms",
+    "detect A without[20 ms] B",
+    "detect[first] A then nth 2 B within 60 ms",
+    "detect A then distinct(x) B within 60 ms",
 )
 LEFT_TO_OPERATORS = (
     "detect[first] A then (B and C)",
     "detect[first] A then[next] B",
     "detect[first] (A then B within 20 ms) then C",
     "detect[latest] A then[..20 ms] B",
-    "detect[chronicle] A as x then A as y",
     "detect[first] A then B+ within 60 ms",
-    "detect[chronicle] A then nth 2 B",
     "detect[first] A then B within 40 ms from A",
     "detect A then[first] B then[chronicle] C",
     "detect A and B",
@@ -59,10 +94,14 @@ def run(pattern, events, seed, lateness_ms, *, moves=0.0, apart=False):
     random, results = Random(-seed), []
 
     def engine():
-        with patch.object(staged_plan, "chain_of_atoms", none if apart else chain_of_atoms):
+        fused = (never, never) if apart else (chain_of_atoms, joins_alone)
+        with (
+            patch.object(staged_plan, "chain_of_atoms", fused[0]),
+            patch.object(staged_plan, "joins_alone", fused[1]),
+        ):
             return Engine(text_of(pattern), lateness_ms, longest_ms=20)
 
-    def none(_):
+    def never(_):
         return None
 
     running = engine()
@@ -80,13 +119,24 @@ def test_a_chain_of_atoms_runs_as_one(pattern):
     assert chain_of_atoms(lay_out(case_of(pattern))) is not None
 
 
+@pytest.mark.parametrize("pattern", JOINED)
+def test_joins_that_nothing_holds_up_run_as_one(pattern):
+    assert joins_alone(lay_out(case_of(pattern)))
+
+
+@pytest.mark.parametrize("pattern", UNJOINED)
+def test_what_time_or_a_choice_decides_is_not_joined(pattern):
+    layout = lay_out(case_of(pattern))
+    assert not joins_alone(layout)
+
+
 @pytest.mark.parametrize("pattern", LEFT_TO_OPERATORS)
 def test_what_asks_for_more_is_left_to_operators(pattern):
     assert chain_of_atoms(lay_out(case_of(pattern))) is None
 
 
 @pytest.mark.parametrize(("lateness_ms", "lasting"), [(25, False), (0, True), (15, True)])
-@pytest.mark.parametrize("pattern", CHAINS)
+@pytest.mark.parametrize("pattern", CHAINS + JOINED)
 def test_one_operator_finds_what_many_find(pattern, lateness_ms, lasting):
     count = 0
     for seed in (1, 2):

@@ -4,9 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from broker.config.links import LinksSection
-from broker.core.links.limits import make_link_limits
-from broker.core.links.told import Delivered, Up
 from broker.links.face import LinkFace
+from broker.network.session.limits import make_link_limits
+from broker.network.session.told import Delivered, Up
 
 PATIENCE_S = 10.0
 QUICK = {"heartbeat_ms": 50, "silence_ms": 1000, "handshake_ms": 1000}

@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from broker.config.links import LinksSection
-from broker.core.links.told import Congested, Down, Refused
 from broker.links.face import LinkFace
 from broker.links.securing import LinkConfigError
+from broker.network.session.told import Congested, Down, Refused
 from tests.broker.links.faces import PATIENCE_S, QUICK, both_up, cut, face, until
 from tests.loops import RUNNERS
 

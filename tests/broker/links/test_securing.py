@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.config.links import LinksSection
-from broker.core.links.frames import (
+from broker.links.securing import LinkConfigError, Security, load_security, own_secret
+from broker.network.session.frames import (
     OLDEST,
     VERSION,
     Accept,
@@ -23,7 +24,6 @@ from broker.core.links.frames import (
     decode,
     encode,
 )
-from broker.links.securing import LinkConfigError, Security, load_security, own_secret
 from tests.broker.links.faces import PATIENCE_S, QUICK, both_up, face, until
 from tests.conftest import require_program
 from tests.loops import RUNNERS

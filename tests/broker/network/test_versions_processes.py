@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.links.frames import OLDEST, VERSION
+from broker.network.session.frames import OLDEST, VERSION
 from tests.broker.network.fleet import NAMES
 from tests.broker.network.test_network_processes import run
 from tests.broker.running import ROOT
 
-FRAMES = "broker/core/links/frames.py"
+FRAMES = "broker/network/session/frames.py"
 
 
 def build(folder, *changes):
@@ -51,8 +51,8 @@ CAME_WITH = {
         *without("StoredUpto", "Advanced", "Awaited"),
         ("broker/core/network/frames.py", "Frame | ShortFrame\n", "Frame\n"),
         ("broker/core/network/frames.py", "Decoder(AnyFrame | Bundle)", "Decoder(AnyFrame)"),
-        ("broker/core/links/limits.py", "        75_000\n", "        2_000\n"),
-        ("broker/core/links/limits.py", "    ] = 190_000\n", "    ] = 6_500\n"),
+        ("broker/network/session/limits.py", "        75_000\n", "        2_000\n"),
+        ("broker/network/session/limits.py", "    ] = 190_000\n", "    ] = 6_500\n"),
     ],
 }
 

@@ -54,6 +54,16 @@ def test_a_piece_does_not_return_at_once_to_where_it_left():
     assert hosts[-1] == 0
 
 
+def test_a_limit_that_no_move_keeps_does_not_cost_more_and_more_for_ever():
+    """An infinite penalty would leave no difference between moves, and none to choose."""
+    full = LINE | {"nodes": [{"id": "a", "capacity": 1}, {"id": "b", "capacity": 2}]}
+    full |= {"tasks": [{"id": "T", "inputs": ["C"], "cost": 9, "rate": 1}]}
+    tabu, _ = tabu_on(full, [0], 1.0)
+    kinds = [tabu.step() for _ in range(12_000)]
+    assert set(kinds) == {"", "relocate"}
+    assert tabu.context.penalty < 1e9
+
+
 def test_two_pieces_change_places_where_neither_has_room_elsewhere():
     tasks = [
         {"id": task, "inputs": [content], "cost": 1, "rate": 0}

@@ -7,7 +7,7 @@ import pytest
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import Measured, encoded
-from broker.core.topology.tree import Tree
+from broker.network.overlay.tree import Tree
 from tests.broker.core.coordinator.town import Town, best, drawn
 
 LINE = [(0, 1), (1, 2), (2, 3), (3, 4)]

@@ -13,9 +13,9 @@ from broker.core.effects import SendFrame
 from broker.core.network import frames
 from broker.core.network.linking import Linking
 from broker.core.network.messages import FramesReceived, LinkDown, LinkUp
-from broker.core.topology import told as topologies
-from broker.core.topology.told import Woken
-from broker.core.topology.tree import Tree
+from broker.network.overlay import told as topologies
+from broker.network.overlay.told import Woken
+from broker.network.overlay.tree import Tree
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.problem import Content, Node, Problem, Task

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.core.links.choosing import Candidate
-from broker.core.links.frames import (
+from broker.network.session.choosing import Candidate
+from broker.network.session.frames import (
     VERSION,
     Bye,
     Frame,
@@ -25,10 +25,10 @@ from broker.core.links.frames import (
     decode,
     encode,
 )
-from broker.core.links.handshake import Handshake, PeerClosedError
-from broker.core.links.limits import LinkLimits
-from broker.core.links.session import LinkSession
-from broker.core.links.told import (
+from broker.network.session.handshake import Handshake, PeerClosedError
+from broker.network.session.limits import LinkLimits
+from broker.network.session.session import LinkSession
+from broker.network.session.told import (
     Choked,
     Close,
     Closed,
@@ -153,6 +153,8 @@ class Links:
     # --- connections ---------------------------------------------------------------------
 
     def _opened(self, told: Opened, now_ms: int) -> list[Effect]:
+        # Counted anew for each connection: there are few, and a count that is kept would have to
+        # be right on every way by which a stranger becomes known or leaves.
         strangers = sum(1 for one in self._connections.values() if one.session is None)
         if not told.dialled and strangers >= self.limits.strangers_max:
             self._count("too_many_strangers")
@@ -178,6 +180,8 @@ class Links:
         self._connections[told.connection] = _Connection(
             handshake, self.limits.hello_bytes_max, now_ms
         )
+        # One due time for the handshake and for being chosen: a stranger that is slow on purpose
+        # is closed by it, and so is a connection of which the decider never speaks.
         self._pending[told.connection] = now_ms + self.limits.handshake_ms
         first = handshake.opened()
         return [Write(told.connection, first)] if first else []
@@ -233,6 +237,7 @@ class Links:
             # The other has proven the name as well, and so shall this end: it stops admitting.
             return [*effects, *self._refuse(connection, TAKEN.format(hello.broker), taken=True)]
         one.session = session
+        # Before the proof a stranger could have this broker hold no more than a hello is long.
         one.reader.trust(self.limits.frame_bytes_max)
         candidate = Candidate(connection, hello, one.dialled, one.opened_ms)
         return effects + self._after(session.introduced(candidate, now_ms))
@@ -254,6 +259,8 @@ class Links:
         taken: bool = False,
     ) -> list[Effect]:
         """Close a connection that belongs to no session."""
+        # The sentence goes to the other end, too: whoever looks at either log finds out why there
+        # is no link.
         one = self._connections.pop(connection)
         self._pending.pop(connection, None)
         other = one.handshake.other

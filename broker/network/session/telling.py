@@ -6,8 +6,8 @@ is said. Invariant: bytes are written once for all that was said together, befor
 
 from __future__ import annotations
 
-from broker.core.links.frames import Bye, Data, Frame, encode
-from broker.core.links.told import Close, Delivered, Effect, Write
+from broker.network.session.frames import Bye, Data, Frame, encode
+from broker.network.session.told import Close, Delivered, Effect, Write
 
 
 class Telling:

@@ -3,8 +3,8 @@
 import pytest
 
 from broker.core.effects import SendFrame
-from broker.core.links.outlet import HOLD_MS, LinkOutlet
 from broker.core.network import frames
+from broker.core.network.outlet import HOLD_MS, LinkOutlet
 
 
 def joined(some):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.core.topology.told import LinkUp, NameTaken, StatesReceived, Tell
-from broker.core.topology.topology import Topology
+from broker.network.overlay.told import LinkUp, NameTaken, StatesReceived, Tell
+from broker.network.overlay.topology import Topology
 
 
 def settled(first, second):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.links.told import Choked, Held, Offered
-from tests.broker.core.links.world import World
+from broker.network.session.told import Choked, Held, Offered
+from tests.broker.network.session.world import World
 
 SMALL = {
     "credit_events_max": 12,

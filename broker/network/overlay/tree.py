@@ -56,12 +56,16 @@ class Tree:
         links = list(edges)
         self.edges = self._grow(links) if links else ()
         self.neighbours = tuple(name for name, hops in self.hops.items() if hops == 1)
+        # Neighbours compare this in their hellos: frames pass only between two that hold the same
+        # tree, or an event could go in a circle while one of them is behind.
         told = "\n".join(f"{edge.cost} {edge.low!r} {edge.high!r}" for edge in self.edges)
         self.id = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     def _grow(self, links: list[Edge]) -> tuple[Edge, ...]:
         import networkx as nx
 
+        # Kruskal takes edges in the order that is total here, and gives a tree for each
+        # component: of brokers that cannot be reached the links are known, too.
         forest = nx.minimum_spanning_tree(graph_of(links), algorithm="kruskal")
         if self.me not in forest:
             return ()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from broker.core.links.frames import Ack, Data, LinkError, encode
-from broker.core.links.limits import LinkLimits
+from broker.network.session.frames import Ack, Data, LinkError, encode
+from broker.network.session.limits import LinkLimits
 
 MESSAGE_BYTES = 40  # of a message that waits, beside its own: nothing is kept free of charge
 
@@ -55,6 +55,8 @@ class Outbound:
 
     def offer_control(self, messages: list[bytes]) -> bool:
         """Take control; False where more is kept than may be: the session has to lapse."""
+        # Taken all the same where it is too much: the session lapses then, and all is said anew,
+        # so that no broker ever lacks one word of control without knowing it.
         self._control.extend(messages)
         self.control_bytes += sum(map(len, messages)) + MESSAGE_BYTES * len(messages)
         return self.control_bytes <= self._limits.control_bytes_max
@@ -73,6 +75,8 @@ class Outbound:
         if len(messages) == 1 or (
             weight <= limits.batch_events and size_bytes <= limits.batch_bytes
         ):
+            # The list stays as it came where it fits into one frame; parting costs a tuple a
+            # message.
             self._wait(messages, events, size_bytes)
         else:
             self._part(messages, events)
@@ -148,6 +152,8 @@ class Outbound:
 
     def events_frame(self) -> bytes:
         """A frame of what has waited longest; something does."""
+        # What waits longest goes first, and a frame is filled up to a batch: one that is half
+        # empty costs a header and a sequence number as a full one does. A large offer goes alone.
         limits, waiting = self._limits, self._events
         messages, events, size_bytes = waiting.popleft()
         weight = max(events, len(messages))
@@ -176,6 +182,8 @@ class Outbound:
     def _frame(self, messages: list[bytes], events: int, *, control: bool) -> bytes:
         self.seq += 1
         frame = encode(Data(self.seq, control, events, messages))
+        # Kept as bytes: what is sent again is the same frame, and costs no encoding. Its bytes
+        # count until it is acknowledged, so what is kept is bounded as what waits is.
         self._kept.append((self.seq, frame, control))
         if control:
             waited_bytes = sum(map(len, messages)) + MESSAGE_BYTES * len(messages)
@@ -189,6 +197,9 @@ class Outbound:
     def acknowledge(self, ack: Ack) -> None:
         """Forget what the other has, and note what it takes. Raises LinkError."""
         self.confirm(ack.seq)
+        # Credit counts from the beginning of the stream and only ascends, so that an
+        # acknowledgement that is lost or repeated changes nothing; one that takes some back is an
+        # error.
         if ack.events < self._events_granted or ack.size_bytes < self._bytes_granted:
             raise LinkError("it takes credit back that it has given")
         self._events_granted = ack.events

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from broker.core.topology.limits import TopologyLimits
-from broker.core.topology.state import LinkState, encode
-from broker.core.topology.told import (
+from broker.network.overlay.limits import TopologyLimits
+from broker.network.overlay.state import LinkState, encode
+from broker.network.overlay.told import (
     KnownChanged,
     LinkDown,
     LinkUp,
@@ -18,9 +18,9 @@ from broker.core.topology.told import (
     TreeChanged,
     Woken,
 )
-from broker.core.topology.topology import Topology
-from broker.core.topology.tree import Edge, Tree
-from tests.broker.core.topology.network import Network
+from broker.network.overlay.topology import Topology
+from broker.network.overlay.tree import Edge, Tree
+from tests.broker.network.overlay.network import Network
 from tests.oracles.overlay import joined, least
 
 

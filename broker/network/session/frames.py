@@ -117,12 +117,16 @@ _loose = msgspec.msgpack.Decoder(list)
 
 def encode(frame: Frame) -> bytes:
     """The bytes of a frame with their length before them."""
+    # The length stands before the body, not in it: a reader of small pieces knows how much is to
+    # come without decoding anything of a stranger.
     body = _encoder.encode(frame)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
 def decode(body: bytes | memoryview) -> Frame:
     """The frame that the bytes after the length stand for. Raises LinkError."""
+    # Decoding is tried first, as it nearly always works; that the other may only be of another
+    # version is looked into when it has failed.
     try:
         return _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -183,6 +187,8 @@ class FrameReader:
             if have < self._need:
                 if have + self._later_bytes < self._need:
                     return None
+                # Joined only when a whole body is there: a long frame in small pieces would else
+                # be copied once for each piece.
                 self._data = b"".join([self._data[self._at :], *self._later])
                 self._at = self._later_bytes = 0
                 self._later.clear()

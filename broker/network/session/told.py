@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from broker.core.links.frames import VERSION
+from broker.network.session.frames import VERSION
 
 # --- what happened ----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from broker.core.links.frames import Hello
+from broker.network.session.frames import Hello
 
 
 class Candidate(Struct, frozen=True):

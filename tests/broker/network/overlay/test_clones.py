@@ -6,11 +6,11 @@ from collections import deque
 import msgspec
 import pytest
 
-from broker.core.topology.limits import TopologyLimits
-from broker.core.topology.state import LinkState, decode, encode
-from broker.core.topology.told import DiskClaimed
+from broker.network.overlay.limits import TopologyLimits
+from broker.network.overlay.state import LinkState, decode, encode
+from broker.network.overlay.told import DiskClaimed
 from broker.network.replication.descent import DRAWN_MIN
-from tests.broker.core.topology.network import Network
+from tests.broker.network.overlay.network import Network
 
 DISK = DRAWN_MIN + 7
 LINE = ("a", "b", "c", "d")  # `a` is the original, `d` begins on a copy of its disk

@@ -20,7 +20,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from broker.core.links.frames import (
+from broker.network.session.frames import (
     NAME_CHARS_MAX,
     NONCE_BYTES,
     REASON_CHARS_MAX,
@@ -86,6 +86,8 @@ class Handshake:
 
     def heard(self, body: memoryview) -> bytes:
         """What to answer to a frame. Raises LinkError: the connection is to be closed."""
+        # The version is looked at before the rest: what a later one says in its hello is not
+        # known here, and the sentence is to name the versions and not call the frame malformed.
         if self.other is None:
             check_version(body)
         frame = decode(body)
@@ -98,6 +100,7 @@ class Handshake:
         # Who dialled is answered with the very secret that it has proven.
         for secret in self._secrets[:1] if self.dialled else self._secrets:
             self.secret = secret
+            # Compared in constant time: how long it takes tells nothing of the digest.
             if hmac.compare_digest(frame.digest, self._proof(dialler=not self.dialled)):
                 break
         else:
@@ -115,6 +118,8 @@ class Handshake:
     def _check(self, hello: Hello) -> None:
         mine: Frame = decode(memoryview(self._mine)[4:])
         assert isinstance(mine, Hello)
+        # A name comes into logs, topics and status pages: what cannot be printed is kept out
+        # here.
         name = hello.broker
         if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
             raise LinkError("its name is none that a broker can have")
@@ -132,9 +137,14 @@ class Handshake:
 
     def _proof(self, *, dialler: bool) -> bytes:
         """The digest that the dialler, or the listener, has to show."""
+        # Both hellos are in it, and so both nonces: a proof that was overheard is of no use on
+        # another connection. They stand in the dialler's order, so that both ends compute the
+        # same.
         mine, theirs = self._mine[4:], self._heard
         hellos = (mine, theirs) if self.dialled else (theirs, mine)
         text = hashlib.sha256(hellos[0]).digest() + hashlib.sha256(hellos[1]).digest()
+        # Without a word of who proves, a dialler's proof sent back to it would pass for the
+        # listener's.
         who = b"dialler " if dialler else b"listener "
         return hmac.digest(self.secret, _CONTEXT + who + text, "sha256")
 

@@ -17,8 +17,8 @@ sends to the other from one fresh beginning to the next.
 
 from __future__ import annotations
 
-from broker.core.links.choosing import Candidate, better
-from broker.core.links.frames import (
+from broker.network.session.choosing import Candidate, better
+from broker.network.session.frames import (
     VERSION,
     Accept,
     Ack,
@@ -29,12 +29,12 @@ from broker.core.links.frames import (
     Ping,
     Welcome,
 )
-from broker.core.links.handshake import PeerClosedError
-from broker.core.links.inbound import Inbound
-from broker.core.links.limits import LinkLimits
-from broker.core.links.outbound import Outbound
-from broker.core.links.telling import Telling
-from broker.core.links.told import Close, Congested, Down, Effect, Refused, Up
+from broker.network.session.handshake import PeerClosedError
+from broker.network.session.inbound import Inbound
+from broker.network.session.limits import LinkLimits
+from broker.network.session.outbound import Outbound
+from broker.network.session.telling import Telling
+from broker.network.session.told import Close, Congested, Down, Effect, Refused, Up
 
 SELDOM_SINCE = 3  # the version from which on silence of minutes is allowed
 ACK_RIDES_MS = 10_000  # an acknowledgement goes with what is said anyway at most so often
@@ -59,6 +59,8 @@ class LinkSession:
         self.peer_epoch = 0
         self.turn = 0  # of the connection that was chosen last
         self.counts = dict.fromkeys(COUNTED, 0)
+        # Names decide, as both ends know both and no message is needed for it; which end it is
+        # has no further meaning.
         self._decider = me < peer
         self._current: Candidate | None = None  # chosen; once `up`, both have taken it
         self._others: dict[int, Candidate] = {}  # wait for the decider's word
@@ -95,6 +97,9 @@ class LinkSession:
             return self._telling.taken()
         current = self._current
         since = self._up_ms if self.up else None
+        # Both may dial at the same time, and a connection may stand at one end alone. One end
+        # chooses, by rules on what is known at that end, so the two never each close the other's
+        # choice.
         if current is not None and not better(candidate, current, self.turn, since):
             self._telling.close(candidate.connection, "there is another connection to it")
             return self._telling.taken()
@@ -191,6 +196,9 @@ class LinkSession:
             )
         if not messages:
             return []
+        # Before the first `Up` of a stream nobody was told that there is a neighbour: what is
+        # offered would be of a session in which nothing was said yet, and is refused rather than
+        # kept.
         if not self._known:
             self._refuse("never_up", messages, events)
         elif control:
@@ -238,6 +246,8 @@ class LinkSession:
         if self._current is None:
             return []
         limits = self.limits
+        # Silence is measured from what came, not from what was asked: a link on which the other
+        # sends events needs no sign of life of its own.
         late_ms = now_ms - self._heard_ms - limits.silence_ms
         if late_ms >= limits.heartbeat_ms and not self._excused:
             # This process itself slept; what came meanwhile may not have been read yet.

@@ -17,9 +17,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from broker.core.topology.limits import TopologyLimits
-from broker.core.topology.state import LinkState, decode, encode
-from broker.core.topology.told import (
+from broker.network.overlay.limits import TopologyLimits
+from broker.network.overlay.state import LinkState, decode, encode
+from broker.network.overlay.told import (
     DiskClaimed,
     Effect,
     ForgetRequested,
@@ -34,7 +34,7 @@ from broker.core.topology.told import (
     TreeChanged,
     Woken,
 )
-from broker.core.topology.tree import Edge, Tree
+from broker.network.overlay.tree import Edge, Tree
 from broker.network.replication.disk_claim import DiskClaim
 
 OUTDO_MS_MAX = 3_600_000
@@ -65,6 +65,8 @@ class Topology:
         self._states: dict[str, LinkState] = {}
         if kept:
             self._states = {one.origin: one for one in decode(kept, self.limits)}
+        # A clock may have been set back since the process before: its own epoch on disk is
+        # outdone all the same, or neighbours would take this process for an old one.
         before = self._states.get(me)
         floor = before.epoch + 1 if before is not None else 0
         self._states[me] = LinkState(me, max(epoch, floor), 0)
@@ -128,6 +130,9 @@ class Topology:
 
     def edges(self) -> list[Edge]:
         """All links that both ends tell of, in order; `cost` is the greater of the two."""
+        # Both ends, as one alone may be wrong for long: a broker that died still tells of its
+        # links in the states that others have of it. The greater cost, so that both compute the
+        # same.
         found = []
         for name, state in self._states.items():
             for other, cost in state.links:
@@ -162,6 +167,8 @@ class Topology:
         return effects
 
     def _down(self, told: LinkDown, now_ms: int) -> list[Effect]:
+        # Nothing is told yet: a socket that is back within `down_after_ms` goes on with its
+        # session, and a new tree for all would cost far more than the wait.
         if told.peer in self._links:
             self._down_ms.setdefault(told.peer, now_ms)
         return []
@@ -195,6 +202,8 @@ class Topology:
             if have is None and len(self._states) >= self.limits.brokers_max:
                 why = f'"{state.origin}" is one broker too many, {len(self._states)} are known'
                 effects.append(self._object(told.peer, why))
+            # What is newer is taken and passed on; what is older is answered with what is known,
+            # to the neighbour that told it alone: so a flood ends where all know the same.
             elif have is None or state.version > have.version:
                 if state.origin == self.me:
                     effects += self._outdo_when_due(state, now_ms)
@@ -247,6 +256,8 @@ class Topology:
         have = self._states.get(told.broker)
         if have is None or have.forgotten or told.broker == self.me:
             return []
+        # Forgetting is a state like others and is kept: a broker that was away meanwhile would
+        # else bring the forgotten one back with the old state that it still has.
         gone = LinkState(have.origin, have.epoch, have.seq, (), forgotten=True)
         self._states[told.broker] = gone
         self._change(now_ms)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class LinkUp(Struct, frozen=True):
-    """The link to a neighbour stands; `fresh` as in `broker.core.links.Up`."""
+    """The link to a neighbour stands; `fresh` as in `broker.network.session.Up`."""
 
     peer: str
     fresh: bool

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from broker.core.links.frames import Ack, Data, LinkError
-from broker.core.links.limits import LinkLimits
+from broker.network.session.frames import Ack, Data, LinkError
+from broker.network.session.limits import LinkLimits
 
 ACKED_PART = 8  # of the credit: after so small a part the other is told
 KEPT_BYTES = 262_144  # that the other keeps, after which it is told
@@ -55,6 +55,8 @@ class Inbound:
 
     def take(self, frame: Data) -> Data | None:
         """A frame came: what is to be delivered now. Raises LinkError."""
+        # A connection that goes on sends all again that was not acknowledged; what had come in
+        # spite of that is known by its number, and nothing else has to be remembered of it.
         if frame.seq <= self.received:
             self.repeated += 1
             return None
@@ -62,6 +64,8 @@ class Inbound:
             raise LinkError(f"frame {frame.seq} came after frame {self.received}")
         if len(frame.messages) > self._limits.messages_max or frame.events < 0:
             raise LinkError("a frame of it cannot be understood")
+        # Control has no credit: it is little, and what it says (operators, link state) may be
+        # what lets events flow again. Its bound is `control_bytes_max` at the sender.
         if not frame.control:
             if self._events_seen >= self._events_granted or self._bytes_seen >= self._bytes_granted:
                 raise LinkError("it sends more events than it has credit for")
@@ -71,6 +75,8 @@ class Inbound:
         self._kept_bytes += FRAME_BYTES + sum(map(len, frame.messages))
         if frame.control:
             return frame
+        # What is held uses up credit, so that the other stops before memory does; control passes,
+        # as it must not wait for a journal that is behind.
         if self.held:
             self.waiting.append(frame)
             return None

@@ -7,7 +7,7 @@ process. Messages of different links overtake each other as the generator likes.
 import random
 from collections import deque
 
-from broker.core.topology.told import (
+from broker.network.overlay.told import (
     DiskClaimed,
     ForgetRequested,
     KnownChanged,
@@ -19,7 +19,7 @@ from broker.core.topology.told import (
     TreeChanged,
     Woken,
 )
-from broker.core.topology.topology import Topology
+from broker.network.overlay.topology import Topology
 
 
 class Network:

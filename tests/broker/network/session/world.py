@@ -7,9 +7,9 @@ it when it does.
 
 import random
 
-from broker.core.links.limits import make_link_limits
-from broker.core.links.links import Links
-from broker.core.links.told import (
+from broker.network.session.limits import make_link_limits
+from broker.network.session.links import Links
+from broker.network.session.told import (
     Close,
     Closed,
     Congested,

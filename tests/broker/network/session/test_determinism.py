@@ -8,9 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = """
 import hashlib
-from tests.broker.core.links.test_session import SMALL, run
-from tests.broker.core.topology.network import Network
-from tests.broker.core.topology.test_topology import grown
+from tests.broker.network.session.test_session import SMALL, run
+from tests.broker.network.overlay.network import Network
+from tests.broker.network.overlay.test_topology import grown
 told = [run(seed, restarts=True, steps=200, **SMALL).world.log for seed in range(10)]
 for seed in range(5):
     network = grown(seed, 8)

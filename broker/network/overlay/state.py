@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from broker.core.topology.limits import TopologyLimits
+from broker.network.overlay.limits import TopologyLimits
 
 NAME_CHARS_MAX = 64
 COST_MAX = 1_000_000
@@ -34,6 +34,8 @@ class LinkState(Struct, frozen=True, array_like=True, gc=False):
     @property
     def version(self) -> tuple[int, int, bool, int]:
         """By which of two states of one broker the newer is found."""
+        # *Forgotten* outdoes the state that it forgets, and is outdone by the next word of the
+        # broker itself: so one that comes back after all is known again without anybody's doing.
         return (self.epoch, self.seq, self.forgotten, self.run)
 
 
@@ -62,6 +64,8 @@ def _check(state: LinkState, limits: TopologyLimits) -> None:
     for name in (state.origin, *names):
         if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
             raise ValueError("a broker's name that no broker can have")
+    # Sorted and each once, or refused: equal states are equal bytes, so that two brokers that
+    # know the same flood nothing on.
     if names != sorted(set(names)) or state.origin in names:
         raise ValueError(f'links of "{state.origin}" that are out of order, doubled or to itself')
     if not all(0 < cost <= COST_MAX for _, cost in state.links):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.links.frames import (
+from broker.network.session.frames import (
     OLDEST,
     VERSION,
     Accept,
@@ -24,12 +24,12 @@ from broker.core.links.frames import (
     decode,
     encode,
 )
-from broker.core.links.inbound import Inbound
-from broker.core.links.limits import make_link_limits
-from broker.core.links.links import Links
-from broker.core.links.outbound import Outbound
-from broker.core.links.session import ACK_RIDES_MS
-from broker.core.links.told import (
+from broker.network.session.inbound import Inbound
+from broker.network.session.limits import make_link_limits
+from broker.network.session.links import Links
+from broker.network.session.outbound import Outbound
+from broker.network.session.session import ACK_RIDES_MS
+from broker.network.session.told import (
     Choked,
     Close,
     Delivered,
@@ -43,7 +43,7 @@ from broker.core.links.told import (
     Woken,
     Write,
 )
-from tests.broker.core.links.world import World
+from tests.broker.network.session.world import World
 
 OFTEN = {"heartbeat_ms": 2_000, "silence_ms": 6_500}
 FRAMES = [
@@ -130,7 +130,7 @@ def met(**limits):
 def test_both_ends_speak_the_lesser_of_their_versions(monkeypatch, theirs):
     mine, others = Links("a", 1), Links("b", 1)
     under_way = [(others, 2, mine.handle(Opened(1, bytes(16), dialled=True, expected="b"), 0))]
-    monkeypatch.setattr("broker.core.links.links.VERSION", theirs)
+    monkeypatch.setattr("broker.network.session.links.VERSION", theirs)
     others.handle(Opened(2, bytes(16)), 0)
     heard = []
     while under_way:
@@ -552,7 +552,7 @@ def test_a_frame_is_acknowledged_with_what_is_said_anyway_or_a_sign_of_life():
 
 def test_a_neighbour_of_the_version_before_hears_a_sign_of_life_every_two_seconds(monkeypatch):
     """It cuts who is silent for six and a half."""
-    monkeypatch.setattr("broker.core.links.links.VERSION", 2)
+    monkeypatch.setattr("broker.network.session.links.VERSION", 2)
     world, _ = met()
     connections = len(world.ends)
     begun = list(world.pipes)
