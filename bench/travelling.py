@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from broker.engine.limits import Limits
 from headwater.demo import layout
 from headwater.demo.material import load
 from language import check_text
@@ -33,7 +32,6 @@ from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
 from simulation.rehearsal.run import rehearse
 
-CERTAIN = Limits(uncertainty_ms_max=0, event_duration_ms_max=0)
 SMALL = {"nodes": 40, "stations": 4, "hours": 3, "matching_min": 5}
 CASES = ("weather", "station-8", "station-40", "near-8", "near-mixed-8")
 WEATHER_MS = 6 * 3_600_000  # the beginning of both days, at the same time
@@ -161,7 +159,6 @@ def _material(network: dict[str, Any], text: str, said: list[dict[str, Any]]) ->
         specification=check_text(text).demand(),
         events=said,
         idle_ms=3_600_000,
-        limits=CERTAIN,
     )
 
 

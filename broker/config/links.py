@@ -104,7 +104,7 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             "an event that a pattern joins with others waits on its way until its partners come, "
             "and travels no further if none does; see docs/network.md. The same at all brokers"
         ),
-    ] = False
+    ] = True
     back_within_ms: Annotated[
         int,
         About(

@@ -20,5 +20,5 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     networked: bool = False  # one of several brokers: see `broker.core.network`
     cells: bool = False  # and what is submitted may run at any of them: see docs/network.md
     split_windows: bool = False  # windows of such are folded where events enter: likewise
-    correlate: bool = False  # events wait on their way for partners: likewise
+    correlate: bool = True  # events wait on their way for partners: likewise
     tables: dict[str, str] = {}  # reference data that specifications may name: file → its text

@@ -47,7 +47,15 @@ def network_view(
         "neighbours": {name: _neighbour(broker, name, links[name]) for name in links},
         "own": _own(broker),
         "kept_back": {name: broker.counts[name] for name in KEPT_BACK},
+        "unbounded": _unbounded(broker),
     }
+
+
+def _unbounded(broker: NetworkBroker) -> list[str]:
+    """Return the types here of which no event waits, as nothing bounds how long they last."""
+    own = broker.durable.network
+    stated = own.promises.stated(own.types())
+    return [name for name, times in stated.items() if None in times.values()]
 
 
 def _neighbour(broker: NetworkBroker, name: str, link: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,20 +7,31 @@ the other. Must not know how events wait. Invariant: as `scenario`; one engine i
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.engine.limits import Limits
 from simulation.network.place import Place
-from simulation.network.scenario import CALM_MS, FAULTS, Run, RunFailedError, Shape
+from simulation.network.scenario import (
+    BEGIN_MS,
+    CALM_MS,
+    FAULTS,
+    READY_S_MAX,
+    Run,
+    RunFailedError,
+    Shape,
+)
 from simulation.network.scenario import Outcome as OfRun
 
-CERTAIN = Limits(uncertainty_ms_max=0, event_duration_ms_max=10_000)  # as what is sent
 JOINING = ("Damp", "Valley", "Rise", "Latest", "Spent", "After", "Gaps", "Showers", "Soaked")
 OTHERS = ("Hot", "Warmth", "Falling", "Storms", "Drying")
 OFTEN = 0.4
+CERTAIN = 0.8
+SPAN_MS = 240_000  # of all readings, about
 APART_MS = 40_000
+UNCERTAIN_EACH = 3  # seeds: times of readings are less certain from time to time
+UNCERTAIN_MS = (20, 150, 700, 3_000)
 HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 
 
@@ -59,7 +70,7 @@ class CorrelatedRun(Run):
     def _place(self, name: str) -> Place:
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
-        return Place(self.world, replace(place.machine, options=options, limits=CERTAIN))
+        return Place(self.world, replace(place.machine, options=options))
 
     def _plan_faults(self, end_ms: int) -> None:
         """As there, or fewer and longer apart: that events wait takes some time of calm.
@@ -83,6 +94,15 @@ class CorrelatedRun(Run):
         draw = self.draw
         names = draw.sample(JOINING, draw.randint(1, 3))
         return (*names, *draw.sample(OTHERS, draw.choice((0, 0, 1))))
+
+    def _reading(self, name: str, time_ms: int, *, lasting: bool) -> dict[str, Any]:
+        reading = super()._reading(name, time_ms, lasting=lasting)
+        if self.seed % UNCERTAIN_EACH != 1 or self.draw.random() < CERTAIN:
+            return reading
+        # The later a reading, the greater may be what it breaks of what was promised before.
+        so_far = 1 + int(len(UNCERTAIN_MS) * (time_ms - BEGIN_MS - READY_S_MAX * 1_000) / SPAN_MS)
+        most_ms = UNCERTAIN_MS[min(so_far, len(UNCERTAIN_MS)) - 1]
+        return reading | {"uncertainty": self.draw.randint(1, most_ms)}
 
     def _home(self) -> Place:
         return self.world.random.choice(self.places[:HOMES])

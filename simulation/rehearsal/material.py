@@ -40,7 +40,7 @@ class Material:
     lateness_ms: int = LATENESS_MS
     idle_ms: int = IDLE_MS
     drift_ppm: int = 0
-    correlate: bool = False
+    correlate: bool = True
     limits: Limits = field(default_factory=Limits)
 
     @property

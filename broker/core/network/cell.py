@@ -76,10 +76,10 @@ class Cell(Hosting):
         self._noted: cell_frames.Origins = {}  # origins that its home knows of
         self._named: cell_frames.Origins = {}  # those that it has yet to write down
         self._results: deque[Row] = deque()
-        self._first = durable.outbox_end  # the number of the first of these
-        self._told = self._first  # those before were told, and not taken perhaps
-        self._on_frame |= {frames.Passed: self._passed}
+        self._first = self._told = durable.outbox_end  # of the first; of the first not told yet
         self._on_frame |= dict.fromkeys(_OF_NO_CONCERN, lambda *_: None)
+        self._on_frame[frames.Doubted] = lambda _, one: self._ask_quietly(one.origin)
+        self._on_frame[frames.Passed] = self._passed
         self.noted(hosted.origins, self._now)
         for origin, types in hosted.origins.items():
             self._tell_network(told.OriginNamed(origin, types))
@@ -360,7 +360,6 @@ def _part(rows: list[Row]) -> list[Row]:
 
 _OF_NO_CONCERN: tuple[type[Any], ...] = (
     frames.Listening,
-    frames.Doubted,
     frames.Reoffer,
     frames.Stored,
     StoredUpto,

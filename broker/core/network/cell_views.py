@@ -132,6 +132,7 @@ def network_status(
         "hosts": {name: interest.position for name, interest in own.hosts.items()},
         "origins": origins,
         "actors": core.actors(),
+        "times": core.promises.stated(core.types()),
         "copies": len(core.copies),
         "roaming": len(core.roaming),
         "waits": core.clocks.origins_behind(core.wanted()),

@@ -25,6 +25,7 @@ from broker.network.overlay.calls import RemoteCall
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.replication.progress import Advanced, Awaited, StoredUpto
+from broker.network.replication.time_promises import Bounds
 from broker.network.routing.probes import Echo, Probe
 
 
@@ -53,10 +54,15 @@ class Routed(Struct, array_like=True, frozen=True, tag="routed"):
 
 
 class Here(Struct, array_like=True, frozen=True, tag="here"):
-    """This way leads to the origin, which has sources of these types."""
+    """This way leads to the origin, which has sources of these types.
+
+    `bounds` say of each what times of its events may be like, none: they are certain points; None:
+    it promises nothing.
+    """
 
     origin: str
     types: tuple[str, ...]
+    bounds: Bounds | None = None
 
 
 class Gone(Struct, array_like=True, frozen=True, tag="gone"):

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from broker.core import messages as core_messages
 from broker.core.network import frames, told
-from broker.core.network.cell_view import is_cell
 from broker.core.network.linking import Linking
 from broker.core.network.needs import Needs
 from broker.core.operators.heard import keys_for
@@ -21,6 +20,7 @@ from broker.core.recovery.durable import DurableBroker
 from broker.core.routing.messages import LOCAL
 from broker.network.replication.absence_watch import AbsenceWatch
 from broker.network.replication.stored_reports import StoredReports
+from broker.network.replication.time_promises import KnownPromises
 
 ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked again
 
@@ -31,12 +31,13 @@ class Hosting(Linking):
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None) -> None:
         super().__init__(durable.options.name, epoch, durable.limits.partners_max)
         self.durable = durable
-        self.correlates = durable.options.correlate and not is_cell(self.me)
+        self.correlates = durable.options.correlate
         self._now = durable.now
         joins_ms = durable.limits.kept_back_ms_max if self.correlates else None
-        self.needs = Needs(times or _times(durable), epoch << 20, joins_ms)
-        version, via = self.sessions.version, self.ways.via
-        lent = (self.me, via, version, self._unstored, self._say, frames.Stored)
+        promised = KnownPromises(durable.network.promises, self.ways.promises)
+        self.needs = Needs(times or _times(durable), epoch << 20, joins_ms, promised)
+        via, version, say = self.ways.via, self.sessions.version, self._say
+        lent = (self.me, via, version, self._unstored, say, frames.Stored)
         self.stored_reports = StoredReports(*lent)
         self.absence = AbsenceWatch(durable.network.absent, durable.network.upstream, self._now)
         self._ended = durable.network.ended  # subscriptions whose end was looked at
@@ -78,6 +79,8 @@ class Hosting(Linking):
             self._look_at_needs()
 
     def _found(self, origin: str) -> None:
+        if self.needs.is_outdated():
+            self._look_at_needs()
         self._ask(origin)
 
     def _lost(self, origin: str) -> None:
@@ -146,19 +149,16 @@ class Hosting(Linking):
         """Let all on the way to an origin know whom is waited for, and how far that has come."""
         network = self.durable.network
         known, wanted = network.upstream.get(origin), network.wanted()
-        if known is None or origin not in self.ways.via or origin in self.needs.asked:
-            return
-        types = {name: wanted[name] for name in known.types if name in wanted}
-        asked = (known.life, known.position, types, (), self._absent(), network.newest, True)
-        body = frames.Reoffer(self.me, origin, self.needs.quietly(), *asked)
-        self._say(self.ways.via[origin], body, self.durable.number)
+        if known is not None and origin in self.ways.via and origin not in self.needs.asked:
+            types = {name: wanted[name] for name in known.types if name in wanted}
+            asked = (known.life, known.position, types, (), self._absent(), network.newest, True)
+            body = frames.Reoffer(self.me, origin, self.needs.quietly(), *asked)
+            self._say(self.ways.via[origin], body, self.durable.number)
 
     def _absent(self) -> tuple[str, ...]:
         """The origins that are waited for in vain of which partners may come."""
-        joins = [one for one, _ in self.router.operators(LOCAL) if one.correlated]
-        types = {key.type_name for one in joins for key in one.keys}
-        origins, via, asked = self.durable.network.upstream, self.ways.via, self.needs.asked
-        silent = [name for name in origins if name not in via or name in asked]
+        types, origins = self.needs.joined(), self.durable.network.upstream
+        silent = [name for name in origins if name not in self.ways.via or name in self.needs.asked]
         return tuple([name for name in silent if not types.isdisjoint(origins[name].types)])
 
     def _activate(self) -> None:
@@ -212,7 +212,7 @@ class Hosting(Linking):
             self.needs.answered(one.what.origin, one.serial)
             self.stored_reports.hurry(one.what.origin)
             self._activate()
-            if self.correlates and not self.needs.asked:
+            if self.needs.joined() and not self.needs.asked:
                 for origin in self.durable.network.upstream:
                     self._ask_quietly(origin)
 

@@ -1,21 +1,43 @@
-"""What of an origin's events is kept back from one neighbour.
+"""Events that are kept back from neighbours until partners of theirs come.
 
-Owns these events and the orders in which they are looked for. Must not know claims or promises.
-Invariant: what a question costs depends on what it finds and on how many types there are, not on
-how much waits.
+Owns these events, the orders in which they are looked for, and when each of them travels or is let
+go. Must not know frames or subscriptions. Invariant: what is let go has no partner that is still to
+come, by the promises of all who may send one; whatever else ends the waiting has it travel. What a
+question costs depends on what it finds and on how many types there are, not on how much waits.
 
 Each order is a heap. What has gone stays in there until it comes to the top, or until more has gone
 than waits.
+
+An event that waits costs nobody time: a task beyond that cannot report before its type has come so
+far says so (`broker.network.replication.progress`), and then it travels. To a neighbour of an
+earlier version, which does not say so, it travels a second after its partners could have come.
+
+    came --nothing is known of a partner, and that is certain--> waits
+    waits --a partner comes, a task waits for it, or too much waits--> travels
+    waits --all who may send partners have passed their time--> let go
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TypeAlias
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
+from broker.core.routing.growing import GrowingRouter, Joined
 from broker.core.routing.matching import Waiting
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
+from broker.engine.limits import Limits
+from broker.network.replication.progress import ProgressLedger
 
+if TYPE_CHECKING:
+    from broker.core.network.told import Watermarks
+    from broker.core.network.ways import Claim, Ways
+
+SPAN_MAX = 65_536  # positions from the first that is kept back: hosts remember those that came
+BEHIND_MS = 1_000  # an event's own type goes on so much longer than its partners may take
+_END = 2**62
 SPARE = 64  # so that few are not ordered anew again and again
 
 Row: TypeAlias = tuple[int, Waiting]
@@ -85,6 +107,16 @@ class KeptBack(dict[int, Waiting]):
             first = self.first()
         return found
 
+    def take_until(self, times: Mapping[str, int]) -> list[Row]:
+        """Take what ends, of these types, at these times or before."""
+        taken: list[Row] = []
+        for name, time in times.items():
+            heap = self._ends.get(name, [])
+            while (end := self._least(heap)) is not None and end <= time:
+                position = heappop(heap)[1]
+                taken.append((position, self.pop(position)))
+        return taken
+
     def take_over(self, reached_ms: Callable[[str, tuple[str, ...]], float]) -> list[Row]:
         """What has no partner that begins behind the time that is reached for its kind."""
         found: list[Row] = []
@@ -96,3 +128,203 @@ class KeptBack(dict[int, Waiting]):
                 position = heappop(heap)[1]
                 found.append((position, self.pop(position)))
         return found
+
+
+Types: TypeAlias = tuple[str, ...]
+Origins: TypeAlias = dict[str, Types]
+Place: TypeAlias = tuple[str, int]  # (origin, position)
+
+
+class SpeaksProgress(Protocol):
+    """Progress among neighbours, as far as it matters here."""
+
+    ledger: ProgressLedger
+
+    def speaks(self, peer: str) -> bool:
+        """Return if a neighbour says what is waited for."""
+
+
+class SaysClaim(Protocol):
+    """Says a claim of an origin to a neighbour, with these events."""
+
+    def __call__(
+        self, origin: str, toward: str, claim: Claim, rows: list[tuple[int, Event]], *, anyhow: bool
+    ) -> object:
+        """Say it; `anyhow`: even if nothing is to be promised."""
+
+
+class WithholdingTools(NamedTuple):
+    """Parts of a broker that `Withholding` uses.
+
+    `bound` returns behind which time partners of what goes to a neighbour are heard of here, None
+    where nothing is sure; `origins` those that are not beyond a neighbour; `joined` what it asks
+    for only with partners; `promised` the times that an origin has promised.
+    """
+
+    ways: Ways
+    router: GrowingRouter
+    counts: dict[str, int]
+    limits: Limits
+    progress: SpeaksProgress
+    bound: Callable[[str], int | None]
+    origins: Callable[[str], Origins]
+    joined: Callable[[str], Joined]
+    promised: Callable[[str], Watermarks]
+    say: SaysClaim
+
+
+class Withholding:
+    """Keep events from neighbours until partners of theirs come; see the module."""
+
+    def __init__(self, tools: WithholdingTools) -> None:
+        self._tools = tools
+        self._places: dict[str, dict[int, Place]] = {}  # by neighbour, and identity of the event
+        self._forgotten_ms = WATERMARK_NONE  # what began before is not remembered as a partner
+
+    def keep(
+        self, toward: str, claim: Claim, row: tuple[str, int, Waiting], before: Watermarks
+    ) -> bool:
+        """Keep an event back if nothing speaks against it; return if it is kept.
+
+        `row` is (origin, position, event); `before` what was promised before it came.
+        """
+        origin, position, event = row
+        if not self._may_wait(toward, event, before):
+            return False
+        claim.back[position] = event
+        self._places.setdefault(toward, {})[id(event.held.event)] = origin, position
+        self._tools.counts["kept_back"] += 1
+        return True
+
+    def _may_wait(self, toward: str, event: Waiting, before: Watermarks) -> bool:
+        bound = self._tools.bound(toward)
+        if bound is None or event.delta_t_ms > self._tools.limits.kept_back_ms_max:
+            return False
+        # A partner ends later than that, and is then known here, or comes.
+        if event.held.end - event.delta_t_ms < max(bound, self._forgotten_ms):
+            return False
+        promised = before.get(event.held.event.event_type)
+        return promised is not None and promised < event.held.end  # else nobody would wait for it
+
+    def keeping(self) -> list[str]:
+        """Return the neighbours from whom something is kept back."""
+        return [toward for toward, places in self._places.items() if places]
+
+    # --- what travels ----------------------------------------------------------------------
+
+    def send_all(self, toward: str) -> None:
+        """Let all travel that waits before a neighbour."""
+        if not self._places.pop(toward, None):
+            return
+        for origin, claim in self._tools.ways.toward(toward):
+            if claim.back:
+                self._send(origin, toward, claim, claim.back.take(list(claim.back)))
+
+    def find_partners(self, toward: str, events: Sequence[Event]) -> None:
+        """Let those of these events that wait before a neighbour travel: they found partners."""
+        by_origin: dict[str, list[int]] = {}
+        places = self._places.get(toward, {})
+        for event in events:
+            origin, position = places.pop(id(event), ("", 0))
+            if origin:
+                by_origin.setdefault(origin, []).append(position)
+        claims = dict(self._tools.ways.toward(toward)) if by_origin else {}
+        for origin, positions in by_origin.items():
+            if origin in claims:
+                claim = claims[origin]
+                self._send(origin, toward, claim, claim.back.take(positions))
+
+    def _send(self, origin: str, toward: str, claim: Claim, waited: list[Row]) -> None:
+        rows: list[tuple[int, Event]] = []
+        for position, event in waited:
+            event.held.sent |= self._tools.router.bit(toward)
+            self._places.get(toward, {}).pop(id(event.held.event), None)
+            rows.append((position, cast("Event", event.held.event)))
+        if rows:
+            self._tools.counts["kept_back_sent"] += len(rows)
+            self._tools.say(origin, toward, claim, rows, anyhow=False)
+
+    # --- time ------------------------------------------------------------------------------
+
+    def let_go(self, now: int) -> None:
+        """Let go of events for which no partner can come; what is waited for travels."""
+        for toward in self.keeping():
+            origins = self._tools.origins(toward)
+            reached: dict[Types, float] = {}
+            for origin, claim in self._tools.ways.toward(toward):
+                if claim.back:
+                    self._look_through(origin, toward, claim, (origins, reached), now)
+        self._forget_partners()
+
+    def _look_through(  # one claim of those toward a neighbour
+        self,
+        origin: str,
+        toward: str,
+        claim: Claim,
+        passed: tuple[Origins, dict[Types, float]],
+        now: int,
+    ) -> None:
+        tools, (origins, reached) = self._tools, passed
+        own, speaks = tools.promised(origin), tools.progress.speaks(toward)
+
+        def reached_ms(name: str, types: Types) -> float:
+            if types not in reached:
+                reached[types] = _reached(types, origins, tools.promised)
+            own_ms = own.get(name, WATERMARK_NONE)
+            late_ms = -inf if speaks else inf if own_ms is None else own_ms - BEHIND_MS
+            return max(reached[types], late_ms)
+
+        over = claim.back.take_over(reached_ms)
+        gone = [event for _, event in over if reached[event.types] >= event.over_ms]
+        going = [row for row in over if reached[row[1].types] < row[1].over_ms]
+        going += claim.back.take_until(tools.progress.ledger.awaited_by(toward))
+        events_max = tools.limits.kept_back_events_max
+        going += claim.back.take_first(events_max, claim.upto - SPAN_MAX)
+        for event in gone:
+            self._places.get(toward, {}).pop(id(event.held.event), None)
+        tools.counts["kept_back_let_go"] += len(gone)
+        if going:
+            self._send(origin, toward, claim, going)
+        elif gone and speaks:
+            tools.progress.ledger.owe(toward, now)
+        elif gone:
+            tools.say(origin, toward, claim, [], anyhow=not claim.back)
+
+    def _forget_partners(self) -> None:
+        """Forget what no event that is still to come can have for a partner."""
+        tools = self._tools
+        joined = [tools.joined(name) for name in tools.router.neighbours]
+        types = tuple(dict.fromkeys([name for each in joined for name in each.types]))
+        if not types:
+            tools.router.expire(_END)
+            return
+        come = _reached(types, tools.origins(""), tools.promised)
+        before = int(come) - max(each.delta_t_ms for each in joined) if come < inf else 0
+        if come > WATERMARK_NONE and before > self._forgotten_ms:
+            self._forgotten_ms = before
+            tools.router.expire(before)
+
+    # --- what ends -------------------------------------------------------------------------
+
+    def leave(self, peer: str) -> None:
+        """Forget what waits before a neighbour, whose session has ended."""
+        self._places.pop(peer, None)
+
+    def lose(self, claims: Iterable[tuple[str, Claim]]) -> None:
+        """Forget what waits of an origin to which there is no way any more."""
+        for toward, claim in claims:
+            places = self._places.get(toward, {})
+            for event in claim.back.values():
+                places.pop(id(event.held.event), None)
+
+
+def _reached(types: Types, origins: Origins, promised: Callable[[str], Watermarks]) -> float:
+    """Return the time that all of these types have passed, as promised by all who send them."""
+    least = inf
+    for origin, sent in origins.items():
+        by_type = promised(origin)
+        for name in types:
+            reached = by_type.get(name, WATERMARK_NONE if name in sent else None)
+            if reached is not None:
+                least = min(least, reached)
+    return least

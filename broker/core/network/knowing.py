@@ -13,11 +13,11 @@ from broker.core.network import frames
 from broker.core.network.cell_hosts import CellHosts
 from broker.core.network.cell_view import is_cell
 from broker.core.network.certainty import Certainty
+from broker.core.network.kept_back import Withholding
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import Joined
 from broker.core.routing.messages import LOCAL
 from broker.engine.event.agent import WATERMARK_NONE
-from broker.engine.event.event import Event
 
 ASK_MS = 1_000  # hosts are asked to ask again, if that could make something certain, …
 ASK_MS_MAX = 64_000  # … each time twice as late as before
@@ -25,6 +25,8 @@ ASK_MS_MAX = 64_000  # … each time twice as late as before
 
 class Knowing(CellHosts):
     """See the module."""
+
+    _withheld: Withholding  # what waits, of which whoever relays takes care
 
     def _begin_knowing(self) -> None:
         """Begin; to be called once."""
@@ -34,18 +36,6 @@ class Knowing(CellHosts):
         self._ask_at: int | None = None
         self._ask_ms = ASK_MS
         self._on_frame[frames.Doubted] = self._doubted
-
-    # --- for those who keep something back -------------------------------------------------
-
-    def _keeping(self) -> list[str]:
-        """The neighbours from whom something is kept back."""
-        return []
-
-    def _all_travel(self, toward: str) -> None:
-        """Keep nothing back from a neighbour."""
-
-    def _find_partners(self, toward: str, events: Sequence[Event]) -> None:
-        """These are wanted there since now."""
 
     def _bound(self, toward: str) -> int | None:
         """What ends later than this has partners of which is heard here; None: nothing is sure."""
@@ -74,9 +64,9 @@ class Knowing(CellHosts):
     def _be_uncertain(self) -> None:
         """Something has changed; what waits where nothing is sure any more travels."""
         self._bounds.clear()
-        for toward in self._keeping():
+        for toward in self._withheld.keeping():
             if self._bound(toward) is None:
-                self._all_travel(toward)
+                self._withheld.send_all(toward)
 
     # --- what is certain -------------------------------------------------------------------
 
@@ -85,7 +75,7 @@ class Knowing(CellHosts):
         super()._routed(sends)
         for send in sends:
             if isinstance(send.message, routing.Events):
-                self._find_partners(send.to, send.message.events)
+                self._withheld.find_partners(send.to, send.message.events)
 
     def _routed_here(self, peer: str, one: frames.Routed) -> None:
         if isinstance(one.message, routing.Want) and one.message.operator.correlated:
@@ -117,6 +107,7 @@ class Knowing(CellHosts):
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
         self._certainty.forget(broker)
+        self.ways.promises.forget(broker)
         self._be_uncertain()
 
     def _asked_of(self, peer: str, one: frames.Reoffer) -> None:

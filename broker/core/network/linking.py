@@ -130,7 +130,7 @@ class Linking:
         self._say, self._say_all = self._sender.say, self._sender.say_all
         self._pass_on, self._hello = self._sender.pass_on, self._sender.hello
         self._now = 0
-        self._own_types: tuple[str, ...] = ()
+        self._own_here = frames.Here(me, ())
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
         self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
@@ -233,10 +233,10 @@ class Linking:
             self._hello(peer, answer)
         if stands:
             self._routed(self.router.neighbour_reset(peer))
-            self._say(peer, frames.Here(self.me, self._own_types))
+            self._say(peer, self._own_here)
             for origin, via in self.ways.via.items():
                 if via != peer:
-                    self._say(peer, frames.Here(origin, self.ways.types[origin]))
+                    self._say(peer, frames.Here(origin, *self.ways.said(origin)))
             self._stands(peer)
             if self.deciding is not None:
                 self.deciding.stands(peer)
@@ -272,7 +272,7 @@ class Linking:
         if one.origin == self.me or self.ways.via.get(one.origin, peer) != peer:
             self.counts["frames_astray"] += 1
             return
-        self.ways.here(one.origin, peer, one.types)
+        self.ways.here(one.origin, peer, one.types, one.bounds)
         self._say_all(peer, one)
         if not is_cell(one.origin):
             self._found(one.origin)

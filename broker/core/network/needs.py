@@ -18,6 +18,7 @@ from broker.core.operators.making import task_operators
 from broker.core.operators.times import Times
 from broker.core.routing.operator import Operator
 from broker.engine.event.identity import digest
+from broker.network.replication.time_promises import UNBOUNDED, KnownPromises, TimeBound
 
 if TYPE_CHECKING:
     from language import Task
@@ -32,14 +33,27 @@ class Asked(Struct):
     at: int
 
 
+class _TaskNeed(Struct):
+    """Operators of a task, by what was known of the times of its events."""
+
+    bounds: dict[str, TimeBound]
+    operators: tuple[Operator, ...]
+
+
 class Needs:
     """See the module. Serial numbers begin behind `first`, which ascends with each process.
 
     `joins_ms`: operators may ask for events that have partners no further away than that; None: of
-    each event only what itself says is asked.
+    each event only what itself says is asked. `promised`: what is known of the times of a type.
     """
 
-    def __init__(self, times: Times, first: int, joins_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        times: Times,
+        first: int,
+        joins_ms: int | None = None,
+        promised: KnownPromises | None = None,
+    ) -> None:
         self.operators: dict[str, Operator] = {}
         self.asked: dict[str, Asked] = {}
         self.waits: dict[Key, dict[str, int]] = {}  # by subscription: origin → least serial
@@ -47,31 +61,48 @@ class Needs:
         self._times = times
         self._joins_ms = joins_ms
         self._serial = first
-        self._by_task: dict[str, tuple[Operator, ...]] = {}
+        self._promised = promised
+        self._version = 0
+        self._by_task: dict[str, _TaskNeed] = {}
 
     def changed(self, tasks: Mapping[str, Task]) -> tuple[list[Operator], list[str]]:
         """(operators that are needed now, ids of those that are needed no more)."""
+        if self._promised is not None:
+            self._version = self._promised.version
         for key in [key for key in self._by_task if key not in tasks]:
             del self._by_task[key]
         for key, task in tasks.items():
-            if key not in self._by_task:
-                self._by_task[key] = self._operators(task)
-        wanted = {one.id: one for some in self._by_task.values() for one in some}
+            bounds = self._bounds(primitives(task, tasks))
+            if key not in self._by_task or self._by_task[key].bounds != bounds:
+                times = self._times.promised(bounds)
+                self._by_task[key] = _TaskNeed(bounds, asked_operators(task, times, self._joins_ms))
+        wanted = {one.id: one for need in self._by_task.values() for one in need.operators}
         came = [one for name, one in wanted.items() if name not in self.operators]
         gone = [name for name in self.operators if name not in wanted]
         self.operators = wanted
         return came, gone
 
+    def is_outdated(self) -> bool:
+        """Tell whether other times are promised than when needs were looked at."""
+        return self._promised is not None and self._promised.version != self._version
+
+    def joined(self) -> set[str]:
+        """Return the types of which events are asked for only with partners."""
+        joins = [operator for operator in self.operators.values() if operator.correlated]
+        return {key.type_name for operator in joins for key in operator.keys}
+
+    def _bounds(self, types: Iterable[str]) -> dict[str, TimeBound]:
+        if self._promised is None:
+            return dict.fromkeys(types, UNBOUNDED)
+        return {name: self._promised.of(name) for name in types}
+
     def tasks_of(self, operator: str) -> list[str]:
         """Return the keys of the tasks here that need an operator of this id."""
         return [
             key
-            for key, operators in self._by_task.items()
-            if any(needed.id == operator for needed in operators)
+            for key, need in self._by_task.items()
+            if any(needed.id == operator for needed in need.operators)
         ]
-
-    def _operators(self, task: Task) -> tuple[Operator, ...]:
-        return asked_operators(task, self._times, self._joins_ms)
 
     # --- questions -------------------------------------------------------------------------
 
@@ -127,6 +158,20 @@ class Needs:
         for key in found:
             del self.waits[key]
         return found
+
+
+def primitives(task: Task, tasks: Mapping[str, Task]) -> list[str]:
+    """Return the types of which a task, and the definitions that it needs, are made."""
+    types: dict[str, None] = {}
+    seen, waiting = {task.key: None}, [task]
+    while waiting:
+        user = waiting.pop()
+        types |= dict.fromkeys([name for name in user.types if name not in user.needs])
+        for key in user.needs.values():
+            if key in tasks and key not in seen:
+                seen[key] = None
+                waiting.append(tasks[key])
+    return list(types)
 
 
 def asked_operators(task: Task, times: Times, joins_ms: int | None) -> tuple[Operator, ...]:

@@ -44,6 +44,7 @@ from broker.core.network.messages import (
     LinkUp,
     NameRefused,
 )
+from broker.core.network.networked import Fresh
 from broker.core.network.offers import offers
 from broker.core.network.own import incarnated, incarnation_of, noted, run_of
 from broker.core.network.relaying import TICK_MS, Relaying
@@ -264,6 +265,8 @@ class NetworkBroker(Relaying):
                 self._say(peer, body, self.durable.number)
             if probes.answered > before:
                 self._activate()
+        if (released := self._hold.release(probes.answered, now)) is not None:
+            self._say_on(*released)
         if (message := announcing.take(probes.answered, now)) is not None:
             self._handle(message, waited=True)
         return inside or message is not None
@@ -272,6 +275,7 @@ class NetworkBroker(Relaying):
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
         wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
+        wakes += [self._hold.due]
         wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
         wakes += [self.stored_reports.due(), self.sessions.outlet.next_wake()]
         if self.deciding is not None:
@@ -293,14 +297,14 @@ class NetworkBroker(Relaying):
         super()._tell(message)
         self._functions.spread(self.sessions)
         network = self.durable.network
+        if network.promises.version != self._hold.version:
+            self._promise_less()
         if network.copies.fresh:
             self._actors.send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
-            if network.sources.changed:
-                self._advertise()  # ahead of what they send
-            self._spread_own(fresh, lacking=self._shows.lacks(fresh))
-            self._folds.spread(fresh)
+            if not self._hold.holds(fresh):
+                self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         one = topologies.ForgetRequested(message.broker)
@@ -314,10 +318,37 @@ class NetworkBroker(Relaying):
         for source in changed:
             self._shows.show(source)
         self._let_leave()
-        if (types := network.types()) != self._own_types:
-            self._own_types = types
-            self._say_all("", frames.Here(self.me, types))
+        types = network.types()
+        bounds = network.promises.said_of(types) if self.correlates else None
+        if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
+            self._own_here = announced
+            self._say_all("", announced)
             self._be_uncertain()
+
+    def _say_on(
+        self, fresh: list[Fresh], questions: list[tuple[str, Any, frames.Reoffer | frames.Fold]]
+    ) -> None:
+        """Say what was held, and answer behind it who asked meanwhile."""
+        if fresh:
+            self._spread_fresh(fresh)
+        for peer, session, question in questions:
+            if peer in self.sessions and self.sessions.seal(peer) == session:
+                self._understood(peer, question)
+
+    def _spread_fresh(self, fresh: list[Fresh]) -> None:
+        if self.durable.network.sources.changed:
+            self._advertise()  # ahead of what they send
+        self._spread_own(fresh, lacking=self._shows.lacks(fresh))
+        self._folds.spread(fresh)
+
+    def _promise_less(self) -> None:
+        """Tell others what times here may be like now, and nothing else until they know."""
+        network = self.durable.network
+        self._hold.version = network.promises.version
+        if self.correlates and network.own.hosts:
+            self._hold.begin(self.probes.begin(), self._now)  # it leaves behind what is said here
+        self._advertise()
+        self._look_at_needs()
 
     def _let_leave(self) -> None:
         if self._shows.hurries:
@@ -362,9 +393,12 @@ class NetworkBroker(Relaying):
         return False
 
     def _doubts(self, peer: str, one: frames.Reoffer | frames.Fold) -> bool:
-        """Tell if what a host asks waits until it is known what others have seen."""
+        """Tell if a question waits until it is known what others have seen, or heard."""
         position = self.durable.network.own.position
-        return self.incarnation.doubts(peer, self.sessions.seal(peer), one, position)
+        seal = self.sessions.seal(peer)
+        if self.incarnation.doubts(peer, seal, one, position):
+            return True
+        return self._hold.defers(peer, seal, one)
 
     def _fold(self, peer: str, one: frames.Fold) -> None:
         if self._comes_from(one.host, peer):

@@ -23,8 +23,10 @@ from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
 from broker.core.network.cell_view import is_cell
 from broker.core.network.giving import GivingBroker
+from broker.core.network.needs import primitives
 from broker.core.network.own import OwnLog, types_of
 from broker.core.network.upstream import Upstream
+from broker.core.notes import Notes
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from broker.engine.clock_names import by_wait
@@ -32,11 +34,13 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
+from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.seats import next_report
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
+from broker.network.replication.time_promises import TimePromises
 from broker.network.routing.wants import HostWants, Wants
 from language import EventType
 from language.taskgraph import Task
@@ -75,6 +79,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.wants = Wants(_hosts_max(self.limits), told.declarable)
         self.upstream: dict[str, Upstream] = {}
         self.sources = LocalSources(self.limits.sources_max)
+        self.promises = TimePromises(self.limits.uncertainty_ms_max)
         self.cancellations = CancellationLog(self.options.name)
         self.installer.on_cancel = self.cancellations.cancel
         self.told: told.Watermarks = {}  # what was promised last
@@ -122,6 +127,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if events:
             for source, name in types_of(events):
                 self._sends(source, name)
+            _note_broken(self.promises.observe(events), self.ledger, self._notes)
             lapsed = self.own.lapsed
             first = self.own.take(events)
             self.newest = max(self.newest, *map(_end, events))
@@ -183,6 +189,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             one = stated.advertisement
             for name in one.types:
                 self._sends(one.source, name)
+            self.promises.advertise(self.sources.by_name.get(one.source, ()), one.uncertainty)
             self.sources.changed[one.source] = None
         return wrong
 
@@ -261,12 +268,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
         `tasks` are those that run here, for who asks of many.
         """
-        one = self.catalogue.subscriptions[key]
         tasks = tasks or self.tasks()
-        found: set[str] = set()
-        for task in [tasks[name] for name in (*one.definitions, one.task)]:
-            found.update(name for name in task.types if name not in task.needs)
-        return found
+        return set(primitives(tasks[self.catalogue.subscriptions[key].task], tasks))
 
     def _origin_named(self, one: told.OriginNamed, _out: Outgoing) -> None:
         if not one.types:
@@ -339,6 +342,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "is_host": self.is_host,
             "promised_at": self._promised_at,
             "cancelled": self.cancellations.state(),
+            "promises": self.promises.state(),
         }
         return {**super().state(), "network": said}
 
@@ -352,15 +356,21 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             return
         self.own.restore(said["own"])
         self.wants.restore(said.get("wants", ()))
-        latest = self._now + self.limits.future_ms_max  # where it was not written down yet
-        self.newest = said.get("newest", latest)
+        self.newest = said.get("newest", self._now + self.limits.future_ms_max)  # it is new
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
         self.sources.restore(said)
         self.cancellations.restore(said.get("cancelled", ()))
+        self.promises.restore(said.get("promises", ()), [kept for _, kept in self.own.since(0)])
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():
             self._declare_for(host, interest.types)
+
+
+def _note_broken(broken: Mapping[str, int], ledger: Ledger, notes: Notes) -> None:
+    for name, count in broken.items():
+        ledger.note("promises_broken", count)
+        notes.once("warning", "promise_broken", name, type=name)
 
 
 def _full(hosts: Mapping[str, Any], host: str, limits: Limits) -> str:

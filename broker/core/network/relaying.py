@@ -9,13 +9,14 @@ that is needed is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from typing import cast
 
 from broker.core.network import frames, told
 from broker.core.network.cell import Cell
 from broker.core.network.cell_view import is_cell
+from broker.core.network.kept_back import Withholding, WithholdingTools
 from broker.core.network.knowing import Knowing
 from broker.core.network.networked import PROMISE_MS, Fresh, NetworkedBroker
 from broker.core.network.sending import Row, advanced, forwarded, passages
@@ -29,12 +30,11 @@ from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
+from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaited, ProgressLedger
 from broker.network.replication.stored_reports import StoredReports
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
-SPAN_MAX = 65_536  # positions from the first that is kept back: hosts remember those that came
-BEHIND_MS = 1_000  # an event's own type goes on so much longer than its partners may take
 FEW = 8  # events of one frame
 _END = 2**62
 
@@ -185,15 +185,30 @@ class Relaying(Knowing):
         self._tick_at: int | None = None
         self._tick_ms = TICK_MS
         self._told_before: told.Watermarks = dict(self.durable.network.told)
-        self._forgotten_ms = WATERMARK_NONE  # what began before is not remembered as a partner
-        self._places: dict[str, dict[int, tuple[str, int]]] = {}  # of what is kept back
+        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(
+            self.durable.limits.first_events_wait_ms_max, self.durable.network.promises.version
+        )
         waiting = lambda: _waiting(self.durable.network, self._cells)  # noqa: E731
         lent = (self.durable, self.ways, self.sessions, waiting, self._promised)
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
+        self._withheld = Withholding(
+            WithholdingTools(
+                self.ways,
+                self.router,
+                self.counts,
+                self.durable.limits,
+                self._progress,
+                self._bound,
+                self._origins,
+                self._joined_of,
+                self._promised,
+                self._say_claim,
+            )
+        )
         self._on_frame[frames.Passed] = lambda peer, one: self._passed(peer, _of_a_life(one))
         self._on_frame[Advanced] = self._advanced
-        self._on_frame[Awaited] = self._owed.hear
+        self._on_frame[Awaited] = self._awaited
 
     def _tick_soon(self, wait_ms: int) -> None:
         self._tick_at = min(self._now + wait_ms, self._tick_at or _END)
@@ -215,8 +230,10 @@ class Relaying(Knowing):
             watermarks = dict(self.durable.network.told)
         life = self.durable.network.own.life
         what = told.Forwarded(self.me, life, *claim, [], b"", watermarks)
-        self._spread(LOCAL, what, rows, self._told_before)
-        self._told_before = dict(self.durable.network.told) if self.correlates else {}
+        before, self._told_before = self._told_before, {}
+        if self.correlates:
+            self._told_before = dict(self.durable.network.told)
+        self._spread(LOCAL, what, rows, before)
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
@@ -266,11 +283,7 @@ class Relaying(Knowing):
             ]
             for one in waiting.get(toward, ()):
                 position = place[id(one.held.event)]
-                if self._may_wait(toward, one, before):
-                    claim.back[position] = one
-                    self._places.setdefault(toward, {})[id(one.held.event)] = what.origin, position
-                    self.counts["kept_back"] += 1
-                else:
+                if not self._withheld.keep(toward, claim, (what.origin, position, one), before):
                     one.held.sent |= self.router.bit(toward)
                     some.append((position, cast("Event", one.held.event)))
             if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
@@ -280,12 +293,13 @@ class Relaying(Knowing):
             else:
                 self._owed.owe(toward, self._now)
         for toward, events in wanted.items():
-            self._find_partners(toward, [event for event in events if id(event) not in place])
+            others = [event for event in events if id(event) not in place]
+            self._withheld.find_partners(toward, others)
         for part in here:
             self._take(part)
         if self._inside:
             self._owed.feed(self._now)
-        self._let_go()
+        self._withheld.let_go(self._now)
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
@@ -294,7 +308,7 @@ class Relaying(Knowing):
         if not rows and not anyhow and not (claim.watermarks and claim.sayable()):
             return []
         # The times of few events cost as much as one of these, and are rarely awaited.
-        few = 0 < len(rows) < FEW and self._progress.speaks(toward) and not self.correlates
+        few = 0 < len(rows) < FEW and self._progress.speaks(toward)
         later = few and not claim.begins and not self._owed.is_awaited(toward)
         parts = self._progress.claimed(origin, claim, rows, promises=not later)
         if toward == LOCAL:
@@ -317,127 +331,27 @@ class Relaying(Knowing):
             if passage.hurry and self.ways.via.get(passage.what.origin) == peer:
                 self._progress.hurry(passage.what.origin, self.stored_reports)
 
+    def _awaited(self, peer: str, frame: Awaited) -> None:
+        self._owed.hear(peer, frame)
+        self._withheld.let_go(self._now)
+
     # --- what waits ------------------------------------------------------------------------
 
-    def _may_wait(self, toward: str, one: Waiting, before: told.Watermarks) -> bool:
-        """Whether nothing speaks against keeping an event back."""
-        bound = self._bound(toward)
-        if bound is None or one.delta_t_ms > self.durable.limits.kept_back_ms_max:
-            return False
-        # A partner ends later than that, and is then known here, or comes.
-        if one.held.end - one.delta_t_ms < max(bound, self._forgotten_ms):
-            return False
-        promised = before.get(one.held.event.event_type)
-        return promised is not None and promised < one.held.end  # else nobody would wait for it
-
     def _promised(self, origin: str) -> told.Watermarks:
-        return self.durable.network.told if origin == self.me else self.ways.came[origin].watermarks
-
-    def _all_travel(self, toward: str) -> None:
-        """Let all that waits travel."""
-        if not self._places.pop(toward, None):
-            return
-        for origin, claim in self.ways.toward(toward):
-            if claim.back:
-                self._send_back(origin, toward, claim, claim.back.take(list(claim.back)))
-
-    def _find_partners(self, toward: str, events: Sequence[Event]) -> None:
-        """These have found partners: those that wait travel."""
-        found: dict[str, list[int]] = {}
-        places = self._places.get(toward, {})
-        for event in events:
-            origin, position = places.pop(id(event), ("", 0))
-            if origin:
-                found.setdefault(origin, []).append(position)
-        claims = dict(self.ways.toward(toward)) if found else {}
-        for origin, positions in found.items():
-            if origin in claims:
-                claim = claims[origin]
-                self._send_back(origin, toward, claim, claim.back.take(positions))
-
-    def _send_back(
-        self, origin: str, toward: str, claim: Claim, some: list[tuple[int, Waiting]]
-    ) -> None:
-        """Let travel what was kept back until now."""
-        rows: list[Row] = []
-        for position, one in some:
-            one.held.sent |= self.router.bit(toward)
-            self._places.get(toward, {}).pop(id(one.held.event), None)
-            rows.append((position, cast("Event", one.held.event)))
-        if rows:
-            self.counts["kept_back_sent"] += len(rows)
-            self._say_claim(origin, toward, claim, rows)
-
-    # --- time ------------------------------------------------------------------------------
-
-    def _let_go(self) -> None:
-        """Let go of what no partner can come for; what waited for too long travels."""
-        for toward in self._keeping():
-            origins = self._origins(toward)
-            reached: dict[tuple[str, ...], float] = {}
-            for origin, claim in self.ways.toward(toward):
-                if claim.back:
-                    self._look_through(origin, toward, claim, (origins, reached))
-        self._forget_partners()
-
-    def _look_through(
-        self,
-        origin: str,
-        toward: str,
-        claim: Claim,
-        known: tuple[dict[str, tuple[str, ...]], dict[tuple[str, ...], float]],
-    ) -> None:
-        origins, reached = known
-        own = self._promised(origin)
-
-        def reached_ms(name: str, types: tuple[str, ...]) -> float:
-            if types not in reached:
-                reached[types] = _reached(types, origins, self._promised)
-            at = own.get(name, WATERMARK_NONE)
-            return max(reached[types], inf if at is None else at - BEHIND_MS)
-
-        over = claim.back.take_over(reached_ms)
-        gone = [one for _, one in over if reached[one.types] >= one.over_ms]
-        going = [row for row in over if reached[row[1].types] < row[1].over_ms]
-        most = self.durable.limits.kept_back_events_max
-        going += claim.back.take_first(most, claim.upto - SPAN_MAX)
-        for one in gone:
-            self._places.get(toward, {}).pop(id(one.held.event), None)
-        self.counts["kept_back_let_go"] += len(gone)
-        if going:
-            self._send_back(origin, toward, claim, going)
-        elif gone:
-            self._say_claim(origin, toward, claim, [], anyhow=not claim.back)
-
-    def _forget_partners(self) -> None:
-        """Forget what no event that is still to come can have for a partner."""
-        joined = [self._joined_of(name) for name in self.router.neighbours if self.correlates]
-        types = tuple(dict.fromkeys([name for one in joined for name in one.types]))
-        if not types:
-            self.router.expire(_END)
-            return
-        origins = {self.me: self.durable.network.types(), **self.ways.types}
-        come = _reached(types, origins, self._promised)
-        before = int(come) - max(one.delta_t_ms for one in joined) if come < inf else 0
-        if come > WATERMARK_NONE and before > self._forgotten_ms:
-            self._forgotten_ms = before
-            self.router.expire(before)
-
-    def _keeping(self) -> list[str]:
-        return [toward for toward, some in self._places.items() if some]
+        if origin != self.me:
+            return self.ways.came[origin].watermarks
+        # While something is held here, what was promised behind it is said to nobody.
+        return self._told_before if self.correlates else self.durable.network.told
 
     # --- what ends -------------------------------------------------------------------------
 
     def _leave(self, peer: str) -> None:
-        self._places.pop(peer, None)
+        self._withheld.leave(peer)
         self._owed.leave(peer)
         super()._leave(peer)
 
     def _gone(self, origin: str, peer: str) -> None:
-        for toward, claim in self.ways.claims(origin):
-            places = self._places.get(toward, {})
-            for one in claim.back.values():
-                places.pop(id(one.held.event), None)
+        self._withheld.lose(self.ways.claims(origin))
         super()._gone(origin, peer)
 
 
@@ -467,19 +381,3 @@ def _wanted(
             case routing.Results(rows):
                 found.setdefault(send.to, []).extend([event for event, _ in rows])
     return found, router.waiting()
-
-
-def _reached(
-    types: tuple[str, ...],
-    origins: dict[str, tuple[str, ...]],
-    promised: Callable[[str], told.Watermarks],
-) -> float:
-    """The time that all events of these types have passed, as promised by all who send them."""
-    least = inf
-    for origin, sent in origins.items():
-        by_type = promised(origin)
-        for name in types:
-            reached = by_type.get(name, WATERMARK_NONE if name in sent else None)
-            if reached is not None:
-                least = min(least, reached)
-    return least

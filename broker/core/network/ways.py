@@ -20,6 +20,7 @@ from broker.core.network.kept_back import KeptBack
 from broker.core.network.sending import Passage
 from broker.core.network.told import Forwarded, Watermarks
 from broker.core.routing.messages import LOCAL
+from broker.network.replication.time_promises import Bounds, HeardPromises
 
 OWED_POSITIONS = 1_024  # that are not claimed: origins keep as many for hosts longer than need be
 
@@ -152,13 +153,21 @@ class Ways:
         self.types: dict[str, tuple[str, ...]] = {}
         self.came: dict[str, Came] = {}
         self._claims: dict[str, dict[str, Claim]] = {}
+        self.promises = HeardPromises()
         self.changes = 0  # how often a way was another, or opened
 
-    def here(self, origin: str, via: str, types: tuple[str, ...]) -> None:
+    def here(
+        self, origin: str, via: str, types: tuple[str, ...], bounds: Bounds | None = None
+    ) -> None:
         """An origin is behind this neighbour."""
         self.via[origin], self.types[origin] = via, types
+        self.promises.take(origin, types, bounds)
         self.changes += 1
         self.came.setdefault(origin, Came())
+
+    def said(self, origin: str) -> tuple[tuple[str, ...], Bounds | None]:
+        """Return the types of an origin, and what it promises of them."""
+        return self.types[origin], self.promises.said(origin)
 
     def life_of(self, origin: str) -> int:
         """Return the life that an origin was said to have; 0 where none was."""

@@ -7,7 +7,7 @@ Invariant: nothing that a broker takes in exceeds what stands here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from broker.engine.pattern.timing import KnownTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from broker.engine.limits import Limits
+    from broker.network.replication.time_promises import TimeBound
 
 DAY_MS = 86_400_000
 WEEK_MS = 604_800_000
@@ -30,13 +31,14 @@ class Times:
     `uncertainty_ms_max`: no event that is taken in has a greater ε. `drift`: ρ, of the worst clock.
     `duration_ms_max`: no event that is taken in lasts longer (Limits.event_duration_ms_max).
     `delta_t_ms_max`: what would have to wait longer for its partners travels at once: brokers on
-    the way keep events for so long.
+    the way keep events for so long. `lasts_ms`: by type what holds instead of `duration_ms_max`.
     """
 
     uncertainty_ms_max: int
     drift: Fraction = Fraction(0)
     duration_ms_max: int = WEEK_MS
     delta_t_ms_max: int = DAY_MS
+    lasts_ms: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(limits: Limits, drift_ppm: int) -> Times:
@@ -47,6 +49,20 @@ class Times:
             duration_ms_max=limits.event_duration_ms_max,
             delta_t_ms_max=limits.kept_back_ms_max,
         )
+
+    def promised(self, by_type: Mapping[str, TimeBound]) -> Times:
+        """Return the same with what is promised of these types, of which a pattern is made."""
+        epsilons = [bound.uncertainty_ms for bound in by_type.values()]
+        finite = [epsilon for epsilon in epsilons if epsilon is not None]
+        uncertainty_ms = self.uncertainty_ms_max
+        if len(finite) == len(epsilons):
+            uncertainty_ms = min(uncertainty_ms, max(finite, default=0))
+        lasts_ms = {
+            name: min(bound.lasts_ms, self.duration_ms_max)
+            for name, bound in by_type.items()
+            if bound.lasts_ms is not None
+        }
+        return replace(self, uncertainty_ms_max=uncertainty_ms, lasts_ms=lasts_ms)
 
     def longer(self, limit_ms: int) -> int:
         """Return the greatest nominal distance of two instants at most `limit_ms` apart.
@@ -61,4 +77,7 @@ class Times:
         """Return what operators are told; of the types `made` by definitions nobody knows."""
         # What a definition makes may last longer than any event that is taken in, and the brokers
         # on the way do not have its text.
-        return KnownTimes(lambda name: None if name in made else self.duration_ms_max, self.longer)
+        most_ms, lasts_ms = self.duration_ms_max, self.lasts_ms
+        return KnownTimes(
+            lambda name: None if name in made else lasts_ms.get(name, most_ms), self.longer
+        )

@@ -4,8 +4,9 @@ Owns the lives of an origin (`descent`), the beginning of each of its processes 
 which positions two lives share, how far the network has seen a broker, and when that may admit its
 first event), which types its sources send and which of these others have not answered yet
 (`local_sources`), and what a host does while an origin is away (`absence`, `absence_watch`,
-`waiting_clocks`); and which subscriptions a home has cancelled, kept by its neighbours
-(`cancellations`).
+`waiting_clocks`); which subscriptions a home has cancelled, kept by its neighbours
+(`cancellations`); and what origins promise of the uncertainty and duration of their events, and
+what they keep to themselves while such a promise grows (`time_promises`, `growth_hold`).
 
 Must not know events, sessions or links, and nothing of the broker that it is composed into: what
 it wants said it hands back as frames, and what it has to know comes in as plain values.

@@ -210,6 +210,10 @@ class ProgressLedger:
         self._owed.pop(toward, None)
         self._sent_ms[toward] = now
 
+    def awaited_by(self, toward: str) -> Times:
+        """Return how far types have to come before tasks at a neighbour, or beyond, report."""
+        return self._awaited.get(toward, {})
+
     def is_awaited(self, toward: str) -> bool:
         """Return if a neighbour waits for anything."""
         return bool(self._awaited.get(toward))

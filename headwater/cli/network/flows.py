@@ -59,6 +59,11 @@ def kept_back_lines(picture: NetworkPicture) -> list[str]:
                 f"{name} has kept {kept['kept_back']} events back: {kept['kept_back_sent']} went"
                 f" later, {kept['kept_back_let_go']} found no partner and never travelled"
             )
+        if unbounded := view.get("unbounded"):
+            lines.append(
+                f"{name} promises nothing of how long these last, so that their partners travel at"
+                f" once: {', '.join(unbounded)}; `lasts at most` in their declarations would"
+            )
     return lines
 
 
