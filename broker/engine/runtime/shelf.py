@@ -15,7 +15,7 @@ import msgspec
 from broker.engine.event.event import Detected, Event
 from broker.engine.event.occurrence import Absence
 from broker.engine.pattern.uncertainty import Maybe
-from broker.engine.window.constituents import Lazy, made_of
+from broker.engine.window.constituents import Lazy
 
 
 class Shelf:
@@ -117,10 +117,17 @@ def _said(event: Event, fields: _Fields) -> dict[str, Any]:
     return {
         name: value
         if value.__class__ in _PLAIN
-        else msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=made_of)
+        else msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=_made)
         for name, value in zip(names, values_of(event), strict=True)
         if value is not None
     }
+
+
+def _made(value: Any) -> Any:
+    """Return the plain value of one that is made late."""
+    if not isinstance(value, Lazy):  # to hand it back would be asked again, without end
+        raise TypeError(f"an event holds {value!r}, which is no plain value")
+    return value.made()
 
 
 def _order(packed: Any) -> Any:
