@@ -350,8 +350,8 @@ def _waits_for_origins(network: NetworkedBroker) -> bool:
     """
     promised = [network.watermarks_of(origin) for origin in network.upstream]
     return any(
-        said.get(name, time) < time
+        watermarks.get(name, time) < time
         for times in network.awaited().values()
         for name, time in times.items()
-        for said in promised
+        for watermarks in promised
     )
