@@ -309,8 +309,7 @@ class Broker:
     def _specification_submitted(
         self, message: messages.SpecificationSubmitted, out: Outgoing
     ) -> None:
-        asker, now = Asker(message.client, message.proven), self._intake.time_of_day(self._now)
-        answer = self.installer.submit(message.text, message.checked, asker, now)
+        answer = self.installer.submit(message, self._intake.time_of_day(self._now))
         if answer.changed:
             self._notes.tell(
                 "info", "installed", client=message.client, count=answer.changed,

@@ -48,7 +48,7 @@ from language.tree import EventDeclaration, Subscription
 
 if TYPE_CHECKING:
     from broker.core.effects import Publication
-    from broker.core.messages import Done
+    from broker.core.messages import Done, SpecificationSubmitted
     from broker.core.notes import Notes
     from broker.core.options import BrokerOptions
     from language import ReadTable, TaskGraph
@@ -103,13 +103,16 @@ class Installer:
 
     # --- submitting ----------------------------------------------------------------------
 
-    def submit(self, text: str, checked: Checked | None, asker: Asker, now: int) -> Answer:
+    def submit(self, message: SpecificationSubmitted, now: int) -> Answer:
         """Install all of a text, or nothing and tell why."""
+        asker, keeps_state = Asker(message.client, message.proven), message.keeps_state
         try:
-            specification = self._checked(text, checked)
+            specification = self._checked(message.text, message.checked)
             plan = self._plan(specification, asker, now)
+            if keeps_state:  # else it is as it was before any task could hand on what it holds
+                look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
             changes = rows_of(plan)
-            begun = bool(plan.coming) and self._carry_out(plan, now)
+            begun = bool(plan.coming) and (self._carry_out(plan, now) or not keeps_state)
         except RefusedError as error:
             return refused(error.troubles)
         names = tuple(name for _, name in specification.subscriptions)
@@ -127,6 +130,7 @@ class Installer:
         try:
             specification = self._checked(text, checked)
             plan = self._plan(specification, asker, 0)  # times are not told
+            look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
             self._check_declarations(plan)
         except RefusedError as error:
             return refused(error.troubles)
@@ -236,7 +240,6 @@ class Installer:
         if troubles:
             raise RefusedError(*troubles)
         self._check_limits(plan)
-        look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
         return plan
 
     def _check_limits(self, plan: TextChange) -> None:

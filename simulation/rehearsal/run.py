@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct, field
 
 from broker.core.broker import BrokerOptions
+from broker.core.network.networked import NetworkedBroker
 from broker.network.overlay.kinds import table_of
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
@@ -303,11 +304,13 @@ class _Run:
         return list(dict.fromkeys([*late, *self._at_work(), *self._undecided()]))
 
     def _undecided(self) -> list[str]:
-        """The brokers where time alone will decide something."""
+        """The brokers where time alone will decide something, or what an origin says of time."""
         return [
             name
             for name, site in self.sites.items()
-            if site.process is None or site.process.core.next_wake() is not None
+            if site.process is None
+            or site.process.core.next_wake() is not None
+            or _waits_for_origins(site.process.core.network)
         ]
 
     def _at_work(self) -> list[str]:
@@ -338,3 +341,17 @@ class _Run:
             ends=site.ends,
             notes=dict(sorted(ledger.notes.items())),
         )
+
+
+def _waits_for_origins(network: NetworkedBroker) -> bool:
+    """Return if tasks wait for other brokers to say how far they have come.
+
+    Those say that they have no source any more, each when it pays: it may take its time.
+    """
+    promised = [network.watermarks_of(origin) for origin in network.upstream]
+    return any(
+        watermarks.get(name, time) < time
+        for times in network.awaited().values()
+        for name, time in times.items()
+        for watermarks in promised
+    )

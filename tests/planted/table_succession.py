@@ -81,4 +81,14 @@ types-by-the-first: what is held is packed with the attributes of the first text
     tests=CHANGED,
 )
 
-TABLE = [*TASKS, *PARTS, *WINDOWS, *DECLARED]
+RECORDS = part(
+    "broker/core/recovery/durable_told.py",
+    r"""
+change-of-before-goes-on: a text that an earlier version replaced keeps what it did not keep then
+- keeps_state: bool = False
++ keeps_state: bool = True
+""",
+    tests=("tests/broker/core/test_durable.py",),
+)
+
+TABLE = [*TASKS, *PARTS, *WINDOWS, *DECLARED, *RECORDS]

@@ -152,11 +152,16 @@ class ProgressRelay:
         return _END if lacking_ms is None else lacking_ms
 
     def _is_behind(self, peer: str, name: str, time: int) -> bool:
-        """Return if an origin beyond a neighbour has not promised that of a type."""
+        """Return if an origin beyond a neighbour has not promised that of a type.
+
+        What it promised holds until it says that it has no source any more, which may come long
+        after it says that it sends other types.
+        """
         ways = self._along
         for origin, via in ways.via.items():
-            if via == peer and name in ways.types[origin] and ways.claims(origin):
-                reached = ways.came[origin].watermarks.get(name, WATERMARK_NONE)
+            if via == peer and ways.claims(origin):
+                sends = name in ways.types[origin]
+                reached = ways.came[origin].watermarks.get(name, WATERMARK_NONE if sends else None)
                 if reached is not None and reached < time:
                     return True
         return False

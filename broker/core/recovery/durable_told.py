@@ -80,6 +80,7 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     text: bytes
     proven: bool
     cells: int = 1
+    keeps_state: bool = False  # of an earlier version, where a changed text began anew
 
 
 class _Split(_Submitted, array_like=True, frozen=True, tag="split"):
@@ -172,7 +173,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             return _encode(_Listening(now, *said, message.version))
         case messages.SpecificationSubmitted():
             kind = _Split if message.split else _Submitted
-            return _encode(kind(now, *_asked(message, message.text), message.cells))
+            asked = _asked(message, message.text)
+            return _encode(kind(now, *asked, message.cells, message.keeps_state))
         case messages.CancelRequested():
             shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
             return _encode(shape(now, *_asked(message, message.name)))
@@ -228,6 +230,7 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
                 proven=told.proven,
                 cells=told.cells,
                 split=isinstance(told, _Split),
+                keeps_state=told.keeps_state,
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))

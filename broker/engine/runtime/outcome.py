@@ -78,6 +78,11 @@ def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ..
     return bound
 
 
+def plain_end(order: Order) -> Order:
+    """Return an order whose end is a plain number: it may be marked as that of a maybe."""
+    return (int(order[0]), *order[1:])
+
+
 class Lineage(Lazy):
     """The order of the occurrence that an event was made of; it is asked for where lists tie."""
 
@@ -88,8 +93,7 @@ class Lineage(Lazy):
         self._occurrence = occurrence
 
     def _make(self) -> Order:
-        order = order_of(self._occurrence)
-        return (int(order[0]), *order[1:])  # the end may be marked as that of a maybe
+        return plain_end(order_of(self._occurrence))
 
 
 class DefinitionOutcome:
@@ -133,7 +137,8 @@ class DefinitionOutcome:
             silent = not made.constituents
         if silent:
             # Two groups may fall silent at one instant: no id is bound and their spans are equal.
-            made.lineage = (*order_of(occurrence), repr(group))  # nothing else tells them apart
+            order = plain_end(order_of(occurrence))
+            made.lineage = (*order, repr(group))  # nothing else tells them apart
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
         made.id = self._id_of(bound_ids(self._names, events, group))

@@ -15,7 +15,7 @@ import msgspec
 from broker.engine.event.event import Detected, Event
 from broker.engine.event.occurrence import Absence
 from broker.engine.pattern.uncertainty import Maybe
-from broker.engine.window.constituents import Lazy, made_of
+from broker.engine.window.constituents import Lazy, made_of, order_of, plain_order
 
 
 class Shelf:
@@ -30,7 +30,7 @@ class Shelf:
         for name, fields in packed or ():
             event = msgspec.convert(fields, classes[name], builtin_types=(bytes,))
             if isinstance(event, Detected):
-                event.lineage = _order(event.lineage)
+                event.lineage = order_of(event.lineage)
             self._events.append(event)
 
     def put(self, event: Event | None) -> int | None:
@@ -98,6 +98,7 @@ class Shelf:
 
 
 _Fields = tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]
+LINEAGE = "#lineage"  # as `Detected` has it encoded
 _PLAIN = frozenset((int, float, str, bool, bytes))
 
 
@@ -117,14 +118,9 @@ def _said(event: Event, fields: _Fields) -> dict[str, Any]:
     return {
         name: value
         if value.__class__ in _PLAIN
-        else msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=made_of)
+        else plain_order(value)
+        if name == LINEAGE
+        else msgspec.to_builtins(made_of(value), builtin_types=(bytes,))
         for name, value in zip(names, values_of(event), strict=True)
         if value is not None
     }
-
-
-def _order(packed: Any) -> Any:
-    """Tuples again where lists stand."""
-    if isinstance(packed, list | tuple):
-        return tuple([_order(part) for part in packed])
-    return packed

@@ -28,6 +28,7 @@ PRIMITIVES = 0.25  # candidates that it costs to put an event in order, beside o
 DETECTED = 16  # the same of an event of a window, whose own ids may have to be made for that
 BLOCK = 16  # events that a sliding window shares with what it made, and lets go of together
 NEVER = 2**63  # later than any time
+LEVELS_NESTED = 100  # of an order key that is written as it is; deeper ones are written flat
 
 _order = attrgetter("order")
 _end = attrgetter("end")
@@ -347,12 +348,48 @@ def united(parts: Sequence[Constituents]) -> Constituents:
     return parts[0] if len(parts) == 1 else Constituents([part.events() for part in parts])
 
 
+# A key has three levels for each definition below, and neither Python nor the codec goes through
+# more than some hundred by recursion: so both walks go by a list of what is left, and a deep key
+# is written as one flat list, [count] in the place of each tuple with its parts behind it. Shallow
+# ones stay nested, as they always were written.
 def plain_order(order: Any) -> Any:
-    """An order key as plain data: lists in place of tuples."""
-    order = made_of(order)
-    return [plain_order(part) for part in order] if isinstance(order, tuple) else order
+    """An order key as plain data: lists in place of tuples; {"flat": …} of a deep one."""
+    flat, levels = _flattened(order)
+    return {"flat": flat} if levels > LEVELS_NESTED else _nested(flat, list)
 
 
 def order_of(data: Any) -> Any:
     """The order key that `plain_order` gave as plain data."""
-    return tuple(order_of(part) for part in data) if isinstance(data, list) else data
+    return _nested(data["flat"] if isinstance(data, dict) else _flattened(data)[0], tuple)
+
+
+def _flattened(value: Any) -> tuple[list[Any], int]:
+    """Return the flat list of nested tuples or lists, and how deep they are nested."""
+    flat: list[Any] = []
+    deepest = 0
+    left = [(value, 1)]
+    while left:
+        part, level = left.pop()
+        part = made_of(part)
+        if isinstance(part, tuple | list):
+            deepest = max(deepest, level)
+            flat.append([len(part)])
+            left += [(each, level + 1) for each in reversed(part)]
+        else:
+            flat.append(part)
+    return flat, deepest
+
+
+def _nested(flat: Sequence[Any], kind: type[list[Any] | tuple[Any, ...]]) -> Any:
+    """Return what a flat list tells, from its end: then the parts are there before the whole."""
+    made: list[Any] = []
+    for part in reversed(flat):
+        if isinstance(part, list | tuple):
+            count = part[0]
+            parts = kind(reversed(made[len(made) - count :]))
+            del made[len(made) - count :]
+            made.append(parts)
+        else:
+            made.append(part)
+    (whole,) = made
+    return whole

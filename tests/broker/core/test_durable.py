@@ -177,6 +177,29 @@ def test_results_that_the_outbox_lacks_come_again_as_they_were():
     assert disk.results == before
 
 
+@pytest.mark.parametrize("of_before", [False, True])
+def test_a_text_that_an_earlier_version_replaced_began_anew_and_does_so_again(of_before):
+    """Else results come behind a crash that nobody got, under the offsets of others."""
+    disk = Disk()
+    disk.submit(PAIR)
+    disk.send(event(1, 5, id="a"))
+    disk.submit(PAIR.replace("seq 1", "seq 2"))
+    if of_before:
+        *fields, keeps_state = msgspec.msgpack.decode(disk.records[-1].data)
+        assert keeps_state is True
+        disk.records[-1] = Record(disk.records[-1].number, msgspec.msgpack.encode(fields))
+    disk.start()
+    disk.send(event(2, 31, id="b"))
+    whole = {"a": ["a"], "b": ["b"]}
+    assert [one["events"] for one in disk.said()] == ([] if of_before else [whole])
+    # What comes to this version goes on, and so it does when it is handled again.
+    disk.send(event(40_000, 5, id="c"))
+    disk.submit(PAIR.replace("seq 1", "seq 3"))
+    disk.start()
+    disk.send(event(41_000, 31, id="d"))
+    assert [one["events"] for one in disk.said()[not of_before :]] == [{"a": ["c"], "b": ["d"]}]
+
+
 def test_retained_advertisements_come_again_and_withdrawn_ones_do_not():
     disk = Disk()
     for source in ("t1", "t2"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 import headwater
+from broker.engine.window.constituents import LEVELS_NESTED, order_of, plain_order
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -136,3 +138,60 @@ def test_one_event_alone_and_a_list_of_it_do_not_meet():
     more = "define D(o) aggr range 2 ms detect C assign o = Count(C)"
     for pattern in ("D as a and[recent] D{1} as b", "D as a and[recent] D+[1 ms..4 ms] as b"):
         assert results(f"detect {pattern}", [("C", "c", 5)], more) == []
+
+
+def key_of(levels: int) -> tuple[Any, ...]:
+    """An order key that is so deep, with parts before and behind what is below."""
+    key: tuple[Any, ...] = ()
+    for level in range(levels - 1):
+        key = (level, (), key, ("x", level)) if level % 2 else (level, key)
+    return key
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare without recursion, as tuples would not."""
+    pairs = [(left, right)]
+    while pairs:
+        one, other = pairs.pop()
+        if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+            pairs += zip(one, other, strict=True)
+        elif one != other or isinstance(one, tuple):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("levels", [1, 2, 7, LEVELS_NESTED, LEVELS_NESTED + 1, 5_000])
+def test_an_order_however_deep_is_plain_data_and_an_order_again(levels: int) -> None:
+    key = key_of(levels)
+    packed = msgspec.msgpack.encode(plain_order(key))
+    assert same(order_of(msgspec.msgpack.decode(packed)), key)
+
+
+def test_a_deep_order_that_was_written_nested_is_read() -> None:
+    """Until now all were: what was made of many definitions could be saved, and not restored."""
+    nested: list[Any] = []
+    for level in range(900):
+        nested = [level, nested]
+    key = order_of(msgspec.msgpack.decode(msgspec.msgpack.encode(nested)))
+    for level in reversed(range(900)):
+        assert key[0] == level
+        key = key[1]
+    assert key == ()
+
+
+@pytest.mark.parametrize("count", [3, 200, 400])
+def test_what_many_definitions_made_of_each_other_goes_on_from_a_state(count: int) -> None:
+    lines = ["event A()", "define D0(k) detect absent A as x for 1 s assign k = 1"]
+    lines += [f"define D{at}(k) detect D{at - 1} as d assign k = d.k" for at in range(1, count)]
+    lines.append(f"define W(c) aggr range 100 s detect D{count - 1} as d assign c = Last(d.k)")
+    lines.append("subscription S from tester to out detect W")
+    text = "\n".join(lines) + "\n"
+    first, whole = headwater.Engine(text), headwater.Engine(text)
+    for engine in (first, whole):
+        engine.push([{"type": "A", "id": "a", "timestamp": 1_000}])
+        engine.push([{"type": "A", "id": "b", "timestamp": 4_000}])
+    again = headwater.Engine(text)
+    again.restore(first.state())
+    results = whole.finish()
+    assert results
+    assert again.finish() == results

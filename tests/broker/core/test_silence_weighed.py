@@ -81,3 +81,33 @@ def test_the_drift_of_clocks_makes_the_time_of_silence_longer_and_shorter() -> N
     engine.push(events)
     # 3.2 s are at most 3.3 s of a clock that is a tenth too fast, and not at most 2.7 s.
     assert told(engine.finish()) == [(10, "maybe"), (13, "yes"), (20, "yes")]
+
+
+WINDOWED = """
+event A()
+define Quiet(k)
+  detect absent A as x for 2 s then absent A as y for 1 s
+  assign k = 3
+define Last_(k) aggr range 20 s
+  detect Quiet
+  assign k = Last(Quiet.k)
+subscription S from tester to out
+  detect Last_
+"""
+
+
+def test_a_silence_that_may_not_have_been_is_kept_in_a_state_like_any_other() -> None:
+    """Silences bind no event, so that their order is kept beside them."""
+    whole, engine = headwater.Engine(WINDOWED), headwater.Engine(WINDOWED)
+    results: list[list[Any]] = [[], []]
+    for second in (1, 7, 13, 14, 19):
+        event = at(f"a{second}", second, 1.5)
+        results[0] += whole.push([event])
+        results[1] += engine.push([event])
+        state = engine.state()
+        engine = headwater.Engine(WINDOWED)
+        engine.restore(state)
+    results[0] += whole.finish()
+    results[1] += engine.finish()
+    assert {one["certainty"] for one in results[0]} >= {"maybe"}
+    assert results[0] == results[1]

@@ -1,6 +1,7 @@
 """A small network with a recording: three brokers in a line, four sources, three minutes."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -99,3 +100,40 @@ def written(folder: Path) -> list[str]:
     (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
     names = {"--spec": "spec.hw", "--network": "net.json", "--events": "events.jsonl"}
     return [word for key, name in names.items() for word in (key, str(folder / name))]
+
+
+def in_a_line(nodes: int, seed: int) -> tuple[str, Material]:
+    """Brokers in a line, each with a source and a sequence of its own; and their text.
+
+    All end at once, within three seconds: the last events decide what only those who have no
+    source any more can release.
+    """
+    names = [f"n{number}" for number in range(nodes)]
+    network = {
+        "nodes": [{"id": name} for name in names],
+        "links": [{"a": a, "b": b} for a, b in pairwise(names)],
+        "sources": [{"source": f"s{at}", "broker": at, "location": at} for at in names],
+        "home": names[0],
+        "homes": {f"Seq_{name}": name for name in names},
+        "actors": [],
+    }
+    lines = [f"event {kind}(n: int)" for kind in "ABC"]
+    for name in names:
+        steps = f'A(location = "{name}") as a then B(location = "{name}") as b'
+        lines += [f"subscription Seq_{name} seq 1 from team to sink"]
+        lines += [f"  detect[first] {steps} within 10 s"]
+    draw = Random(seed)
+    events = [
+        {
+            "type": draw.choice("ABC"),
+            "id": f"{second}-{name}",
+            "source": f"s{name}",
+            "timestamp": FIRST_MS + 1000 * second + draw.randrange(1000),
+            "n": 1,
+        }
+        for second in range(3)
+        for name in names
+    ]
+    events.sort(key=lambda event: event["timestamp"])
+    text = "\n".join(lines) + "\n"
+    return text, material(spec=text, network=network, events=events)

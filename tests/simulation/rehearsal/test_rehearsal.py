@@ -4,16 +4,19 @@ import json
 
 import pytest
 
+from broker.core.network.network_broker import TICK_MS_MAX
 from broker.engine.ingest.network_clocks import NetworkClocks
+from broker.network.replication.progress import ASK_AGAIN_MS
 from planner.problem import ProblemError
 from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, MaterialError, located, texts_by_home
-from simulation.rehearsal.run import rehearse
+from simulation.rehearsal.run import SETTLE_MS, rehearse
 from simulation.rehearsal.site import Site
 from tests.simulation.rehearsal.small import (
     FIRST_MS,
     NETWORK,
     beside_engine,
+    in_a_line,
     material,
     recorded,
     with_faults,
@@ -193,3 +196,17 @@ def test_results_are_written_as_a_replay_writes_them(small, plain):
     said = [json.loads(line) for line in found.lines]
     assert len(said) == len(plain.found)
     assert all("detected_at" not in one for one in said)
+
+
+@pytest.mark.parametrize(("nodes", "seed"), [(5, 1), (5, 20), (6, 4)])
+def test_results_that_end_last_come_and_soon_when_all_sources_have_gone(nodes, seed):
+    text, one = in_a_line(nodes, seed)
+    outcome = rehearse(one)
+    found = beside_engine(one, outcome, text=text)
+    assert not outcome.unsettled
+    assert found.equal
+    assert outcome.found
+    # The sources go at the first settling, each broker says so with a tick, and a question that
+    # went by what was not known yet is asked again.
+    last_ms = max(each.at_ms for each in outcome.found)
+    assert last_ms - one.last_ms <= SETTLE_MS + 2 * TICK_MS_MAX + ASK_AGAIN_MS
