@@ -43,6 +43,7 @@ from broker.engine.event.identity import digest
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.succession import take_over
+from broker.network.replication.time_promises import UNBOUNDED
 from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from broker.core.messages import Done, SpecificationSubmitted
     from broker.core.notes import Notes
     from broker.core.options import BrokerOptions
+    from broker.network.replication.time_promises import TimeBound
     from language import ReadTable, TaskGraph
     from language.tree import Span
 
@@ -100,6 +102,7 @@ class Installer:
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
         self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
         self.on_cancel: Callable[[Installed], None] = lambda _: None
+        self.promised: Callable[[str], TimeBound] = lambda _: UNBOUNDED  # of the times of a type
 
     # --- submitting ----------------------------------------------------------------------
 
@@ -156,7 +159,9 @@ class Installer:
             tuple(rows.values()),
             self._ending(plan),
             bounds_in_words(graph, begun, self._limits, options.lateness_ms),
-            travels_in_words(graph, begun, self._limits, options) if options.networked else (),
+            travels_in_words(graph, begun, self._limits, options, self.promised)
+            if options.networked
+            else (),
         )
 
     def _ending(self, plan: TextChange) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ go on only where nothing of what it should hold can have been missed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from broker.core.network.needs import asked_operators
+from broker.core.network.needs import asked_operators, primitives
 from broker.core.operators.times import Times
 from broker.core.operators.wording import in_words
 from broker.engine.pattern.bounds import Inputs, bounds_of, stated
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.core.options import BrokerOptions
     from broker.engine.limits import Limits
     from broker.engine.runtime.matcher import Matcher
+    from broker.network.replication.time_promises import TimeBound
     from language import TaskGraph
 
 Change = Literal["new", "same", "changed"]
@@ -102,17 +103,24 @@ def bounds_in_words(
 
 
 def travels_in_words(
-    graph: TaskGraph, begun: Collection[str], limits: Limits, options: BrokerOptions
+    graph: TaskGraph,
+    begun: Collection[str],
+    limits: Limits,
+    options: BrokerOptions,
+    promised: Callable[[str], TimeBound],
 ) -> tuple[TaskWords, ...]:
-    """Return, of the tasks of these keys, the operators that their home asks others for."""
-    times = Times.of(limits, options.drift_ppm)
+    """Return, of the tasks of these keys, the operators that their home asks others for.
+
+    `promised` returns what is promised of the times of a type by now.
+    """
+    allowed = Times.of(limits, options.drift_ppm)
     joins_ms = limits.kept_back_ms_max if options.correlate else None
-    tasks = [graph.tasks[key] for key in graph.tasks if key in begun]
-    return _by_task(
-        (task.name, in_words(operator))
-        for task in tasks
-        for operator in asked_operators(task, times, joins_ms)
-    )
+    lines: list[tuple[str, str]] = []
+    for task in [graph.tasks[key] for key in graph.tasks if key in begun]:
+        times = allowed.promised({name: promised(name) for name in primitives(task, graph.tasks)})
+        operators = asked_operators(task, times, joins_ms)
+        lines += [(task.name, in_words(operator)) for operator in operators]
+    return _by_task(lines)
 
 
 def _by_task(lines: Iterable[tuple[str, str]]) -> tuple[TaskWords, ...]:

@@ -35,10 +35,10 @@ class Hosting(Linking):
         self._now = durable.now
         joins_ms = durable.limits.kept_back_ms_max if self.correlates else None
         promised = KnownPromises(durable.network.promises, self.ways.promises)
+        durable.network.installer.promised = promised.of
         self.needs = Needs(times or _times(durable), epoch << 20, joins_ms, promised)
-        via, version, say = self.ways.via, self.sessions.version, self._say
-        lent = (self.me, via, version, self._unstored, say, frames.Stored)
-        self.stored_reports = StoredReports(*lent)
+        lent = (self.ways.via, self.sessions.version, self._unstored, self._say, frames.Stored)
+        self.stored_reports = StoredReports(self.me, *lent)
         self.absence = AbsenceWatch(durable.network.absent, durable.network.upstream, self._now)
         self._ended = durable.network.ended  # subscriptions whose end was looked at
         self._on_frame[frames.Offered] = self._offered

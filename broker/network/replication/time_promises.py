@@ -19,10 +19,11 @@ it, and all that its origin would say behind it, stay there until every broker t
 has taken up the greater one. By then the operators that rest on it have gone out; what waits for
 partners by the earlier ones travels when they come, and nothing waits by the new ones before their
 hosts have heard again of all origins. Partners that were let go before were let go by a promise
-of *time* of that very origin: none of its events would end before that. So the event has all its
-partners but for those that an engine would have forgotten by the same time, as it goes by the
-greatest uncertainty so far and by durations so far, too. A promise that is heard of again after a
-broker was away comes ahead of its events, and while it is away nothing waits for partners of it.
+of *time* of that very origin: none of its events would end before that. So that event and others
+behind it that are less certain than was promised then may miss partners that an engine would have
+forgotten by the same time, as it goes by the greatest uncertainty so far and by durations so far,
+too; nothing else is missed. A promise that is heard of again after a broker was away comes ahead of
+its events, and while it is away nothing waits for partners of it.
 
     unknown --an event, or an advertisement--> promised --a greater one--> promised (counted)
     promised points --an event that lasts--> unbounded

@@ -9,6 +9,8 @@ from broker.core.broker import Broker, BrokerOptions
 from broker.core.effects import Reply
 from broker.core.installer import Asker
 from broker.core.messages import CancelRequested, SpecificationSubmitted
+from broker.core.network.network_broker import NetworkBroker
+from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import make_limits
 
 TYPES = "event A(n: int)\nevent B(n: int)\n"
@@ -104,6 +106,22 @@ def test_what_would_travel_is_told_where_there_are_links():
     text = TYPES + "subscription S from anna to b detect A(n > 1) and B within 5 s\n"
     (row,) = previewed(broker, text)["travels"]
     assert row == {"task": "S", "lines": ["A(n > 1): each", "B: each"]}
+
+
+def test_what_would_wait_for_partners_goes_by_what_is_promised_of_times():
+    durable = DurableBroker(BrokerOptions(name="hall", networked=True), make_limits())
+    broker = NetworkBroker(durable, 1)
+    text = TYPES + "subscription S from anna to b detect A(n > 1) and B within 5 s\n"
+
+    def lines():
+        (row,) = previewed(durable.network, text)["travels"]
+        return row["lines"]
+
+    assert lines() == ["A(n > 1), B: together in less than 5001 ms"]
+    durable.network.promises.advertise(["A"], 300)  # in steps, so 500 ms, by which both may be off
+    assert lines() == ["A(n > 1), B: together in less than 6001 ms"]
+    broker.ways.promises.take("another", ("B",), None)  # it is of a version that promises nothing
+    assert lines() == ["A(n > 1): each", "B: each"]
 
 
 def test_types_that_leave_with_their_text_make_room_for_others():

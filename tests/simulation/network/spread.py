@@ -65,7 +65,7 @@ class Spread(Run):
 
     def __init__(self, seed, text, events, faults=0):
         self.text, self.events = text, events
-        times = [one["timestamp"] for one in events]
+        times = [end_of(one) for one in events]
         # No source is passed over before the last event: what it says then would rightly be late.
         self._silent_ms = max(times) - min(times) + QUIET_MS
         # The cases of one seed have networks of their own.
@@ -109,13 +109,13 @@ class Spread(Run):
     def _plan_readings(self):
         self.world.run(BEGIN_MS + READY_S_MAX * 1_000)
         by_name = {one.name: one for one in self._sensors}
-        events = sorted(self.events, key=lambda one: one["timestamp"])
+        events = sorted(self.events, key=end_of)
         for event in events:
             publish = partial(by_name[event["source"]].publish, [event])
-            self.world.at(event["timestamp"], publish)
+            self.world.at(end_of(event), publish)
         # What comes again is known to a broker by its id, and has no effect.
-        self.arrived = list({(one["id"], one["timestamp"]): one for one in events}.values())
-        end_ms = max(events[-1]["timestamp"], self.world.now + FAULTS_MS) + 1_000
+        self.arrived = list({(one["id"], end_of(one)): one for one in events}.values())
+        end_ms = max(end_of(events[-1]), self.world.now + FAULTS_MS) + 1_000
         for one in self._sensors:  # nothing more will come: what is open is decided
             self.world.at(end_ms + 10_000, one.withdraw)
         return end_ms
@@ -134,21 +134,31 @@ class CellSpread(CellRun, Spread):
         Spread.__init__(self, seed, text, events, faults)
 
 
-def moved(events):
+def end_of(event):
+    """When an event ends."""
+    return event["timestamp"] if "timestamp" in event else event["end"]
+
+
+def moved(events, lasting=False):
     """Events of a moment, as those of the run's own time; those that last are left out.
 
     How far back one that lasts may reach, brokers learn only from those that came before.
+    `lasting`: they are some of these.
     """
-    kept = [one for one in events if "timestamp" in one and one["type"] in TYPES]
+    kept = [one for one in events if ("timestamp" in one or lasting) and one["type"] in TYPES]
     if not kept:
         return []
-    later_ms = BEGIN_MS + LEAD_MS - min(one["timestamp"] for one in kept)
-    return [{**one, "timestamp": one["timestamp"] + later_ms} for one in kept]
+    later_ms = BEGIN_MS + LEAD_MS - min(one.get("start", end_of(one)) for one in kept)
+    times = [[name for name in ("timestamp", "start", "end") if name in one] for one in kept]
+    return [
+        one | {name: one[name] + later_ms for name in names}
+        for one, names in zip(kept, times, strict=True)
+    ]
 
 
-def network_case(spec, events):
+def network_case(spec, events, lasting=False):
     """(text, events as `moved` has them, what one engine finds); None where it is no case."""
-    text, events = text_of(spec), moved(events)
+    text, events = text_of(spec), moved(events, lasting)
     if not events or files_of(spec) or FROM_THE_BEGINNING & set(text.split()):
         return None
     expected = detected(text, events) if check_text(text).ok else None

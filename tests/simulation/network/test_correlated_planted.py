@@ -6,16 +6,20 @@ first seed on.
 
 import pytest
 
+from broker.core.network import kept_back
 from broker.core.network.certainty import Certainty
-from broker.core.network.relaying import Relaying
+from broker.core.network.kept_back import Withholding
 from broker.core.network.upstream import Upstream
 from broker.core.network.ways import Claim
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.router import Router
+from broker.network.replication import progress
 from simulation.network import correlated
 from tests.simulation.planted import found_from
 
 pytestmark = pytest.mark.timeout(600)
+
+OFTEN_MS = 100
 
 
 def claims_over_what_is_kept_back(patch):
@@ -41,7 +45,7 @@ def nothing_that_was_missed_is_minded(patch):
 
 
 def partners_that_do_not_find_what_waits(patch):
-    patch.setattr(Relaying, "_find_partners", lambda self, toward, events: None)
+    patch.setattr(Withholding, "find_partners", lambda self, toward, events: None)
 
 
 def positions_that_a_host_takes_for_old(patch):
@@ -59,31 +63,47 @@ def operators_that_need_a_source_for_each_key(patch):
 
 def what_waits_is_forgotten_when_nothing_is_sure(patch):
     def forget(self, toward):
-        for _, claim in self.ways.toward(toward):
+        for _, claim in self._tools.ways.toward(toward):
             claim.back.clear()
         self._places.pop(toward, None)
 
-    patch.setattr(Relaying, "_all_travel", forget)
+    patch.setattr(Withholding, "send_all", forget)
 
 
 def events_that_are_let_go_too_early(patch):
-    reached = Relaying._reached
-    patch.setattr(Relaying, "_reached", lambda self, *asked: reached(self, *asked) + 4_000)
+    reached = kept_back._reached
+    patch.setattr(kept_back, "_reached", lambda *asked: reached(*asked) + 4_000)
+    times_told_often(patch)
+
+
+def times_told_often(patch):
+    """Time is not said once a minute: else partners come long before something is let go."""
+    patch.setattr(progress, "OWED_MS", OFTEN_MS)
+    patch.setattr(progress, "RIDES_MS", OFTEN_MS)
 
 
 # The first seed at which each is found; `make long` tells where that moves to a later one.
 PLANTED = {
-    events_that_are_let_go_too_early: 46,
+    events_that_are_let_go_too_early: 1,
     claims_over_what_is_kept_back: 0,
     claims_over_what_others_keep_back: 0,
     promises_over_what_is_kept_back: 0,
     positions_that_a_host_takes_for_old: 0,
-    partners_that_do_not_find_what_waits: 2,
-    nothing_that_was_missed_is_minded: 17,
-    operators_that_need_a_source_for_each_key: 0,
-    what_waits_is_forgotten_when_nothing_is_sure: 23,
+    partners_that_do_not_find_what_waits: 9,
+    nothing_that_was_missed_is_minded: 33,
+    operators_that_need_a_source_for_each_key: 1,
+    what_waits_is_forgotten_when_nothing_is_sure: 5,
 }
-AT_ONCE = (claims_over_what_is_kept_back, promises_over_what_is_kept_back)
+AT_ONCE = (
+    claims_over_what_is_kept_back,
+    promises_over_what_is_kept_back,
+    events_that_are_let_go_too_early,
+)
+
+
+def test_a_run_in_which_time_is_told_often_is_good(monkeypatch):
+    times_told_often(monkeypatch)
+    correlated.run(PLANTED[events_that_are_let_go_too_early])
 
 
 @pytest.mark.parametrize("plant", AT_ONCE, ids=lambda one: one.__name__)

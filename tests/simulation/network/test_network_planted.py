@@ -7,7 +7,7 @@ it, and goes on from there where another change has moved it; `make long` begins
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network import frames, network_broker, told
+from broker.core.network import network_broker, told
 from broker.core.network.hosting import Hosting
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import OwnLog
@@ -18,10 +18,14 @@ from broker.core.routing.messages import Want
 from broker.core.routing.router import Router
 from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.engine.ingest.source_clocks import SourceClocks
+from broker.network.replication import stored_reports
+from broker.network.replication.progress import StoredUpto
 from simulation.network import scenario
 from tests.simulation.planted import found_from
 
 pytestmark = pytest.mark.timeout(600)
+
+OFTEN_MS = 20
 
 
 def a_gap_that_is_passed_over(patch):
@@ -50,9 +54,16 @@ def positions_told_before_they_are_stored(patch):
     say = FrameSender.say
 
     def early(self, peer, body, after=0, events=-1):
-        say(self, peer, body, 0 if isinstance(body, frames.Stored) else after, events)
+        say(self, peer, body, 0 if isinstance(body, StoredUpto) else after, events)
 
     patch.setattr(FrameSender, "say", early)
+    told_often(patch)
+
+
+def told_often(patch):
+    """Origins hear at once how far a host is: else they rarely do just before one ends."""
+    patch.setattr(stored_reports, "STORED_MS", OFTEN_MS)
+    patch.setattr(stored_reports, "STORED_MS_MAX", OFTEN_MS)
 
 
 def events_kept_for_the_foremost_host_alone(patch):
@@ -163,7 +174,7 @@ def _two(events):
 PLANTED = {
     a_gap_that_is_passed_over: 49,
     claims_that_are_taken_while_a_question_is_open: 7,
-    positions_told_before_they_are_stored: 12,
+    positions_told_before_they_are_stored: 0,
     events_kept_for_the_foremost_host_alone: 0,
     positions_that_no_snapshot_holds: 2,
     a_promise_that_goes_too_far: 0,
@@ -177,6 +188,11 @@ PLANTED = {
     events_kept_that_no_snapshot_holds: 56,
     an_answer_that_claims_more_than_it_holds: 0,
 }
+
+
+def test_a_run_in_which_origins_are_told_often_is_good(monkeypatch):
+    told_often(monkeypatch)
+    scenario.run(PLANTED[positions_told_before_they_are_stored])
 
 
 @pytest.mark.long

@@ -1,0 +1,128 @@
+"""Faults in what origins promise of times, and in what is held while a promise grows.
+
+Owns the table for promises of times. Must not know how faults are run. Invariant: as for
+fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+PROMISES = ("tests/broker/network/replication/test_time_promises.py",)
+
+TABLE = [
+    *part(
+        "broker/network/replication/time_promises.py",
+        r"""
+vague-points: of certain events nobody looks if they last
+- outside = {id(event): event for event in (*vague, *lasting(events))}
++ outside = {id(event): event for event in vague}
+
+vague-unseen: of points nobody looks how certain they are
+- outside = {id(event): event for event in (*vague, *lasting(events))}
++ outside = {id(event): event for event in lasting(events)}
+
+last-of-a-batch: of several events of a batch that break a promise only the last counts
+- learnt[name] = learnt.get(name, bound).wider(wider)
++ learnt[name] = wider
+
+broken-though-kept: an event that is more certain than was promised counts as one that breaks it
+- wider = bound.wider(self._bound(event.uncertainty, event.end - event.start))
++ wider = self._bound(event.uncertainty, event.end - event.start)
+
+growth-unsaid: a promise that has grown is said to nobody
+- self._by_type[name] = bound
+-                 self.version += 1
++ self._by_type[name] = bound
+
+step-below: what is promised is less than an event that is between two steps
+- if digit * power >= uncertainty_ms:
++ if digit * power * 2 > uncertainty_ms:
+
+each-growth-said: a promise goes up with each event instead of in steps
+- step = min(step_ms(uncertainty_ms), max(self._most_ms, uncertainty_ms))
++ step = uncertainty_ms
+
+older-disk-forgets: a disk of an earlier version does not say what its events were like
+- self.observe(kept)
+-         self.version += 1
++ self.version += 1
+
+heard-for-less: what an origin says last counts, also where it had said more before
+- widest[name] = wider = bound if again else before.wider(bound)
++ widest[name] = wider = bound
+
+later-version-unheard: a broker that promises nothing is not believed when it does later
+- again = bounds is not None and before == UNBOUNDED
++ again = False
+
+older-version-promises: a broker that promises nothing is taken to promise points
+- others = POINTS if bounds is not None else UNBOUNDED
++ others = POINTS
+
+odd-words-promise: what does not fit its types is taken to promise points
+- bounds is not None and len(bounds) == len(types) else None
++ bounds is not None and len(bounds) == len(types) else ()
+
+growth-unheard: nobody plans anew when a promise of another has grown
+- self.version += wider != before
++ self.version += wider == before
+
+one-for-all: of several origins the one that was heard last is taken for all
+- widest = widest.wider(bound)
++ widest = bound
+
+own-alone: what others have promised of a type that is sent here, too, is not minded
+- return self._heard.of(name).wider(own)
++ return own
+""",
+        tests=PROMISES,
+    ),
+    *part(
+        "broker/network/replication/growth_hold.py",
+        r"""
+earlier-probe: what is held leaves when the first of several probes is answered
+- self._number = number  # a later probe
++ self._number = self._number or number  # a later probe
+
+wait-begins-anew: each growth has what is held wait once more for the whole time
+- if self._since is None:
+-             self._since = now
++ self._since = now
+
+never-over: what is held waits for who never answers
+- if now < self._since + self._wait_ms_max:
++ if now:
+
+over-at-once: what is held leaves although nobody has heard of the promise
+- if answered < self._number:
++ if answered < self._number - 9:
+
+last-said-alone: of what is held only what came last is said
+- self._said += said
++ self._said = said
+
+questions-ahead: a host that asks while something is held has no answer
+- self._questions.append((peer, session, question))
++ self._questions = []
+
+said-again: what was held is said once more with what is held later
+- sayable, self._said = self._said, []
++ sayable = list(self._said)
+
+asked-again: a question is answered once more with those that come later
+- questions, self._questions = self._questions, []
++ questions = list(self._questions)
+
+held-for-ever: nothing is said any more after something was held
+- self._since = None
+-         # Whoever says it
++ # Whoever says it
+
+unanswered-uncounted: nobody sees that a wait was over before the answers came
+- self.unanswered += 1
++ self.unanswered += 0
+""",
+        tests=PROMISES,
+    ),
+]
