@@ -147,9 +147,9 @@ class Process:
                     self.journal.append(Record(number, data))
                     self._until_snapshot -= 1
                     self._plan_writing()
-                case Publish():
+                case Publish() | CallArrived():
                     self._around.leaves(effect)
-                case CallArrived() | Note():
+                case Note():
                     pass
                 case _:
                     self._carry_out(self._gate.put(effect))

@@ -134,7 +134,7 @@ class StagedPlan:
                     layout,
                     case.group_by,
                     self.durations,
-                    ordered=True,
+                    ordered=not self.at_once,  # a subscription that ends is not plain, either
                     consuming=False,
                     denials=builder.denials(),
                 )
