@@ -1,7 +1,7 @@
-"""Faults in what brokers tell each other of what is suspended, and of what they want.
+"""Faults in what brokers tell each other of what is suspended, of what they want, and of cells.
 
-Owns the tables for `broker/core/suspension` and `broker/network/routing`. Must not
-know how faults are run. Invariant: as for fault.Fault.
+Owns the tables for `broker/core/suspension`, `broker/network/routing` and cells that fail or are
+saved. Must not know how faults are run. Invariant: as for fault.Fault.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 ROUTING = ("tests/broker/network/routing",)
+PLACED = ("tests/broker/core/network/test_cells_placed.py",)
+SAVED = ("tests/broker/core/network/test_cells.py",)
 SUSPENDED = ("tests/broker/core/suspension",)
 
 STANDING = part(
@@ -81,4 +83,32 @@ probe-old-session: what was echoed in a session that ended counts
     tests=ROUTING,
 )
 
-TABLE = [*STANDING, *WANTS, *PROBES]
+FAILED = part(
+    "broker/core/network/cell_homes.py",
+    r"""
+failed-for-ever: a cell that is placed where it failed is nowhere
+- if _resumes(book, name, self._failed) or before.get(name) != one:
++ if before.get(name) != one:
+
+failed-left-to: a cell that cannot begin elsewhere goes back to where it failed
+- lost = cell.serving.broker == broker or self._is_lost(cell)
++ lost = cell.serving.broker == broker or self._is_away(cell.serving.broker)
+""",
+    tests=PLACED,
+)
+
+SAVING = part(
+    "broker/core/network/cell_saving.py",
+    r"""
+saved-too-early: an origin keeps for ever what came ahead of what was kept back
+- if is_same and not self._is_owed(last, positions):
++ if is_same:
+
+saved-in-vain: promises alone cost snapshots
+- last.positions[origin][1] < min(position, self._event_at.get(origin, 0))
++ last.positions[origin][1] < max(position, self._event_at.get(origin, 0))
+""",
+    tests=SAVED,
+)
+
+TABLE = [*STANDING, *WANTS, *PROBES, *FAILED, *SAVING]

@@ -95,7 +95,7 @@ class CellHomes(Hosting):
         coming = [_which(one, one.coming).name for one in book.cells.values() if one.coming]
         self._moving = {name: self._moving.get(name, self._now) for name in coming}
         for name, one in wanted.items():
-            if before.get(name) != one:
+            if _resumes(book, name, self._failed) or before.get(name) != one:
                 self._wish(one)
         for name, one in before.items():
             if name not in wanted:
@@ -166,7 +166,7 @@ class CellHomes(Hosting):
     def _leave_host(self, broker: str, reason: str) -> None:
         for cell in list(self.durable.network.book.cells.values()):
             if cell.coming is not None and cell.coming.broker == broker:
-                lost = cell.serving.broker == broker or self._is_away(cell.serving.broker)
+                lost = cell.serving.broker == broker or self._is_lost(cell)
                 self._move(cell.name, self.me if lost else cell.serving.broker, reason)
             elif cell.serving.broker == broker and cell.coming is None:
                 self._move(cell.name, self.me, reason)
@@ -331,6 +331,17 @@ class EndedTerms:
 
 def _which(cell: Kept, term: Term) -> Which:
     return Which(cell.name, cell.since, term.number)
+
+
+def _resumes(book: CellBook, name: str, failed: dict[str, None]) -> bool:
+    """Take a term from those that failed if its cell goes nowhere else; tell if it did.
+
+    Its host ended it, and has to be asked for it anew.
+    """
+    if name not in failed or book.cells[cell_of(name)[0]].coming is not None:
+        return False
+    del failed[name]
+    return True
 
 
 def _wishes(book: CellBook, catalogue: Catalogue) -> dict[str, _Wish]:

@@ -58,12 +58,24 @@ class Saver:
         if last is None:
             return self._at
         now, before = (end, _lives(positions)), (last.end, _lives(last.positions))
-        if not self.came_bytes and now == before and last.held == (held or {}):
+        is_same = not self.came_bytes and now == before and last.held == (held or {})
+        if is_same and not self._is_owed(last, positions):
             return None
         early = self.came_bytes >= SAVE_SHARE * self.size_bytes
         if early or end - last.end >= SAVE_RESULTS:
             return self._at + SAVE_MS
         return self._at + max(SAVE_MS_MAX, self.size_bytes * 1000 // SAVE_BYTES_S)
+
+    def _is_owed(self, last: Saving, positions: Positions) -> bool:
+        """Tell if an origin keeps an event that it need not once there is another snapshot.
+
+        It may have come ahead of what was kept back on its way, and is there now.
+        """
+        return any(
+            last.positions[origin][1] < min(position, self._event_at.get(origin, 0))
+            for origin, (_, position) in positions.items()
+            if origin in last.positions
+        )
 
     def save(self, one: Saving, now: int) -> None:
         """This is the next one."""

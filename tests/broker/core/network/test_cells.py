@@ -191,6 +191,20 @@ def test_where_nothing_came_nothing_is_saved():
     assert saver.due_at({"o": (1, 9), "p": (1, 0)}, 3) is not None  # or an origin more
 
 
+def test_what_came_ahead_of_something_kept_back_is_saved_when_that_has_come():
+    saver = Saver({}, 0)
+    saver.came("o", 8, 50)
+    saver.save(Saving(1, 3, {"o": (1, 4)}, b"x"), 0)
+    saver.done(1)
+    assert saver.may_tell("o", 1, 9) == 4
+    assert saver.due_at({"o": (1, 4)}, 3) is None  # nothing would be told after another one
+    assert saver.due_at({"o": (1, 9)}, 3) == SAVE_MS_MAX
+    saver.save(Saving(2, 3, {"o": (1, 9)}, b"x"), 0)
+    saver.done(2)
+    assert saver.may_tell("o", 1, 9) == 9
+    assert saver.due_at({"o": (1, 12)}, 3) is None  # promises alone
+
+
 def test_an_origin_is_told_what_was_stored_and_more_only_while_nothing_came():
     saver = Saver({}, 0)
     saver.save(Saving(3, 0, {"o": (1, 4)}, b""), 0)

@@ -10,6 +10,7 @@ from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emit, Note, Reply, SendFrame
 from broker.core.network import cell_hosts
+from broker.core.network.cell import Cell
 from broker.core.network.messages import (
     CellPlaced,
     ForgetRequested,
@@ -75,8 +76,7 @@ class Net:
         end = self.now + for_ms
         while True:
             while self.under_way:
-                sender, to, data = self.under_way.popleft()
-                self.tell(to, FramesReceived(sender, (data,)))
+                self.step()
             wakes = {name: one.next_wake() for name, one in self.brokers.items()}
             due = min([at for at in wakes.values() if at is not None], default=end)
             if due >= end and not self.under_way:
@@ -87,17 +87,30 @@ class Net:
                     self.tell(name, messages.Woken())
         self.now = end
 
+    def step(self):
+        """Bring one frame to where it goes."""
+        sender, to, data = self.under_way.popleft()
+        self.tell(to, FramesReceived(sender, (data,)))
+
     def submit(self, name, text=TEXT):
         self.tell(name, messages.SpecificationSubmitted("x", "r", text))
         self.run(2_000)
 
-    def event(self, name, val):
+    def send(self, name, val):
         data = json.dumps({"id": f"e{self.now}", "timestamp": self.now, "val": val}).encode()
         self.tell(name, messages.EventsReceived((messages.Payload("Temp", "s", data),)))
+
+    def event(self, name, val):
+        self.send(name, val)
         self.run(1_000)
 
     def cell(self, home):
         (one,) = [cell for cell in self.brokers[home].cells() if cell.home == home]
+        return one
+
+    def kept(self, home):
+        """What a home has written down of its only cell."""
+        (one,) = self.brokers[home].durable.network.book.cells.values()
         return one
 
     def values(self, home):
@@ -211,6 +224,47 @@ def test_a_host_that_is_not_reached_is_left_and_what_it_found_meanwhile_comes_on
     assert net.brokers["c"].cells_here() == []
     net.event("b", 6.0)
     assert net.values("a") == [4.0, 5.0, 6.0]
+
+
+@pytest.fixture
+def failed(monkeypatch):
+    """Three brokers, the home in the middle: its cell has failed at the first."""
+
+    def fail(*_):
+        raise ZeroDivisionError("a fault")
+
+    net = Net("c", "a", "b")
+    net.submit("a")
+    net.tell("a", CellPlaced("a/1", "c"))
+    net.run(20_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(Cell, "wake", fail)
+        patch.setattr(Cell, "hear", fail)
+        net.send("b", 4.0)
+        while net.kept("a").coming is None:
+            net.step()
+    assert net.brokers["c"].cells_here() == []
+    assert (net.kept("a").serving.broker, net.kept("a").coming.broker) == ("c", "a")
+    return net
+
+
+def test_a_cell_goes_on_where_it_failed_if_it_is_placed_there_before_it_is_home(failed):
+    failed.tell("a", CellPlaced("a/1", "c"))
+    failed.run(3_000)
+    assert failed.brokers["c"].cells_here() == ["a/1#2"]
+    failed.event("b", 5.0)
+    assert failed.values("a") == [4.0, 5.0]
+
+
+def test_a_cell_goes_home_if_it_failed_and_the_broker_it_goes_to_is_lost(failed):
+    failed.tell("a", CellPlaced("a/1", "b"))
+    failed.under_way = deque(one for one in failed.under_way if "b" not in one[:2])  # are lost
+    failed.link("a", "b", LinkDown("b"))
+    failed.run(30_000)
+    assert failed.brokers["a"].cells_here() == ["a/1#5"]
+    failed.link("a", "b")
+    failed.run(10_000)
+    assert failed.values("a") == [4.0]
 
 
 def test_the_cells_of_a_home_that_is_forgotten_end(net):
