@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import headwater
+from experiments.figures import show_figures, table_lines
 
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 SIDE: Final = 5
 NODES: Final = SIDE * SIDE
 SECONDS: Final = 60
@@ -189,7 +189,7 @@ def page(seed: int, processes: int) -> str:
         ]
         for each in made
     ]
-    lines += _table(head, rows)
+    lines += table_lines(head, rows)
     lines += ["", "In the nodes beside all to the sink, unrestricted:", ""]
     by_run = {each.run: each for each in made}
     shares = []
@@ -205,12 +205,8 @@ def page(seed: int, processes: int) -> str:
         )
         shares.append([str(length), *(f"{100 * part / whole:.0f} %" for part, whole in pairs)])
     head = ["length", "messages", "bytes", "of events and results", "energy", "at the sink"]
-    lines += _table(head, shares)
+    lines += table_lines(head, shares)
     return "\n".join(lines) + "\n"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def main() -> int:
@@ -220,14 +216,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--page", type=Path, help="write the figures into this page")
     options = parser.parse_args()
-    tables = page(options.seed, options.processes)
-    if options.page is None:
-        sys.stdout.write(tables)
-        return 0
-    text = options.page.read_text(encoding="utf-8")
-    before, _, behind = text.partition(BEGIN)
-    after = behind.partition(END)[2]
-    options.page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
+    show_figures(page(options.seed, options.processes), options.page)
     return 0
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import headwater
+from experiments.figures import show_figures, table_lines
 
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 CYCLE_S: Final = 1  # the paper's rc
 READERS: Final = 4
 # LR(E1) = 1 and LR(E2) = 2 are the paper's; that both are of one tag it leaves to the reader.
@@ -176,17 +176,13 @@ def page(seconds: int, seed: int) -> str:
                     for kind in ("readings", "Basic", "Moved")
                 ]
                 curves.append([setting.name, str(second), *(f"{count:,}" for count in so_far)])
-    lines += _table(["scenario", "s", "primitive", "basic", "complex"], curves)
+    lines += table_lines(["scenario", "s", "primitive", "basic", "complex"], curves)
     lines += ["", "### The formula", ""]
     head = ["scenario", "N", "τ", "T, s", "E", "runs", "here", "fewer events", "fewer bytes"]
-    lines += _table(head, rows)
+    lines += table_lines(head, rows)
     lines += ["", "### The tables of the operators", ""]
-    lines += _table(["operator", "events", "the paper", "here"], list(operators()))
+    lines += table_lines(["operator", "events", "the paper", "here"], list(operators()))
     return "\n".join(lines) + "\n"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def main() -> int:
@@ -196,14 +192,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--page", type=Path, help="write the figures into this page")
     options = parser.parse_args()
-    tables = page(options.seconds, options.seed)
-    if options.page is None:
-        sys.stdout.write(tables)
-        return 0
-    text = options.page.read_text(encoding="utf-8")
-    before, _, behind = text.partition(BEGIN)
-    after = behind.partition(END)[2]
-    options.page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
+    show_figures(page(options.seconds, options.seed), options.page)
     return 0
 
 

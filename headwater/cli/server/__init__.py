@@ -7,7 +7,7 @@
     headwater server status ─▶ its /v1/status                            ▲
     headwater server tables ─▶ the sinks that the same file names ───────┘
 
-Owns the options of these commands and the tables that a person reads. Must not know Spark, nor
-databases: `server` does, and is imported when a command runs. Invariant: `status` and `tables` only
-read.
+Owns the options of these commands, the tables that a person reads, and how the tier's errors are
+told (`refusals`). Must not know Spark, nor databases: `server` does, and is imported when a command
+runs. Invariant: `status` and `tables` only read.
 """

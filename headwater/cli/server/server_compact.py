@@ -8,9 +8,8 @@ import argparse
 from pathlib import Path
 
 from headwater.cli.frame import entry
-from headwater.cli.output import CommandError
+from headwater.cli.server.refusals import refused_as_command
 
-NEEDED = frozenset({"pyarrow"})
 EXAMPLE = '  headwater server compact history jobs.toml --file-size 128 --keep "90 days"'
 
 
@@ -31,9 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Return 0; 2 where it is refused."""
-    from server.errors import ServerError
-
-    try:
+    with refused_as_command():
         done = entry("server.upkeep.compaction", "compact_now")(
             Path(arguments.jobs),
             arguments.job,
@@ -41,14 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
             keep=arguments.keep,
             grace=arguments.grace,
         )
-    except ServerError as error:
-        raise CommandError(2, *str(error).splitlines()) from None
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in NEEDED:
-            raise
-        raise CommandError(
-            2, f"{missing.name} is missing: pip install 'headwater[server]' brings it"
-        ) from None
     print(
         f"{done.merged} files merged into {done.made}, {done.dropped} dropped with their days,"
         f" {done.removed} removed that were replaced before"

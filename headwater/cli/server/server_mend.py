@@ -8,9 +8,8 @@ import argparse
 from pathlib import Path
 
 from headwater.cli.frame import entry
-from headwater.cli.output import CommandError
+from headwater.cli.server.refusals import refused_as_command
 
-NEEDED = frozenset({"pyspark", "pyarrow", "pandas"})
 EXAMPLE = "  headwater server mend history jobs.toml --from /backup/history"
 
 
@@ -29,21 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Return 0; 1 where something is missing still; 2 where it is refused."""
-    from server.errors import ServerError
-
     others = [Path(folder) for folder in arguments.others]
-    try:
+    with refused_as_command():
         sentences, whole = entry("server.upkeep.repair", "mend")(
             Path(arguments.jobs), arguments.job, others, check=arguments.check
         )
-    except ServerError as error:
-        raise CommandError(2, *str(error).splitlines()) from None
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in NEEDED:
-            raise
-        raise CommandError(
-            2, f"{missing.name} is missing: pip install 'headwater[server]' brings it"
-        ) from None
     for sentence in sentences:
         print(sentence)
     if whole:

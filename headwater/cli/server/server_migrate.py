@@ -8,9 +8,8 @@ import argparse
 from pathlib import Path
 
 from headwater.cli.frame import entry
-from headwater.cli.output import CommandError
+from headwater.cli.server.refusals import refused_as_command
 
-NEEDED = frozenset({"pyspark", "pyarrow", "pandas", "google", "sqlalchemy"})
 EXAMPLE = "  headwater server migrate days jobs.toml --check"
 
 
@@ -23,21 +22,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Return 0; 2 where it is refused or was cut off: then it goes on when it is run again."""
-    from server.errors import ServerError
-
     path = Path(arguments.jobs)
-    try:
+    with refused_as_command():
         if arguments.check:
             for sentence in entry("server.upkeep.migration", "foresee")(path, arguments.job):
                 print(sentence)
             return 0
         status: int = entry("server.upkeep.migration", "migrate")(path, arguments.job)
-    except ServerError as error:
-        raise CommandError(2, *str(error).splitlines()) from None
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in NEEDED:
-            raise
-        raise CommandError(
-            2, f"{missing.name} is missing: pip install 'headwater[server]' brings it"
-        ) from None
     return status

@@ -8,9 +8,8 @@ import argparse
 from pathlib import Path
 
 from headwater.cli.frame import entry
-from headwater.cli.output import CommandError
+from headwater.cli.server.refusals import refused_as_command
 
-NEEDED = frozenset({"pyspark", "pyarrow", "pandas", "google"})  # google.protobuf
 EXAMPLE = "  headwater server run jobs.toml --once"
 
 
@@ -25,20 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when it was told to stop, or all is read; 1 where a stream failed; 2 where none starts."""
-    from server.errors import ServerError
-
     path = Path(arguments.jobs)
-    try:
+    with refused_as_command():
         if arguments.check:
             entry("server.process", "check")(path)
             return 0
         status: int = entry("server.process", "run")(path, once=arguments.once)
-    except ServerError as error:
-        raise CommandError(2, *str(error).splitlines()) from None
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in NEEDED:
-            raise
-        raise CommandError(
-            2, f"{missing.name} is missing: pip install 'headwater[server]' brings Spark"
-        ) from None
     return status

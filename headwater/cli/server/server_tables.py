@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.cli.frame import entry
-from headwater.cli.output import CommandError, print_json, print_table
+from headwater.cli.output import print_json, print_table
+from headwater.cli.server.refusals import refused_as_command
 
-NEEDED = frozenset({"pyarrow", "sqlalchemy"})
 EXAMPLE = "  headwater server tables jobs.toml --json"
 
 
@@ -22,18 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Return 0; 2 where the file is faulty or a database cannot be asked."""
-    from server.errors import ServerError
-
-    try:
+    with refused_as_command():
         listed: list[dict[str, Any]] = entry("server.catalogue", "tables")(Path(arguments.jobs))
-    except ServerError as error:
-        raise CommandError(2, *str(error).splitlines()) from None
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in NEEDED:
-            raise
-        raise CommandError(
-            2, f"{missing.name} is missing: pip install 'headwater[server]' brings it"
-        ) from None
     if arguments.json:
         print_json({"tables": listed})
         return 0
