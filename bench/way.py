@@ -20,8 +20,8 @@ from types import FrameType
 import msgspec
 
 from broker.config.reader import load
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
 from broker.process import claimed
 from broker.wiring.site import Site
 

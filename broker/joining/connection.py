@@ -28,7 +28,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from broker.config.joins import JoinSection
 from broker.joining.messages import Arrived, JoinError, Outgoing
-from broker.mqtt.packets import Properties
+from broker.mqtt.codec.packets import Properties
 
 TIMEOUT_S = 5.0  # a server that takes longer to answer is not there
 READ_BYTES_MAX = 65_536  # handed over together; so much more than is allowed may wait

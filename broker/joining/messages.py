@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from broker.mqtt.packets import Properties
+from broker.mqtt.codec.packets import Properties
 
 OVERHEAD_BYTES = 200  # of a message beside its topic and payload, in memory
 

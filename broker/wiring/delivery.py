@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.core import topics
 from broker.core.effects import Acknowledge, Emit, Note, Outcome, Publish, Reply
 from broker.metrics.histogram import Histogram
-from broker.mqtt.packets import Properties
-from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.codec.packets import Properties
+from broker.mqtt.codec.reasons import ProtocolError, Reason
 from broker.wiring import logs
 from broker.wiring.arrivals import AnswerTo
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from broker.config.mappings import filled, heard_by, left_out, level_name, settled
 from broker.core.messages import Payload, SourceWithdrawn, TopicRefused
-from broker.mqtt.topics import matches
+from broker.mqtt.codec.topics import matches
 from broker.wiring import logs
 from broker.wiring.errors import StartError
 from broker.wiring.mapped_payload import PayloadReader, UnmappableError

@@ -20,7 +20,7 @@ from broker.core.installer import reader_of
 from broker.core.messages import CancelRequested
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_state import RestorableBroker
-from broker.mqtt.listening import ListenError
+from broker.mqtt.listeners import ListenError
 from broker.rights.current import CurrentRights
 from broker.rights.judge import Principal, RightsJudge
 from broker.rights.submission import troubles

@@ -22,11 +22,11 @@ from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.topics import EVENTS
 from broker.engine.event.own import Function
 from broker.mqtt.application import InboundMessage
-from broker.mqtt.kept import KEPT
-from broker.mqtt.listening import Listener, ListenError, Tls
-from broker.mqtt.logins import Logins
-from broker.mqtt.router import Prefix
+from broker.mqtt.listeners import Listener, ListenError, Tls
+from broker.mqtt.routing.router import Prefix
 from broker.mqtt.server import MqttServer
+from broker.mqtt.sessions.logins import Logins
+from broker.mqtt.storage.rows import KEPT
 from broker.network.functions.register import FunctionRegister
 from broker.own_functions import FunctionsError, load_functions, load_given
 from broker.rights.current import CurrentRights

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from broker.core.messages import ActorsListening
-from broker.mqtt.topics import FilterTree
+from broker.mqtt.codec.topics import FilterTree
 from broker.wiring.listening import Listening
 from tests.broker.running import PATIENCE_S, RunningBroker, ask, client, take
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.kept import KEPT
-from broker.mqtt.listening import Listener
+from broker.mqtt.codec import packets as p
+from broker.mqtt.listeners import Listener
 from broker.mqtt.server import MqttServer
+from broker.mqtt.storage.rows import KEPT
 from broker.store import RESULTS, Outbox, Retention, Store
 from broker.wiring.delivery import Delivery
 from broker.wiring.sessions import go_on

@@ -275,7 +275,7 @@ not-tried: a folder that cannot be written is found out when sensors wait
 )
 
 GIVEN_UP = part(
-    "broker/mqtt/leaving.py",
+    "broker/mqtt/sessions/departures.py",
     r"""
 given-up-in-silence: nobody is told which session ended with what was acknowledged
 - hub.given_up[outgoing.client_id] =

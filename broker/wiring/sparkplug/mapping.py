@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.config.mappings import SPARKPLUG
-from broker.mqtt.topics import matches
+from broker.mqtt.codec.topics import matches
 from broker.wiring.mapped_payload import UnmappableError
 from broker.wiring.sparkplug import wire
 from broker.wiring.sparkplug.hearing import Address, Heard, Hearing, UnbornError, address_of

@@ -9,8 +9,8 @@ import socket
 import subprocess
 import threading
 
-from broker.mqtt.listening import Listener
-from broker.mqtt.router import Prefix
+from broker.mqtt.listeners import Listener
+from broker.mqtt.routing.router import Prefix
 from broker.mqtt.server import MqttServer
 from headwater.demo.process import free_ports
 from tests.conftest import SEARCH_PATH

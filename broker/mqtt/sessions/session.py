@@ -6,16 +6,16 @@ one connection, and belongs to the user who made it.
 
 from typing import TYPE_CHECKING
 
-from broker.mqtt.logins import host_of
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.packets import Will
-from broker.mqtt.router import Subscription
-from broker.mqtt.timers import Timer
+from broker.mqtt.codec.packets import Will
+from broker.mqtt.routing.router import Subscription
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.logins import host_of
+from broker.mqtt.sessions.timers import Timer
 from broker.rights.quotas import Holder
 
 if TYPE_CHECKING:
     from broker.mqtt.application import ClientInfo, Token
-    from broker.mqtt.connection import Connection
+    from broker.mqtt.sessions.connection import Connection
 
 
 def holder_of(client: "ClientInfo") -> Holder:

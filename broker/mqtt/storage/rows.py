@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from broker.mqtt.packets import Properties, Will
+from broker.mqtt.codec.packets import Properties, Will
 from broker.store import Part
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class Kept:
 
 
 def _create(connection: "Connection") -> None:
-    from broker.mqtt.tables import METADATA
+    from broker.mqtt.storage.tables import METADATA
 
     METADATA.create_all(connection)
 

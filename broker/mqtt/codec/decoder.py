@@ -7,12 +7,12 @@ they are split, and what it holds between calls is less than one packet of the a
 
 import struct
 
-from broker.mqtt.decode import Context, check_name, decode_body
-from broker.mqtt.encode import encode
+from broker.mqtt.codec.bodies import Context, check_name, decode_body
+from broker.mqtt.codec.encoder import encode
+from broker.mqtt.codec.packets import V5, Connect, Packet, Puback, Publish
+from broker.mqtt.codec.reasons import ProtocolError, Reason, malformed, violation
+from broker.mqtt.codec.wire import Reader
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, Connect, Packet, Puback, Publish
-from broker.mqtt.reasons import ProtocolError, Reason, malformed, violation
-from broker.mqtt.wire import Reader
 
 _HEAD = struct.Struct(">BBBB").unpack_from
 

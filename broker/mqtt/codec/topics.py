@@ -8,7 +8,7 @@ many subscriptions there are; the order of matches is that of insertion at each 
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.codec.reasons import ProtocolError, Reason
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.mqtt.application import ClientInfo
-from broker.mqtt.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
-from broker.mqtt.reasons import Reason
-from broker.mqtt.router import Subscription
-from broker.mqtt.topics import SHARE, check_share, split_share
+from broker.mqtt.codec.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
+from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.codec.topics import SHARE, check_share, split_share
+from broker.mqtt.routing.router import Subscription
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
     from broker.mqtt.hub import Hub
-    from broker.mqtt.session import Session
+    from broker.mqtt.sessions.connection import Connection
+    from broker.mqtt.sessions.session import Session
 
 _FAILURE_311 = 0x80
 _REFUSALS = {

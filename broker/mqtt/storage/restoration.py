@@ -8,19 +8,19 @@ been, wills included.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.mqtt import kept as rows
 from broker.mqtt.application import ClientInfo
-from broker.mqtt.keeping import RESULTS_MARK, Keeping
-from broker.mqtt.kept import MAYBE, Kept, KeptMessage, unpack_message, unpack_will
-from broker.mqtt.leaving import end_session, publish_will, will_at, will_delay_ms
-from broker.mqtt.message import OVERHEAD_BYTES, Held, Message, Replay
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.packets import Filter
-from broker.mqtt.router import Subscription
-from broker.mqtt.session import Session
-from broker.mqtt.subscribing import receiver
-from broker.mqtt.topics import split_share
-from broker.mqtt.wire import text
+from broker.mqtt.codec.packets import Filter
+from broker.mqtt.codec.topics import split_share
+from broker.mqtt.codec.wire import text
+from broker.mqtt.routing.message import OVERHEAD_BYTES, Held, Message, Replay
+from broker.mqtt.routing.router import Subscription
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.departures import end_session, publish_will, will_at, will_delay_ms
+from broker.mqtt.sessions.session import Session
+from broker.mqtt.sessions.subscriptions import receiver
+from broker.mqtt.storage import rows
+from broker.mqtt.storage.batches import RESULTS_MARK, Keeping
+from broker.mqtt.storage.rows import MAYBE, Kept, KeptMessage, unpack_message, unpack_will
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub

@@ -1,15 +1,14 @@
 """The bodies of MQTT packets: bytes of one whole packet to a typed value, both versions.
 
-Owns the layout of each packet but the commonest PUBLISH (`codec` reads that itself). Must not know
-streams, sessions or what a topic is for. Invariant: every byte is accounted for, reserved flags
-are checked, and what is wrong is a `ProtocolError`.
+Owns the layout of each packet but the commonest PUBLISH (`decoder` reads that itself). Must not
+know streams, sessions or what a topic is for. Invariant: every byte is accounted for, reserved
+flags are checked, and what is wrong is a `ProtocolError`.
 """
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from broker.mqtt.limits import Limits
-from broker.mqtt.packets import (
+from broker.mqtt.codec.packets import (
     V5,
     V311,
     Auth,
@@ -31,10 +30,11 @@ from broker.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from broker.mqtt.properties import decode_properties
-from broker.mqtt.reasons import ProtocolError, Reason, malformed, violation
-from broker.mqtt.topics import check_filter, check_topic
-from broker.mqtt.wire import Reader, decode_text
+from broker.mqtt.codec.properties import decode_properties
+from broker.mqtt.codec.reasons import ProtocolError, Reason, malformed, violation
+from broker.mqtt.codec.topics import check_filter, check_topic
+from broker.mqtt.codec.wire import Reader, decode_text
+from broker.mqtt.limits import Limits
 
 _PINGREQ = Pingreq()
 _PINGRESP = Pingresp()

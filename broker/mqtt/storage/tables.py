@@ -1,7 +1,7 @@
 """The tables of what the MQTT face keeps, and the statements on them.
 
 Owns their columns. Must not know what rows mean. Invariant: they are of the version that
-`broker.mqtt.kept.KEPT` names; a change here is a new version and a step to it.
+`broker.mqtt.storage.rows.KEPT` names; a change here is a new version and a step to it.
 
 This module imports SQLAlchemy: import it where a store is open, not before.
 """
@@ -28,8 +28,8 @@ from sqlalchemy import (
     select,
 )
 
-from broker.mqtt import kept
-from broker.mqtt.kept import KEYS, Batch, Kept, Row
+from broker.mqtt.storage import rows as kept
+from broker.mqtt.storage.rows import KEYS, Batch, Kept, Row
 
 METADATA: Final = MetaData()
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.mqtt.keeping import Keeping
-from broker.mqtt.kept import Batch
+from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.rows import Batch
 from broker.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Writing:
 
     async def restore(self, hub: "Hub", now_ms: int) -> None:
         """Have the hub go on with what is on disk. Raises StoreError."""
-        from broker.mqtt.restoring import restore
-        from broker.mqtt.tables import load
+        from broker.mqtt.storage.restoration import restore
+        from broker.mqtt.storage.tables import load
 
         kept = await self._store.read(load)
         try:
@@ -81,7 +81,7 @@ class Writing:
             self._again.cancel()
 
     def _submit(self) -> None:
-        from broker.mqtt.tables import write
+        from broker.mqtt.storage.tables import write
 
         self._again = None
         number, batch = self._keeping.take()

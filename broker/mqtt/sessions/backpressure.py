@@ -13,14 +13,14 @@ from msgspec import Struct
 from broker.mqtt.counters import Counters
 from broker.mqtt.effects import Effect, Reading
 from broker.mqtt.limits import Limits
-from broker.mqtt.message import OVERHEAD_BYTES, Taker
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.sharing import Share
+from broker.mqtt.routing.message import OVERHEAD_BYTES, Taker
+from broker.mqtt.routing.shared_groups import Share
+from broker.mqtt.sessions.client_queue import Outgoing
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
     from broker.mqtt.hub import Hub
-    from broker.mqtt.router import Route
+    from broker.mqtt.routing.router import Route
+    from broker.mqtt.sessions.connection import Connection
 
 LOOK_EVERY_MS = 10
 

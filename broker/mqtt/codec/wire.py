@@ -4,7 +4,7 @@ Owns their encoding and the bounded reader. Must not know packets.
 Invariant: a read never passes the end of its packet; what is short or wrong is a `ProtocolError`.
 """
 
-from broker.mqtt.reasons import malformed
+from broker.mqtt.codec.reasons import malformed
 
 VARINT_MAX = 268_435_455
 

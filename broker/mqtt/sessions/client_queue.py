@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.mqtt.codec.packets import V5
+from broker.mqtt.codec.topics import TopicTree
 from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
-from broker.mqtt.message import (
+from broker.mqtt.routing.message import (
     Delivery,
     Held,
     Message,
@@ -24,13 +26,11 @@ from broker.mqtt.message import (
     plain_5,
     plain_311,
 )
-from broker.mqtt.packets import V5
-from broker.mqtt.replaying import Replays
-from broker.mqtt.topics import TopicTree
+from broker.mqtt.routing.retained_replay import Replays
 from broker.rights.quotas import QueueAccount
 
 if TYPE_CHECKING:
-    from broker.mqtt.keeping import Keeping
+    from broker.mqtt.storage.batches import Keeping
 AWAY, BEHIND, READY = range(3)
 # What a step through the retained messages takes of a connection's room, beside what it sends: a
 # client could else have the broker look through all of them for a few bytes, over and over.

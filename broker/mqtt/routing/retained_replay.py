@@ -7,8 +7,8 @@ decides how much is done at a time; a subscription waits at most once.
 
 from collections.abc import Iterator
 
-from broker.mqtt.message import Message, Replay
-from broker.mqtt.topics import TopicTree
+from broker.mqtt.codec.topics import TopicTree
+from broker.mqtt.routing.message import Message, Replay
 
 _NOTHING = Replay(0, (), no_local=False)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from broker.mqtt.packets import V5, Properties
-from broker.mqtt.properties import encode_fields
-from broker.mqtt.wire import u32, varint
+from broker.mqtt.codec.packets import V5, Properties
+from broker.mqtt.codec.properties import encode_fields
+from broker.mqtt.codec.wire import u32, varint
 
 if TYPE_CHECKING:
-    from broker.mqtt.sharing import Share
+    from broker.mqtt.routing.shared_groups import Share
 
 OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
 _FIRST = tuple(bytes((0x30 | bits,)) for bits in range(16))

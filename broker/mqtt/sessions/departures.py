@@ -6,14 +6,14 @@ counted by its reason, and a will is published exactly where its client was lost
 
 from typing import TYPE_CHECKING
 
-from broker.mqtt.packets import Publish, Will
-from broker.mqtt.publishing import accept
-from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.codec.packets import Publish, Will
+from broker.mqtt.codec.reasons import ProtocolError, Reason
+from broker.mqtt.routing.publications import accept
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
     from broker.mqtt.hub import Hub
-    from broker.mqtt.session import Session
+    from broker.mqtt.sessions.connection import Connection
+    from broker.mqtt.sessions.session import Session
 
 
 def shut(hub: "Hub", connection: "Connection", reason: str, now_ms: int) -> None:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from broker.mqtt.application import ClientInfo, InboundMessage, Token
-from broker.mqtt.message import OVERHEAD_BYTES, Message
-from broker.mqtt.packets import V5, Properties, Publish
-from broker.mqtt.properties import encode_fields
-from broker.mqtt.reasons import ProtocolError, Reason
-from broker.mqtt.router import Route
-from broker.mqtt.session import holder_of
-from broker.mqtt.topics import check_topic
-from broker.mqtt.wire import varint
+from broker.mqtt.codec.packets import V5, Properties, Publish
+from broker.mqtt.codec.properties import encode_fields
+from broker.mqtt.codec.reasons import ProtocolError, Reason
+from broker.mqtt.codec.topics import check_topic
+from broker.mqtt.codec.wire import varint
+from broker.mqtt.routing.message import OVERHEAD_BYTES, Message
+from broker.mqtt.routing.router import Route
+from broker.mqtt.sessions.session import holder_of
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
     from broker.mqtt.hub import Hub
+    from broker.mqtt.sessions.connection import Connection
 
 HANDED_UP = -1
 _NOBODY = int(Reason.NO_MATCHING_SUBSCRIBERS)

@@ -4,8 +4,8 @@ Owns the choice. Must not know topics or connections. Invariant: a message goes 
 member, to one that can take it at once where there is any; those who can take turns.
 """
 
-from broker.mqtt.message import Delivery, Message, Taker
-from broker.mqtt.outgoing import READY, Outgoing
+from broker.mqtt.routing.message import Delivery, Message, Taker
+from broker.mqtt.sessions.client_queue import READY, Outgoing
 
 
 class Share:

@@ -8,14 +8,14 @@ that would be refused; whoever lost one is disconnected and told why.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.mqtt.reasons import Reason
-from broker.mqtt.subscribing import drop
-from broker.mqtt.topics import split_share
+from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.codec.topics import split_share
+from broker.mqtt.sessions.subscriptions import drop
 
 if TYPE_CHECKING:
     from broker.mqtt.application import Authorize, ClientInfo
     from broker.mqtt.hub import Hub
-    from broker.mqtt.session import Session
+    from broker.mqtt.sessions.session import Session
 
 REASON = "rights_changed"
 

@@ -12,7 +12,8 @@ restart (a client has confirmed): nobody waits for these.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.mqtt.kept import (
+from broker.mqtt.routing.message import Held, Message, Replay
+from broker.mqtt.storage.rows import (
     Batch,
     KeptMessage,
     MarkRow,
@@ -25,12 +26,11 @@ from broker.mqtt.kept import (
     SubscriptionRow,
     pack,
 )
-from broker.mqtt.message import Held, Message, Replay
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
-    from broker.mqtt.router import Subscription
-    from broker.mqtt.session import Session
+    from broker.mqtt.routing.router import Subscription
+    from broker.mqtt.sessions.connection import Connection
+    from broker.mqtt.sessions.session import Session
 
 RESULTS_MARK = "results"
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.mqtt.codec.packets import Filter
+from broker.mqtt.codec.topics import FilterTree, TopicTree, matches, split_share
+from broker.mqtt.codec.wire import text
 from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
-from broker.mqtt.message import Delivery, Message, Replay, Taker
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.packets import Filter
-from broker.mqtt.sharing import Share
-from broker.mqtt.timers import Timer, Timers
-from broker.mqtt.topics import FilterTree, TopicTree, matches, split_share
-from broker.mqtt.wire import text
+from broker.mqtt.routing.message import Delivery, Message, Replay, Taker
+from broker.mqtt.routing.shared_groups import Share
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.timers import Timer, Timers
 
 if TYPE_CHECKING:
-    from broker.mqtt.keeping import Keeping
+    from broker.mqtt.storage.batches import Keeping
 
 # After so many changes of subscriptions the routes let go of whom they led to, as a route that is
 # not used again would keep the queues of sessions that have ended.

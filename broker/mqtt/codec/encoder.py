@@ -1,13 +1,13 @@
 """MQTT packets to bytes, both versions.
 
-Owns the layout of what is sent. Must not know sessions. Invariant: what it writes, `decode` reads
+Owns the layout of what is sent. Must not know sessions. Invariant: what it writes, `decoder` reads
 back as the same value; a value that cannot be written is a ValueError of the caller's.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from broker.mqtt.packets import (
+from broker.mqtt.codec.packets import (
     V5,
     V311,
     Auth,
@@ -27,8 +27,8 @@ from broker.mqtt.packets import (
     Unsuback,
     Unsubscribe,
 )
-from broker.mqtt.properties import encode_properties
-from broker.mqtt.wire import VARINT_MAX, binary, text, u16, varint
+from broker.mqtt.codec.properties import encode_properties
+from broker.mqtt.codec.wire import VARINT_MAX, binary, text, u16, varint
 
 PINGRESP = b"\xd0\x00"
 

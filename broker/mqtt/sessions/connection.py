@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from broker.mqtt.application import ClientInfo, Token
-from broker.mqtt.codec import Decoder, encode
-from broker.mqtt.encode import PINGRESP
-from broker.mqtt.message import SentAliases
-from broker.mqtt.packets import (
+from broker.mqtt.codec.decoder import Decoder, encode
+from broker.mqtt.codec.encoder import PINGRESP
+from broker.mqtt.codec.packets import (
     V5,
     Connack,
     Connect,
@@ -32,14 +31,15 @@ from broker.mqtt.packets import (
     Unsuback,
     Unsubscribe,
 )
-from broker.mqtt.publishing import receive
-from broker.mqtt.reasons import CLIENT_DISCONNECT_CODES, ProtocolError, Reason, violation
-from broker.mqtt.subscribing import subscribe, unsubscribe
+from broker.mqtt.codec.reasons import CLIENT_DISCONNECT_CODES, ProtocolError, Reason, violation
+from broker.mqtt.routing.message import SentAliases
+from broker.mqtt.routing.publications import receive
+from broker.mqtt.sessions.subscriptions import subscribe, unsubscribe
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
-    from broker.mqtt.session import Session
-    from broker.mqtt.timers import Timer
+    from broker.mqtt.sessions.session import Session
+    from broker.mqtt.sessions.timers import Timer
     from broker.rights.quotas import Holder
 
 

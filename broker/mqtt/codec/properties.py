@@ -7,9 +7,9 @@ Invariant: what is decoded stands where the standard allows it, at most once, wi
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from broker.mqtt.packets import Properties
-from broker.mqtt.reasons import ProtocolError, Reason, malformed, violation
-from broker.mqtt.wire import VARINT_MAX, Reader, binary, text, u16, u32, varint
+from broker.mqtt.codec.packets import Properties
+from broker.mqtt.codec.reasons import ProtocolError, Reason, malformed, violation
+from broker.mqtt.codec.wire import VARINT_MAX, Reader, binary, text, u16, u32, varint
 
 ACKS = "puback pubrec pubrel pubcomp suback unsuback"
 MESSAGE = "publish will"

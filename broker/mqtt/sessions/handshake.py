@@ -8,19 +8,19 @@ session it then has is its own and no other connection's.
 from typing import TYPE_CHECKING
 
 from broker.mqtt.application import ClientInfo
+from broker.mqtt.codec.encoder import encode
+from broker.mqtt.codec.packets import V5, V311, Connack, Connect, Properties
+from broker.mqtt.codec.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
 from broker.mqtt.effects import CheckPassword
-from broker.mqtt.encode import encode
-from broker.mqtt.leaving import end_session, make_room
-from broker.mqtt.message import SentAliases
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.packets import V5, V311, Connack, Connect, Properties
-from broker.mqtt.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
-from broker.mqtt.session import Session, holder_of
-from broker.mqtt.subscribing import receiver
+from broker.mqtt.routing.message import SentAliases
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.departures import end_session, make_room
+from broker.mqtt.sessions.session import Session, holder_of
+from broker.mqtt.sessions.subscriptions import receiver
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
     from broker.mqtt.hub import Hub
+    from broker.mqtt.sessions.connection import Connection
 
 # What a 3.1.1 or unknown client is told of a protocol level that is not spoken here.
 UNSUPPORTED = b"\x20\x02\x00\x01"
