@@ -23,7 +23,7 @@ from broker.config.reader import load
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import encode
 from broker.process import claimed
-from broker.wiring.site import Site
+from broker.site.site import Site
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = tuple(f"{ROOT / room}/" for room in ("broker", "language", "planner", "headwater"))

@@ -237,7 +237,7 @@ proof-lost: what a user who had logged in had installed is anybody's to change
 )
 
 SESSIONS = part(
-    "broker/wiring/sessions.py",
+    "broker/driver/mqtt_sessions.py",
     r"""
 needed-taken: retention takes results before kept sessions have them
 - log.keep_from = server.results_needed
