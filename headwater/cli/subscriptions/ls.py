@@ -11,7 +11,7 @@ from typing import Any
 from headwater.cli import http_client
 from headwater.cli.output import complain, print_json, print_table
 from headwater.cli.reach import Broker, add_options, broker_of
-from headwater.cli.results import time_of
+from headwater.cli.subscriptions.results import time_of
 
 EXAMPLE = "  headwater ls --json"
 COLUMNS = ("subscription", "subscriber", "actor", "seq", "state", "results")

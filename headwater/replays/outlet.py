@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from headwater.cli.output import CommandError
-from headwater.lines import STANDARD_INPUT
+from headwater.replays.lines import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import Result

@@ -16,15 +16,15 @@ import msgspec
 
 from broker.core.intake import to_mapping
 from headwater.cli.output import CommandError, ProgressLine, complain, print_json
-from headwater.columns import ColumnError, parse_map
 from headwater.engine import Engine
 from headwater.given import checked_text, functions_of, read_json, write_text
-from headwater.lines import STANDARD_INPUT, UnreadableError
-from headwater.readers import read_events
-from headwater.rehearsed_show import report, table
-from headwater.replay import BadInputError, Replay, kinds_of, tell_bad, tell_dropped
-from headwater.simulating import documents, drawing, energy_model
-from headwater.tables import tables_beside
+from headwater.replays.columns import ColumnError, parse_map
+from headwater.replays.lines import STANDARD_INPUT, UnreadableError
+from headwater.replays.readers import read_events
+from headwater.replays.reference_tables import tables_beside
+from headwater.replays.replay import BadInputError, Replay, kinds_of, tell_bad, tell_dropped
+from headwater.simulations.loads import documents, drawing, energy_model
+from headwater.simulations.rehearsal_tables import report, table
 from language import ReadTable, Specification
 from planner.problem import ProblemError
 from simulation.energy import Energy, EnergyModel, NodeWork, energy_of
@@ -57,7 +57,7 @@ KINDS = ("cut", "end", "slow")
 
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse as the command line says. Raises CommandError with status 2."""
-    draw = drawing("headwater.rehearsed_plot") if arguments.plot else None
+    draw = drawing("headwater.simulations.rehearsal_plot") if arguments.plot else None
     model = energy_model(arguments.energy)
     try:
         material, text = _material(arguments)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, BinaryIO
 
-from headwater.columns import ColumnError, ColumnMap, RowConverter
-from headwater.lines import LINE_BYTES_MAX, Lines, UnreadableError, lines_of, shown
-from headwater.records import Records
+from headwater.replays.columns import ColumnError, ColumnMap, RowConverter
+from headwater.replays.lines import LINE_BYTES_MAX, Lines, UnreadableError, lines_of, shown
+from headwater.replays.records import Records
 
 
 @dataclass(frozen=True, slots=True)

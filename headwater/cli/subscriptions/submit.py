@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headwater.cli import http_client
-from headwater.cli.diagnostics import rendered
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.cli.reach import NOT_IN_TIME, Broker, add_options, broker_of
+from headwater.cli.specifications.diagnostics import rendered
 
 EXAMPLE = "  headwater submit examples/weather.hw --wait"
 CHANGES = {

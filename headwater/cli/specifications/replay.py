@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Replays; 2 where the specification or the input is faulty."""
-    module = "headwater.explaining.run" if arguments.explain else "headwater.replay"
+    module = "headwater.explaining.run" if arguments.explain else "headwater.replays.replay"
     status: int = entry(module, "run")(arguments)
     return status
 

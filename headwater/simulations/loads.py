@@ -36,7 +36,7 @@ GOOD, FAULTY = 0, 2
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the approaches over a scenario. Raises CommandError with status 2."""
-    draw = drawing("headwater.simulated_plot") if arguments.plot else None
+    draw = drawing("headwater.simulations.loads_plot") if arguments.plot else None
     model = energy_model(arguments.energy)
     try:
         scenario = read_scenario(Path(arguments.scenario))

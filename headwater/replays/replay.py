@@ -18,16 +18,16 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.engine.ingest.reasons import UNDECLARED_TYPE
 from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.output import CommandError, ProgressLine, complain, read_text
-from headwater.columns import ColumnError, parse_map
 from headwater.engine import BATCH_EVENTS, Extent, Pipeline, WorkError
 from headwater.given import functions_of
-from headwater.lines import STANDARD_INPUT, UnreadableError
-from headwater.outlet import opened
-from headwater.packed import Packer
-from headwater.readers import BadLine, Batch, JsonLines, read_events
-from headwater.release import Release
-from headwater.sorting import ExternalSort, SortingError
-from headwater.tables import tables_beside
+from headwater.replays.columns import ColumnError, parse_map
+from headwater.replays.lines import STANDARD_INPUT, UnreadableError
+from headwater.replays.outlet import opened
+from headwater.replays.packed import Packer
+from headwater.replays.readers import BadLine, Batch, JsonLines, read_events
+from headwater.replays.reference_tables import tables_beside
+from headwater.replays.release import Release
+from headwater.replays.sorter import ExternalSort, SortingError
 from language import Specification, check_text
 
 if TYPE_CHECKING:

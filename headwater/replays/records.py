@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 
-from headwater.lines import LINE_BYTES_MAX
+from headwater.replays.lines import LINE_BYTES_MAX
 
 RECORD_LINES_MAX = 100  # a quoted text of more lines is taken for a stray quotation mark
 

@@ -8,8 +8,8 @@ import argparse
 from fractions import Fraction
 
 from headwater.cli.frame import entry
-from headwater.cli.replay import drift, lateness_ms
 from headwater.cli.settings import functions_option
+from headwater.cli.specifications.replay import drift, lateness_ms
 
 EXAMPLE = "  headwater check examples/*.hw"
 RATE_MAX = 10**9

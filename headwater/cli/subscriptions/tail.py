@@ -13,7 +13,7 @@ from typing import Any
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, complain, leave_with_reader
 from headwater.cli.reach import Broker, add_options, broker_of
-from headwater.cli.results import as_line
+from headwater.cli.subscriptions.results import as_line
 
 EXAMPLE = "  headwater tail ColdStation --count 3"
 ROWS_AT_A_TIME = 500

@@ -6,8 +6,8 @@ those of `headwater cancel`, and status 0 means that the subscription runs again
 
 import argparse
 
-from headwater.cli import cancel
-from headwater.cli.cancel import run
+from headwater.cli.subscriptions import cancel
+from headwater.cli.subscriptions.cancel import run
 
 __all__ = ["EXAMPLE", "configure", "run"]
 
