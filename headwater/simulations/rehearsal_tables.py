@@ -40,6 +40,7 @@ def report(
         },
         "links": {f"{a} -> {b}": _carried(one) for (a, b), one in outcome.links.items()},
         "kinds": table_of([carried.kinds for carried in outcome.links.values()]),
+        "withdrawal": outcome.withdrawal,
         "per_broker": {name: _worked(one) for name, one in outcome.brokers.items()},
         "unsettled": outcome.unsettled,
     }
@@ -128,7 +129,7 @@ def table(document: Document) -> list[str]:
         [kind, f"{traffic['messages']:,}", f"{traffic['bytes']:,}"]
         for kind, traffic in document["kinds"].items()
     ]
-    lines += ["", *columns(heads, rows)]
+    lines += ["", *columns(heads, rows), *_withdrawal(document["withdrawal"])]
     heads = ["broker", "received", "processed", "late", "held", "state, bytes", "kept for others"]
     rows = [
         [
@@ -150,6 +151,14 @@ def table(document: Document) -> list[str]:
         where = ", ".join(f"{count:,} at {name}" for name, count in late.items())
         lines.append(f"events that came too late: {where}; see --lateness and --idle")
     return [*lines, _verdict(document)]
+
+
+def _withdrawal(kinds: Document) -> list[str]:
+    messages, size_bytes = (
+        sum(row[key] for row in kinds.values()) for key in ("messages", "bytes")
+    )
+    text = f"to withdraw all sources in the end: {messages:,} messages, {size_bytes:,} bytes more"
+    return [text] if messages else []
 
 
 def _energy(document: Document) -> list[str]:
