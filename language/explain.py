@@ -34,11 +34,13 @@ In messages the words in braces are those of the text at hand. Examples show the
 
 
 def explain(code: str) -> str:
-    """What an error means, with examples; raises LanguageError for an unknown code."""
+    """Explain an error, with examples; raises LanguageError for an unknown code."""
     entry = TABLE.get(code.strip().upper())
     if entry is None:
         raise LanguageError(f"no error has the code {code[:20]}; the first is {next(iter(TABLE))}")
-    examples = [_told(entry, one) for one in entry.examples if len(one.text) <= SHOWN_LENGTH_MAX]
+    examples = [
+        _told(entry, example) for example in entry.examples if len(example.text) <= SHOWN_LENGTH_MAX
+    ]
     parts = [f"{entry.code}: {entry.title}", entry.message, entry.help, *examples]
     return "\n\n".join(parts) + "\n"
 
@@ -60,7 +62,9 @@ def _entry(entry: Entry) -> str:
         f"### {entry.code}: {entry.title}\n",
         f"Message: {entry.message}.\n\n{capital(entry.help)}.\n",
     ]
-    shown = [_told(entry, one) for one in entry.examples if len(one.text) <= SHOWN_LENGTH_MAX]
+    shown = [
+        _told(entry, example) for example in entry.examples if len(example.text) <= SHOWN_LENGTH_MAX
+    ]
     if shown:
         parts.append("```text\n" + "\n\n".join(shown) + "\n```\n")
     return "\n".join(parts)

@@ -55,7 +55,11 @@ def specification(
     assigned: dict[tuple[str, str], dict[str, str]],
 ) -> Specification:
     """The specification of a text in which no error was found; see there for `assigned`."""
-    event_types = {name: one for name, one in declared.event_types.items() if one is not None}
+    event_types = {
+        name: event_type
+        for name, event_type in declared.event_types.items()
+        if event_type is not None
+    }
     names = Names(
         event_types,
         declared.sets,

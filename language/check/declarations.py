@@ -104,7 +104,7 @@ def _twice(item: tree.Item, what: str, collector: Collector) -> None:
 def definition_order(declared: Declared, collector: Collector) -> list[str]:
     """The definitions, each after those that it uses; circles are noted, each once."""
     uses = {
-        name: [one for one in inputs_of(item) if one in declared.definitions]
+        name: [type_name for type_name in inputs_of(item) if type_name in declared.definitions]
         for name, item in declared.definitions.items()
     }
     order: list[str] = []

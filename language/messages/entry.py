@@ -71,7 +71,7 @@ class Entry:
     @property
     def examples(self) -> tuple[Example, ...]:
         """At least two faulty texts with this error."""
-        return tuple(one.example() for one in self.marked)
+        return tuple(marked.example() for marked in self.marked)
 
 
 def bad(

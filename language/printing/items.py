@@ -64,16 +64,16 @@ def item_lines(item: tree.Item) -> list[Line]:
         return list(_definition(item))
     if isinstance(item, tree.Subscription):
         return list(_subscription(item))
-    at = item.span.start
+    start = item.span.start
     if isinstance(item, tree.EventDeclaration):
         return [_event(item)]
     if isinstance(item, tree.RegionDeclaration):
         text = f"region {name_text(item.name)} = {region_text(item.region)}"
-        return [_simple(0, text, at)]
+        return [_simple(0, text, start)]
     if isinstance(item, tree.TableDeclaration):
         file = string_text(item.file)
         text = f"table {name_text(item.name)} from {file} key {name_text(item.key)}"
-        return [_simple(0, text, at)]
+        return [_simple(0, text, start)]
     return [_set(item)]
 
 
@@ -120,9 +120,9 @@ def _listed(word: str, names: tuple[str, ...], indent: int, offset: int) -> Line
 
 def _case(case: tree.Case, indent: int) -> Iterable[Line]:
     word = detect_text(case.detect)
-    (first, _), *rest = pattern_parts(case.detect.pattern)
-    at = case.detect.span.start
-    parts = (Part(f"{word} {first}", at), *(Part(text, offset) for text, offset in rest))
+    (first, _), *others = pattern_parts(case.detect.pattern)
+    start = case.detect.span.start
+    parts = (Part(f"{word} {first}", start), *(Part(text, offset) for text, offset in others))
     yield Line(indent, parts, hang=3)
     if case.assign:
         yield _assigned("assign", case.assign, indent, case.place("assign").start)
@@ -192,7 +192,7 @@ def _subscription(item: tree.Subscription) -> Iterable[Line]:
 
 def instant_text(instant_ms: int) -> str:
     """An instant as ISO 8601 text in UTC."""
-    whole, rest = divmod(instant_ms, 1_000)
+    whole, milliseconds = divmod(instant_ms, 1_000)
     text = (EPOCH + timedelta(seconds=whole)).strftime("%m-%dT%H:%M:%S")
     year = (EPOCH + timedelta(seconds=whole)).year
-    return f"{year:04}-{text}.{rest:03}Z" if rest else f"{year:04}-{text}Z"
+    return f"{year:04}-{text}.{milliseconds:03}Z" if milliseconds else f"{year:04}-{text}Z"

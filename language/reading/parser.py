@@ -62,7 +62,7 @@ _BEGUN = re.compile(rf"(\w+){_GAP}({_NAME})")
 
 
 class Reading(NamedTuple):
-    """What a text says, as far as it could be read.
+    """The items of a text, as far as they could be read.
 
     `broken` are the names of items that could not: nobody should be told that they are unknown.
     """
@@ -156,14 +156,14 @@ class _Reader:
                 continue
             if failure.complete:
                 self.parse(Piece(piece.start, failure.span.start), "item")
-            rest = self.marks[middle] if middle < len(self.marks) else piece.end
-            rest = min(rest, piece.end)
-            self.give_up(Piece(piece.start, rest), failure)
-            piece = Piece(rest, piece.end)
+            next_start = self.marks[middle] if middle < len(self.marks) else piece.end
+            next_start = min(next_start, piece.end)
+            self.give_up(Piece(piece.start, next_start), failure)
+            piece = Piece(next_start, piece.end)
 
     @cached_property
     def marks(self) -> list[int]:
-        """Where items may begin, for texts in which one is broken."""
+        """List the offsets at which items may begin, for texts in which one is broken."""
         return [m.start("item") for m in _WEAK_ITEM.finditer(self.text) if m["item"] is not None]
 
     def is_blank(self, piece: Piece) -> bool:
@@ -198,7 +198,7 @@ class _Reader:
             self.broken.add(match[2].strip("`"))
 
     def name_misspelt(self, start: int) -> None:
-        """What begins by a word that is nearly that of an item has its name broken as well."""
+        """Note as broken a name behind a word that is nearly that of an item."""
         match = _BEGUN.match(self.text, start)
         if match is not None and nearest(match[1].lower(), syntax_errors.ITEM_WORDS):
             self.broken.add(match[2].strip("`"))
@@ -219,6 +219,6 @@ class _Reader:
             if self.collector.full:
                 break
             if clause.start > failure.span.start and word in _READ_ALONE:
-                found = self.parse(clause, "clause")
-                if found is not None:
-                    self.collector.note(found.code, found.span, found.hint, **found.words)
+                inner = self.parse(clause, "clause")
+                if inner is not None:
+                    self.collector.note(inner.code, inner.span, inner.hint, **inner.words)
