@@ -282,23 +282,23 @@ def claim(folder: Path, place: Checkpoint, subscriptions: Sequence[str] = ()) ->
 def _held(jobs: Jobs, file: Path, job: Part, meaning: JobMeaning) -> tuple[Checkpoint, str]:
     """The checkpoint there, and the mark in it. Raises JobsError where it is of something else."""
     try:
-        said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        known, number = said["mark"], int(said["format"])
-        found = Checkpoint(
-            file.parent, said["id"], int(said.get("version", 0)), said.get("alerted")
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        mark, number = document["mark"], int(document["format"])
+        held = Checkpoint(
+            file.parent, document["id"], int(document.get("version", 0)), document.get("alerted")
         )
     except (ValueError, LookupError, TypeError):
         raise JobsError(f"{file}: damaged; remove {file.parent} to begin anew") from None
     if number > FORMAT:
         raise JobsError(f"{file}: written by a newer Headwater")
-    if known not in {fingerprint(jobs, job, text) for text in meaning}:
+    if mark not in {fingerprint(jobs, job, text) for text in meaning}:
         following = max(begun.version for begun in begun_of(jobs, job)) + 1
         raise JobsError(
             f"jobs.{job.name} means something else than when {file.parent} was begun: write version"
             f" = {following} there and run `headwater server migrate {job.name}` with this file, or"
             " put back what was changed"
         )
-    return found, known
+    return held, mark
 
 
 def fingerprint(jobs: Jobs, job: Part, text: str) -> str:
@@ -309,5 +309,5 @@ def fingerprint(jobs: Jobs, job: Part, text: str) -> str:
         if key not in _FREE and not (key in _LATER and value is None)
     }
     source = jobs.sources[job["source"]]
-    said = [job.kind, source.kind, values, text]
-    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    parts = [job.kind, source.kind, values, text]
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -82,14 +82,14 @@ def text(value: Any) -> str:
 def texts(value: Any) -> tuple[str, ...]:
     """A text, or a list of them."""
     many = [value] if isinstance(value, str) else value
-    if not isinstance(many, list) or not all(isinstance(one, str) and one for one in many):
+    if not isinstance(many, list) or not all(isinstance(item, str) and item for item in many):
         raise ValueError("expected a list of texts")
     return tuple(many)
 
 
 def pairs(value: Any) -> dict[str, str]:
     """A table of texts."""
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise ValueError('expected a table of texts, such as { a = "b" }')
     return dict(value)
 
@@ -110,10 +110,10 @@ def whole(value: Any) -> int:
 
 def duration_ms(value: Any) -> int:
     """A length of time, such as "5 mins"."""
-    said = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if said is None or said[2] not in _UNITS_ALL:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[2] not in _UNITS_ALL:
         raise ValueError('expected a length of time, such as "500 ms", "10 s", "5 mins" or "1 day"')
-    return int(said[1]) * _UNITS_ALL[said[2]]
+    return int(match[1]) * _UNITS_ALL[match[2]]
 
 
 def one_of(*allowed: str) -> Convert:
@@ -129,32 +129,32 @@ def one_of(*allowed: str) -> Convert:
 
 def names(value: Any) -> tuple[str, ...]:
     """Names of columns or values, at least one."""
-    found = texts(value)
-    if not found or not all(_COLUMN.fullmatch(one) for one in found):
+    columns = texts(value)
+    if not columns or not all(_COLUMN.fullmatch(column) for column in columns):
         raise ValueError("expected names of columns or values")
-    return found
+    return columns
 
 
 def aggregates(value: Any) -> dict[str, tuple[str, str]]:
     """A table of aggregates: name to function and value."""
-    found = {}
-    for name, said in pairs(value).items():
-        call = _AGGREGATE.fullmatch(said)
+    by_name = {}
+    for name, call_text in pairs(value).items():
+        call = _AGGREGATE.fullmatch(call_text)
         if call is None or call[1] not in FUNCTIONS or not _COLUMN.fullmatch(name):
-            there = ", ".join(f"{one}(name)" for one in FUNCTIONS)
-            raise ValueError(f"expected {there} of each; {name} is {said[:40]!r}")
+            forms = ", ".join(f"{function}(name)" for function in FUNCTIONS)
+            raise ValueError(f"expected {forms} of each; {name} is {call_text[:40]!r}")
         if name in OWN_COLUMNS:
             raise ValueError(f"{name} is there already")
-        found[name] = (call[1], call[2])
-    return found
+        by_name[name] = (call[1], call[2])
+    return by_name
 
 
 def side(value: Any) -> dict[str, str]:
     """One side of a join: a subscription, and perhaps a broker."""
-    found = pairs(value)
-    if "subscription" not in found or not set(found) <= {"subscription", "broker"}:
+    chosen = pairs(value)
+    if "subscription" not in chosen or not set(chosen) <= {"subscription", "broker"}:
         raise ValueError('expected { subscription = "…", broker = "…" }, the latter if wanted')
-    return found
+    return chosen
 
 
 def since(value: Any) -> int | dict[str, int]:
@@ -294,7 +294,7 @@ def read(path: Path) -> Jobs:
     """The jobs of a file. Raises JobsError with every fault."""
     try:
         with path.open("rb") as file:
-            said = tomllib.load(file)
+            document = tomllib.load(file)
     except OSError as error:
         raise JobsError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
     except UnicodeDecodeError:
@@ -302,11 +302,11 @@ def read(path: Path) -> Jobs:
     except (ValueError, RecursionError) as error:  # no TOML, or a number too long
         raise JobsError(f"{path}: {error}") from None
     faults: list[str] = []
-    _known(said, ("server", "sources", "jobs", "sinks"), "", faults)
-    server = _values(said.get("server", {}), SERVER, "server", faults)
-    sources = _parts(said, "sources", SOURCES, "brokers", faults)
-    jobs = _parts(said, "jobs", JOBS, None, faults)
-    sinks = _parts(said, "sinks", SINKS, None, faults)
+    _known(document, ("server", "sources", "jobs", "sinks"), "", faults)
+    server = _values(document.get("server", {}), SERVER, "server", faults)
+    sources = _parts(document, "sources", SOURCES, "brokers", faults)
+    jobs = _parts(document, "jobs", JOBS, None, faults)
+    sinks = _parts(document, "sinks", SINKS, None, faults)
     for job in jobs.values():
         _refers(job, "source", [job.values.get("source")], sources, faults)
         _refers(job, "backfill", [job.values.get("backfill")], sources, faults)
@@ -327,11 +327,11 @@ def _parts(
     default: str | None,
     faults: list[str],
 ) -> dict[str, Part]:
-    found: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     many = said.get(table, {})
     if not isinstance(many, dict):
         faults.append(f"{table}: expected tables [{table}.NAME]")
-        return found
+        return parts
     for name, values in many.items():
         where = f"{table}.{name}"
         if not NAME.fullmatch(name) or not isinstance(values, dict):
@@ -341,9 +341,9 @@ def _parts(
         if kind not in kinds:
             faults.append(f"{where}: found kind {kind}, expected {', '.join(kinds)}")
             continue
-        rest = {key: value for key, value in values.items() if key != "kind"}
-        found[name] = Part(name, kind, _values(rest, kinds[kind], where, faults))
-    return found
+        options = {key: value for key, value in values.items() if key != "kind"}
+        parts[name] = Part(name, kind, _values(options, kinds[kind], where, faults))
+    return parts
 
 
 def _values(said: Any, keys: Mapping[str, Key], where: str, faults: list[str]) -> dict[str, Any]:
@@ -361,8 +361,8 @@ def _values(said: Any, keys: Mapping[str, Key], where: str, faults: list[str]) -
         try:
             values[name] = key.convert(said[name])
         except ValueError as error:
-            found = "what is no text" if name == "url" else str(said[name])[:60]
-            faults.append(f"{where}.{name}: found {found}, {error}")
+            shown = "what is no text" if name == "url" else str(said[name])[:60]
+            faults.append(f"{where}.{name}: found {shown}, {error}")
     return values
 
 
@@ -377,5 +377,5 @@ def _known(said: Mapping[str, Any], allowed: Any, where: str, faults: list[str])
 def _refers(job: Part, key: str, names: Any, parts: Mapping[str, Part], faults: list[str]) -> None:
     for name in names:
         if name is not None and name is not REQUIRED and name not in parts:
-            there = ", ".join(parts) or "none"
-            faults.append(f"jobs.{job.name}.{key}: there is no {name}; there are: {there}")
+            listed = ", ".join(parts) or "none"
+            faults.append(f"jobs.{job.name}.{key}: there is no {name}; there are: {listed}")

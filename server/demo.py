@@ -94,8 +94,8 @@ class Region:
         config = folder / "broker.toml"
         config.write_text(_BROKER.format(name=name, folder=folder), encoding="utf-8")
         self._log = folder / "broker.log"
-        with self._log.open("wb") as said:
-            self.process = _started(["broker", "--config", str(config)], said)
+        with self._log.open("wb") as output:
+            self.process = _started(["broker", "--config", str(config)], output)
         self.where: dict[str, Any] = {}
 
     def ready(self) -> None:
@@ -104,9 +104,9 @@ class Region:
         while time.monotonic() < deadline and self.process.poll() is None:
             for line in self._log.read_text(encoding="utf-8").splitlines():
                 with contextlib.suppress(ValueError):
-                    said = json.loads(line)
-                    if said.get("event") == "ready":
-                        self.where = said
+                    record = json.loads(line)
+                    if record.get("event") == "ready":
+                        self.where = record
                         return
             time.sleep(0.05)
         raise RuntimeError(f"{self.name} is not ready: {self._log.read_text(encoding='utf-8')}")
@@ -142,20 +142,20 @@ class Region:
         return count
 
     def results(self) -> Counter[str]:
-        """What its outbox holds, by subscription, once nothing is added any more."""
+        """Count what its outbox holds, by subscription, once nothing is added any more."""
         log = Log(self.name, self.url)
         standing = log.offsets()
         while (after := log.offsets(standing.end, QUIET_S)).end != standing.end:
             standing = after
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for begin in range(standing.earliest, standing.end, 1000):
             data = log.page(standing.epoch, begin, min(begin + 1000, standing.end), "json")
-            found.update(row["result"]["subscription"] for row in json.loads(data)["rows"])
+            counts.update(row["result"]["subscription"] for row in json.loads(data)["rows"])
         log.close()
-        return found
+        return counts
 
     def replayed(self, text: str) -> int:
-        """How many results the same readings give in one process."""
+        """Count the results that the same readings give in one process."""
         engine = Engine(text, lateness_ms=None)
         engine.push([event for recording in self.recordings for event in _events(recording)])
         return len(engine.finish())
@@ -174,11 +174,11 @@ def regions_of(material: Material) -> list[list[Recording]]:
 
 
 def _part(recording: Recording, names: set[str]) -> Recording:
-    readings = [one for one in recording.readings if one.source in names]
-    last = {one.source: index for index, one in enumerate(readings)}
+    readings = [reading for reading in recording.readings if reading.source in names]
+    last = {reading.source: index for index, reading in enumerate(readings)}
     stations = {
-        name: replace(one, last=last[name])
-        for name, one in recording.stations.items()
+        name: replace(station, last=last[name])
+        for name, station in recording.stations.items()
         if name in names
     }
     return replace(recording, stations=stations, readings=readings)
@@ -190,21 +190,25 @@ def _message(step: Sent) -> tuple[str, bytes]:
     topic = f"headwater/sources/{step.station.name}"
     if not isinstance(step, Advertise):
         return topic, b""
-    one = step.station
-    told: dict[str, Any] = {"source": one.name, "types": one.types, "location": one.location}
-    if one.position is not None:
-        told["position"] = one.position
-    return topic, msgspec.json.encode(told)
+    station = step.station
+    document: dict[str, Any] = {
+        "source": station.name,
+        "types": station.types,
+        "location": station.location,
+    }
+    if station.position is not None:
+        document["position"] = station.position
+    return topic, msgspec.json.encode(document)
 
 
 def _events(recording: Recording) -> Iterator[dict[str, Any]]:
-    for one in recording.readings:
-        station = recording.stations[one.source]
-        said: dict[str, Any] = {"type": one.type, "source": one.source}
-        said["location"] = station.location
+    for reading in recording.readings:
+        station = recording.stations[reading.source]
+        event: dict[str, Any] = {"type": reading.type, "source": reading.source}
+        event["location"] = station.location
         if station.position is not None:
-            said["position"] = station.position
-        yield said | msgspec.json.decode(one.payload)
+            event["position"] = station.position
+        yield event | msgspec.json.decode(reading.payload)
 
 
 def main() -> int:
@@ -221,8 +225,8 @@ def main() -> int:
                 region.ready()
             _submit(regions, material.text, folder)
             jobs = _jobs(regions, folder)
-            with (folder / "server.log").open("wb") as said:
-                server = _started(["server", "run", str(jobs)], said)
+            with (folder / "server.log").open("wb") as output:
+                server = _started(["server", "run", str(jobs)], output)
             _tell(f"{BROKERS} brokers and the server are running; the readings are sent")
             counts = asyncio.run(_fed(regions))
             _tell(f"{sum(counts)} readings sent")

@@ -69,8 +69,8 @@ def _of_job(job: Part, source: Part) -> Iterator[str]:
         for side in ("left", "right"):
             broker = job[side].get("broker")
             if broker is not None and broker not in source["brokers"]:
-                there = ", ".join(source["brokers"])
-                yield f"{side}.broker: {source.name} has no {broker}; there are: {there}"
+                names = ", ".join(source["brokers"])
+                yield f"{side}.broker: {source.name} has no {broker}; there are: {names}"
 
 
 def _of_past(jobs: Jobs, job: Part, source: Part) -> Iterator[str]:
@@ -124,7 +124,7 @@ def columns_of(job: Part) -> tuple[str, ...]:
     if job.kind == "windows":
         return ("id", "start", "end", "count", *job["by"], *job["values"])
     if job.kind == "join":
-        rest = [name for name in OF_A_SIDE if name not in job["on"]]
-        sides = [f"{side}_{name}" for side in ("left", "right") for name in rest]
+        unshared = [name for name in OF_A_SIDE if name not in job["on"]]
+        sides = [f"{side}_{name}" for side in ("left", "right") for name in unshared]
         return ("id", "start", "end", *job["on"], *sides)
     return OF_RESULTS if job.kind == "detect" else OF_ROWS

@@ -99,7 +99,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def _stopped_by_signals(stop: threading.Event) -> dict[signal.Signals, Any]:
-    """What was done at these signals before."""
+    """Have signals stop the run, and return what was done at these signals before."""
     return {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
 
 
@@ -215,14 +215,14 @@ def streams_of(jobs: Jobs) -> list[Stream]:
 
 
 def _spark(jobs: Jobs) -> SparkSettings:
-    said = jobs.server
+    settings = jobs.server
     return SparkSettings(
-        name=said["name"],
-        master=said["master"],
-        memory=said["memory"],
-        partitions=said["shuffle_partitions"],
-        log_level=said["log"],
-        more=said["spark"],
+        name=settings["name"],
+        master=settings["master"],
+        memory=settings["memory"],
+        partitions=settings["shuffle_partitions"],
+        log_level=settings["log"],
+        more=settings["spark"],
     )
 
 

@@ -30,7 +30,7 @@ class Waiting(msgspec.Struct):
 
 
 def waiting_of(state: bytes | None) -> Waiting:
-    """What `pack` made; nothing waits where there is no state."""
+    """Decode what `pack` made; nothing waits where there is no state."""
     if state is None:
         return Waiting()
     waiting = msgspec.msgpack.decode(state, type=Waiting, strict=False)
@@ -59,11 +59,11 @@ class Course:
 
         `waiting` keeps the rest, and when there is something to do again.
         """
-        due = [one for one in waiting.events if end_of(one) <= watermark_ms]
+        due = [event for event in waiting.events if end_of(event) <= watermark_ms]
         if not due and (waiting.timer_ms is None or waiting.timer_ms > watermark_ms):
             self._arm(waiting, None)
             return None, []
-        waiting.events = [one for one in waiting.events if end_of(one) > watermark_ms]
+        waiting.events = [event for event in waiting.events if end_of(event) > watermark_ms]
         engine = self._load(key, state)
         due.sort(key=order_of)
         results: list[dict[str, Any]] = []
@@ -79,7 +79,7 @@ class Course:
 
     def _arm(self, waiting: Waiting, engine_ms: int | None, *, known: bool = False) -> None:
         """The earliest of: an event that waits, and when the engine may report by itself."""
-        times = [end_of(one) for one in waiting.events]
+        times = [end_of(event) for event in waiting.events]
         if known:
             times += [] if engine_ms is None else [engine_ms]
         elif waiting.timer_ms is not None:

@@ -41,7 +41,7 @@ class Packing:
             rows: dict[str, list[tuple[str, str | None]]] = {}
             for key, payload, broker in zip(*columns, strict=True):
                 rows.setdefault(key, []).append((payload, broker))
-            packed = [pack(self._program, some) for some in rows.values()]
+            packed = [pack(self._program, pairs) for pairs in rows.values()]
             arrays = [pa.array(list(rows), pa.string()), pa.array(packed, pa.binary())]
             yield pa.record_batch(arrays, names=["_key", "events"])
 
@@ -86,5 +86,5 @@ def events_of(
 
 
 def unpacked(data: bytes) -> list[dict[str, Any]]:
-    """What was packed."""
+    """Return the events that were packed."""
     return _events(data)

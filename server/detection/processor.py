@@ -88,8 +88,8 @@ class Detector(StatefulProcessor):
             if waiting.timer_ms is not None:
                 self._handle.registerTimer(waiting.timer_ms)
         self._waiting.update((waiting.pack(),))
-        for one in results:
-            yield Row(payload=msgspec.json.encode(one).decode())
+        for result in results:
+            yield Row(payload=msgspec.json.encode(result).decode())
 
 
 def _course(program: Program | Firsts) -> Course | FirstsCourse:

@@ -31,8 +31,8 @@ class Program:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two programs the same."""
-        pairs = (tuple(sorted(one.items())) for one in (self.tables, self.types))
+        """Return the key by which two programs are the same."""
+        pairs = (tuple(sorted(mapping.items())) for mapping in (self.tables, self.types))
         return (self.text, *pairs, self.longest_ms, self.raw)
 
 
@@ -50,9 +50,9 @@ def checked(path: Path, **more: object) -> Program:
         tables[name] = beside(name)
         return tables[name]
 
-    found = check_text(text, file=str(path), tables=remembered)
-    if found.specification is None:
-        raise JobsError(found.report().rstrip("\n"))
+    result = check_text(text, file=str(path), tables=remembered)
+    if result.specification is None:
+        raise JobsError(result.report().rstrip("\n"))
     return Program(text, tables, **more)  # type: ignore[arg-type]
 
 
@@ -92,6 +92,9 @@ def _cases(task: Task) -> tuple[Case, ...]:
 def _keeps_location(task: Task, case: Case) -> bool:
     node = task.node
     post = node.post if isinstance(node, Definition) else None
-    assigned = {one.name: one.value for one in (case.assign if post is None else post.assign)}
+    assigned = {
+        assignment.name: assignment.value
+        for assignment in (case.assign if post is None else post.assign)
+    }
     value = assigned.get("location")
     return isinstance(value, Attribute) and (value.base, value.name) == ("group", "location")

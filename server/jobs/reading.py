@@ -67,7 +67,7 @@ def schema_of(columns: Iterable[str], *, marked: bool) -> str:
 
 
 def same_by_id(job: Part) -> bool:
-    """Whether what a job of kind `dedup` drops is equal to what it keeps, whichever that is."""
+    """Tell whether what a `dedup` job drops is equal to what it keeps, whichever that is."""
     return tuple(job["keys"]) == ("id",)
 
 
@@ -174,9 +174,9 @@ def delayed(frame: "DataFrame", delay_ms: int) -> "DataFrame":
 
 def _instant(key: str) -> "Column":
     """A time as events write it: milliseconds, or ISO 8601."""
-    said = F.get_json_object("value", f"$.{key}")
+    text = F.get_json_object("value", f"$.{key}")
     return F.coalesce(
-        F.timestamp_millis(said.try_cast("bigint")), F.to_timestamp(said.try_cast("timestamp"))
+        F.timestamp_millis(text.try_cast("bigint")), F.to_timestamp(text.try_cast("timestamp"))
     )
 
 

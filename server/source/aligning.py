@@ -26,16 +26,16 @@ _EVER: Final = -(10**17)
 
 
 class EventTimes(Protocol):
-    """What is asked of a log to align it; `Log` is one."""
+    """The questions to a log that align it; `Log` is one."""
 
     def ts_at(self, epoch: str, offset: int) -> int | None:
-        """See Log."""
+        """Return the latest end, in ms, of all results up to and with an offset."""
 
     def first_offset_after(self, epoch: str, ts_ms: int) -> int:
-        """See Log."""
+        """Return the first offset whose result ends after a time; else the log's end."""
 
     def earliest_end(self, epoch: str, offset: int, after_ms: int) -> int | None:
-        """See Log."""
+        """Return the earliest end, in ms, of those results from an offset on that end later."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What holds a batch besides the logs: all in ms.
+    """The bounds of a batch besides the logs: all in ms.
 
     `passed_ms` is the event time reached so far, `mark_ms` the mark so far, `settled_ms` what all
     brokers have promised (None: nothing is asked of it), `delay_ms` how far the mark stays behind

@@ -56,8 +56,8 @@ def places_in(checkpoint: Path) -> list[dict[str, Place]]:
 
 
 def _place(name: str, value: object) -> Place:
-    said = _FORM.fullmatch(value) if isinstance(value, str) else None
-    if said is None:
+    match = _FORM.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError(f"the checkpoint holds {value!r} for {name}: not of this source")
-    reached_ms, mark_ms = (None if one is None else int(one) for one in said.group(3, 4))
-    return Place(said[1], int(said[2]), reached_ms, mark_ms)
+    reached_ms, mark_ms = (None if digits is None else int(digits) for digits in match.group(3, 4))
+    return Place(match[1], int(match[2]), reached_ms, mark_ms)

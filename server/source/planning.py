@@ -40,7 +40,7 @@ class Planner:
     options: SourceOptions
     times: Callable[[str], EventTimes]
     clock: Callable[[], float] = time.monotonic
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     fanout: Fanout = field(default_factory=Fanout)
     backfill: Backfill | None = None
 
@@ -52,7 +52,7 @@ class Planner:
         *,
         live: bool = True,
     ) -> dict[str, Place]:
-        """Where the batch that begins at `start` ends. Raises LogError.
+        """Return the place at each broker where the batch from `start` ends. Raises LogError.
 
         Not `live`, logs end where `known` says, and nobody will say more: no broker is waited for
         because it is quiet.
@@ -83,9 +83,9 @@ class Planner:
             return ends
         _share(spans, rows_max)
         mark_ms = self._aligned(spans, holds) if self.options.align else None
-        for name, one in spans.items():
-            if one.end > one.begin:
-                ends[name] = Place(one.epoch, one.end, one.reached_ms, mark_ms)
+        for name, span in spans.items():
+            if span.end > span.begin:
+                ends[name] = Place(span.epoch, span.end, span.reached_ms, mark_ms)
         first = next((name for name in start if name in known), None)
         if ends == start and first is not None and holds.is_due(mark_ms):
             ends[first] = start[first]._replace(mark_ms=mark_ms)
@@ -98,7 +98,7 @@ class Planner:
         return mark(spans, bounds, self.times, self.fanout) if self.options.by_promises else None
 
     def _promised(self, name: str, seen: Known, log: Standing, holds: "Holds") -> None:
-        """What a broker says of what it still owes holds all."""
+        """Hold all by what a broker says that it still owes."""
         settled_s = self.options.settled_s
         if not self.options.by_promises:
             return
@@ -137,7 +137,7 @@ class Planner:
         return away_s is None or self.clock() - seen.since_s < away_s
 
     def _pinned(self, name: str, place: Place | None, log: Standing) -> Place:
-        """Where a log is begun, with no rows yet: planned again, the batch is then the same."""
+        """Return a log's beginning, without rows yet: planned again, the batch is then the same."""
         if place is not None:
             message = (
                 f"broker {name} has another log (epoch {log.epoch}) than the one that was read up"
@@ -172,14 +172,14 @@ class Planner:
 
     def _tell(self, message: str) -> None:
         """On the standard error of the driver's side of the source, once."""
-        if message not in self.told:
-            self.told.add(message)
+        if message not in self.reported:
+            self.reported.add(message)
             tell(message)
 
 
 @dataclass
 class Holds:
-    """What keeps a batch back besides the logs' own rows."""
+    """The bounds that keep a batch back besides the logs' own rows."""
 
     passed_ms: int | None
     mark_ms: int | None
@@ -200,7 +200,7 @@ class Holds:
             self._until(until_ms)
 
     def is_due(self, mark_ms: int | None) -> bool:
-        """Whether a batch is worth it in which nothing moves but the mark.
+        """Tell whether a batch is worth it in which nothing moves but the mark.
 
         Where rows were read ahead of it, as no more come that would take it along.
         """
@@ -223,13 +223,14 @@ class Holds:
 def passed(places: Mapping[str, Place]) -> int | None:
     """The event time that was reached with any broker: the watermark follows it."""
     return max(
-        (one.reached_ms for one in places.values() if one.reached_ms is not None), default=None
+        (place.reached_ms for place in places.values() if place.reached_ms is not None),
+        default=None,
     )
 
 
 def mark_of(places: Mapping[str, Place], delay_ms: int) -> int | None:
     """The mark of the batch that ended there; before there were marks, what stood for it."""
-    marks = [one.mark_ms for one in places.values() if one.mark_ms is not None]
+    marks = [place.mark_ms for place in places.values() if place.mark_ms is not None]
     if marks:
         return max(marks)
     passed_ms = passed(places)
@@ -259,10 +260,12 @@ def _share(ranges: dict[str, Span], rows_max: int | None) -> None:
         return
     left = rows_max
     # From the shortest on: what one does not need is the others'.
-    waiting = sorted(ranges.values(), key=lambda one: one.end - one.begin)
-    for n, one in enumerate(waiting):
+    waiting = sorted(ranges.values(), key=lambda span: span.end - span.begin)
+    for n, span in enumerate(waiting):
         part = max(1, left // (len(waiting) - n))
-        whole_pages = (one.begin + part) // PAGE_ROWS * PAGE_ROWS
-        if one.begin + part < one.end:  # it is cut anyway: at the edge of a page, where one is near
-            one.end = whole_pages if whole_pages > one.begin else one.begin + part
-        left -= one.end - one.begin
+        whole_pages = (span.begin + part) // PAGE_ROWS * PAGE_ROWS
+        if (
+            span.begin + part < span.end
+        ):  # it is cut anyway: at the edge of a page, where one is near
+            span.end = whole_pages if whole_pages > span.begin else span.begin + part
+        left -= span.end - span.begin

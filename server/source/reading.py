@@ -184,17 +184,17 @@ class Reading:
             return
         asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
         with closing(Log(part.broker, part.address, options.login)) as log:
-            at = part.begin
-            while at < part.end:
-                to = page_end(at, part.end, options.page_rows)
+            offset = part.begin
+            while offset < part.end:
+                to = page_end(offset, part.end, options.page_rows)
                 try:
-                    at, page = self._page(log, part, (at, to), asked)
+                    offset, page = self._page(log, part, (offset, to), asked)
                 except GoneError as gone:
-                    at = self._passed(part, at, min(gone.earliest, part.end))
+                    offset = self._passed(part, offset, min(gone.earliest, part.end))
                 except EpochError:
                     if options.fail_on_loss:
                         raise
-                    at = self._passed(part, at, part.end)
+                    offset = self._passed(part, offset, part.end)
                 else:
                     yield page
 

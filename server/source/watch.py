@@ -30,7 +30,7 @@ class Known(NamedTuple):
 
 
 class Lookout(Protocol):
-    """Where the planning of rows gets its knowledge from."""
+    """A view of all brokers, from which the planning of rows gets its knowledge."""
 
     def look(self) -> dict[str, Known]:
         """Each broker, in the order of the options."""
@@ -56,7 +56,7 @@ class Watch:
             thread.start()
 
     def look(self) -> dict[str, Known]:
-        """See Lookout; waits until each broker was asked once."""
+        """Return each broker's state; waits until each was asked once."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._known) == len(self._names), FIRST_S_MAX)
             return {name: self._known.get(name, _UNASKED) for name in self._names}
@@ -71,7 +71,7 @@ class Watch:
             )
 
     def stop(self) -> None:
-        """See Lookout; the threads end with their next answer."""
+        """Stop looking; the threads end with their next answer."""
         self._stopping.set()
 
     def _follow(self, log: Log) -> None:
