@@ -123,7 +123,7 @@ def singly(seed: int, material: Material) -> tuple[int, int]:
 def _show(case: str, seed: int, material: Material) -> None:
     outcome = rehearse(material)
     messages, size_bytes = singly(seed, material)
-    late_ms = sorted(one.at_ms - json.loads(one.row.payload)["end"] for one in outcome.found)
+    late_ms = sorted(one.at_ms - json.loads(one.row.payload)["end"] for one in outcome.detected)
     print(f"\n{case}, seed {seed}: singly {messages:,} messages, {size_bytes:,} bytes")
     before, until, _ = outcome.kinds
     run = less(until, before)

@@ -70,7 +70,7 @@ def _run(material: Material) -> Came:
     outcome = rehearse(material)
     found: dict[str, int] = {}
     ended: dict[str, int] = {}
-    for one in outcome.found:
+    for one in outcome.detected:
         said = json.loads(one.row.payload)
         name = f"{said['subscription']} {said['id']}"
         found[name], ended[name] = one.at_ms, said["end"]

@@ -71,19 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
     except ProblemError as error:
         raise CommandError(FAULTY, f"{arguments.network}: {error}") from None
     comparison = _compared(material, text, outcome, plain)
-    told = report(material, faults, outcome, comparison)
+    document = report(material, faults, outcome, comparison)
     if model is not None:
-        told["energy"] = documents(_energies(model, material, outcome))
+        document["energy"] = documents(_energies(model, material, outcome))
     if arguments.results:
-        write_text(arguments.results, "".join(f"{one.decode()}\n" for one in comparison.lines))
+        write_text(arguments.results, "".join(f"{line.decode()}\n" for line in comparison.lines))
     if draw is not None:
         write_text(arguments.plot, draw(material, faults, outcome, comparison))
     if arguments.output:
-        write_text(arguments.output, json.dumps(told, ensure_ascii=False) + "\n")
+        write_text(arguments.output, json.dumps(document, ensure_ascii=False) + "\n")
     if arguments.json:
-        print_json(told)
+        print_json(document)
     else:
-        sys.stdout.write("\n".join(table(told)) + "\n")
+        sys.stdout.write("\n".join(table(document)) + "\n")
     return GOOD if comparison.equal and not outcome.unsettled else DIFFERENT
 
 
@@ -178,9 +178,11 @@ def _events(
 def _faults(arguments: argparse.Namespace, material: Material) -> list[Fault]:
     network = material.network
     setting = Setting(network.brokers, network.links, material.first_ms, material.last_ms)
-    found = [read_fault(kind, text, setting) for kind in KINDS for text in getattr(arguments, kind)]
-    check_apart(found)
-    return sorted(found, key=lambda one: one.at_ms)
+    faults = [
+        read_fault(kind, text, setting) for kind in KINDS for text in getattr(arguments, kind)
+    ]
+    check_apart(faults)
+    return sorted(faults, key=lambda one: one.at_ms)
 
 
 # --- what comes of it ---------------------------------------------------------------------------
@@ -195,7 +197,7 @@ def _compared(
     """Beside one engine on the same events, all on time."""
     engine = Engine(text, None, tables=material.tables, functions=material.functions)
     engine.push(list(material.events))
-    expected = [msgspec.json.decode(msgspec.json.encode(one)) for one in engine.finish()]
+    expected = [msgspec.json.decode(msgspec.json.encode(result)) for result in engine.finish()]
     homes = {
         key: material.network.described.home_of(*key)
         for key in material.specification.subscriptions

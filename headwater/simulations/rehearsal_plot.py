@@ -65,11 +65,11 @@ def _day(time_ms: int) -> float:
 def _loads(axes: Any, material: Material, outcome: Outcome) -> None:
     part_ms = outcome.part_ms
     first = material.first_ms // part_ms
-    last = max([first, *(part for one in outcome.links.values() for part in one.series)])
+    last = max([first, *(part for link in outcome.links.values() for part in link.series)])
     busiest = sorted(outcome.links.items(), key=lambda item: -item[1].size_bytes)[:LINES_MAX]
     times = [_day(part * part_ms) for part in range(first, last + 1)]
-    for (a, b), one in busiest:
-        rates = [one.series.get(part, 0) * 1000 / part_ms for part in range(first, last + 1)]
+    for (a, b), link in busiest:
+        rates = [link.series.get(part, 0) * 1000 / part_ms for part in range(first, last + 1)]
         axes.step(times, rates, where="post", label=f"{a} → {b}", linewidth=1)
     axes.set_ylabel("bytes a second")
     axes.set_title("what links carry", loc="left")
@@ -77,11 +77,13 @@ def _loads(axes: Any, material: Material, outcome: Outcome) -> None:
 
 
 def _kept(axes: Any, outcome: Outcome) -> None:
-    most = sorted(
+    fullest = sorted(
         outcome.retained.items(), key=lambda item: -max([kept for _, kept in item[1]], default=0)
     )[:LINES_MAX]
-    for name, rows in most:
-        axes.plot([_day(at) for at, _ in rows], [kept for _, kept in rows], label=name, linewidth=1)
+    for name, rows in fullest:
+        axes.plot(
+            [_day(at_ms) for at_ms, _ in rows], [kept for _, kept in rows], label=name, linewidth=1
+        )
     axes.set_ylabel("events")
     axes.set_title("what brokers keep until others have it", loc="left")
     axes.legend(fontsize=7, loc="upper right")
@@ -89,6 +91,6 @@ def _kept(axes: Any, outcome: Outcome) -> None:
 
 def _delays(axes: Any, comparison: Comparison) -> None:
     rows = comparison.delays
-    axes.scatter([_day(at) for at, _ in rows], [later / 1000 for _, later in rows], s=8)
+    axes.scatter([_day(at_ms) for at_ms, _ in rows], [later / 1000 for _, later in rows], s=8)
     axes.set_ylabel("seconds")
     axes.set_title("how much later results came than without faults", loc="left")

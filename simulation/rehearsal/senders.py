@@ -49,17 +49,17 @@ class Sender:
 
     @property
     def idle(self) -> bool:
-        """Whether all that it has to say was taken."""
+        """Tell whether all that it has to say was taken."""
         return not self._packets
 
     # --- what it says ----------------------------------------------------------------------
 
     def advertise(self, types: Sequence[str], location: str | None) -> None:
         """Say what it is."""
-        said: dict[str, Any] = {"source": self.name, "types": list(types)}
+        fields: dict[str, Any] = {"source": self.name, "types": list(types)}
         if location is not None:
-            said["location"] = location
-        data = json.dumps(said).encode()
+            fields["location"] = location
+        data = json.dumps(fields).encode()
         self.say(lambda token: SourceAdvertised(self.name, data, token))
 
     def withdraw(self) -> None:
@@ -73,8 +73,8 @@ class Sender:
             last = len(payloads) - 1
             return EventsReceived(
                 tuple(
-                    Payload(kind, self.name, data, token if at == last else None, "msgpack")
-                    for at, (kind, data) in enumerate(payloads)
+                    Payload(kind, self.name, data, token if index == last else None, "msgpack")
+                    for index, (kind, data) in enumerate(payloads)
                 )
             )
 
@@ -92,26 +92,26 @@ class Sender:
     # --- the connection --------------------------------------------------------------------
 
     def reached(self) -> None:
-        """See Client."""
+        """Send on, now that the broker is reached."""
         if self._connection is None and self._place.process is not None:
             self._connection = self._place.connection
             self._pump()
 
     def lost(self) -> None:
-        """See Client."""
+        """Forget the connection: all packets are unsent again."""
         self._connection = None
-        for one in self._packets:
-            one.sent = False
+        for packet in self._packets:
+            packet.sent = False
 
     def _pump(self) -> None:
         if self._connection is None:
             return
-        for at, one in enumerate(self._packets):
-            if at >= UNDER_WAY_MAX:
+        for index, packet in enumerate(self._packets):
+            if index >= UNDER_WAY_MAX:
                 return
-            if not one.sent:
-                one.sent = True
-                self._send(one)
+            if not packet.sent:
+                packet.sent = True
+                self._send(packet)
 
     def _send(self, packet: Packet) -> None:
         self._tokens += 1
@@ -133,7 +133,7 @@ class Sender:
         if packet in self._packets:
             self._packets.remove(packet)
         if isinstance(what, bytes):
-            said = json.loads(what)
-            if not said["ok"]:
-                self.refused += [one["message"] for one in said["errors"]]
+            reply = json.loads(what)
+            if not reply["ok"]:
+                self.refused += [error["message"] for error in reply["errors"]]
         self._pump()

@@ -35,7 +35,7 @@ class Found(Struct, frozen=True):
 
 
 class Site(Place):
-    """See the module; `actors` listen here."""
+    """A host with its broker; `actors` listen here."""
 
     def __init__(self, world: World, machine: Machine, actors: tuple[str, ...]) -> None:
         super().__init__(world, machine)
@@ -48,7 +48,7 @@ class Site(Place):
         self._down_ms = 0
 
     def start(self) -> None:
-        """See Place."""
+        """Start the broker, and have its actors listen."""
         super().start()
         if self.actors:
             self.hear(ActorsListening(self.name, 0, self.actors, anew=True))
@@ -74,24 +74,26 @@ class Site(Place):
     # --- around a process ------------------------------------------------------------------
 
     def told(self, number: int, message: Message | None, now: int) -> None:  # noqa: ARG002
-        """See Around."""
+        """Record the most that the broker has retained."""
         if self.process is not None and hasattr(self.process, "network"):
             kept = len(self.process.core.network.own)
             self.retained_most = max(self.retained_most, kept)
 
     def leaves(self, effect: Effect) -> None:
-        """See Around."""
+        """Record what the broker publishes; all else leaves it as at any place."""
         if isinstance(effect, Publish):
-            for one in effect.publications:
-                if one.topic.startswith(f"{ACTORS}/"):
-                    self.arrived.append(Arrived(one.topic, self.world.now, one.payload))
+            for publication in effect.publications:
+                if publication.topic.startswith(f"{ACTORS}/"):
+                    self.arrived.append(
+                        Arrived(publication.topic, self.world.now, publication.payload)
+                    )
                 else:
-                    self.published[one.topic.partition("/")[0]] += 1
+                    self.published[publication.topic.partition("/")[0]] += 1
         else:
             super().leaves(effect)
 
     def delivered(self, rows: list[Emission]) -> None:
-        """See Around."""
+        """Record results of this broker."""
         self.found += [Found(self.name, self.world.now, row) for row in rows]
 
     def _send(self, frame: SendFrame) -> None:
