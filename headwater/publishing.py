@@ -79,8 +79,8 @@ class Publisher:
                 return
             wrong = self._wrong or TimeoutError("no answer in time")
         self.close()
-        told = why(self._broker, wrong)
-        raise ClientError(str(told), reached=told.status != EXIT_UNREACHABLE)
+        error = why(self._broker, wrong)
+        raise ClientError(str(error), reached=error.status != EXIT_UNREACHABLE)
 
     def advertise(self, source: str, stated: Mapping[str, Any] | None) -> None:
         """State what a source sends, or with None withdraw it."""
@@ -92,7 +92,7 @@ class Publisher:
         if not event_type or not source:
             raise ClientError("an event that is published needs a type and a source")
         topic = f"{self._prefix}/{topics.events(event_type, source)}"
-        for data in batches([encoded(one) for one in events]):
+        for data in batches([encoded(event) for event in events]):
             self._publish(topic, data, retain=False)
 
     def wait(self, timeout_s: float | None = None) -> None:
@@ -200,7 +200,7 @@ class Publisher:
         with self._changed:
             room = self._inflight_max - len(self._sent)
             taken = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
-            numbered = {next(self._numbers): one for one in taken}
+            numbered = {next(self._numbers): message for message in taken}
             self._sent |= numbered
             self._changed.notify_all()
         return numbered

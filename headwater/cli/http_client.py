@@ -91,19 +91,19 @@ def path_of(*parts: str) -> str:
 
 def refused(reply: dict[str, Any], status: int = 1, *, hint: str = "") -> CommandError:
     """The error for a refusal: its sentences, with the broker's hints or this one."""
-    found = reply.get("errors")
-    listed = found if isinstance(found, list) else []
-    errors = [one for one in listed if isinstance(one, dict) and "message" in one]
+    value = reply.get("errors")
+    listed = value if isinstance(value, list) else []
+    errors = [error for error in listed if isinstance(error, dict) and "message" in error]
     errors = errors or [{"message": "the broker refused without a reason"}]
-    told = []
-    for one in errors:
-        told.append(str(one["message"]))
-        if one.get("hint"):
-            told[-1] += f"; {one['hint']}"
+    sentences = []
+    for error in errors:
+        sentences.append(str(error["message"]))
+        if error.get("hint"):
+            sentences[-1] += f"; {error['hint']}"
     if hint:
-        told.append(hint)
+        sentences.append(hint)
         errors.append({"message": hint})
-    return CommandError(status, *told, errors=errors)
+    return CommandError(status, *sentences, errors=errors)
 
 
 def _connection(broker: Broker, timeout_s: float) -> http.client.HTTPConnection:

@@ -101,7 +101,7 @@ async def _connected(broker: Broker) -> AsyncIterator[aiomqtt.Client]:
 
 
 def why(broker: Broker, error: Exception) -> CommandError:
-    """What to tell of an error on connecting, or of the end of a connection."""
+    """Return the message for an error on connecting, or for the end of a connection."""
     if isinstance(error, UnicodeError):  # of a name that cannot be one
         return broker.unreachable("no such host")
     reason = re.sub(r"^\[(Errno|code).*?\] ", "", str(error)).lower()

@@ -121,9 +121,9 @@ class whole:  # noqa: N801 - argparse names the type in its messages
 def seconds(text: str) -> float:
     """More than 0, a day at most."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 < found <= SECONDS_MAX:
+        number = -1.0
+    if not 0 < number <= SECONDS_MAX:
         raise argparse.ArgumentTypeError(f"found {text}, expected seconds, as 10 or 0.5")
-    return found
+    return number

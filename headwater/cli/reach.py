@@ -51,12 +51,12 @@ class Broker:
 
     @property
     def is_mqtt(self) -> bool:
-        """Whether it is spoken to by MQTT."""
+        """Tell whether the broker is reached by MQTT."""
         return self.scheme in {"mqtt", "mqtts"}
 
     @property
     def encrypted(self) -> bool:
-        """Whether the connection uses TLS."""
+        """Tell whether the connection uses TLS."""
         return self.scheme in {"https", "mqtts"}
 
     @property
@@ -205,7 +205,7 @@ def broker_at(
 
 
 def _is_text(text: str) -> bool:
-    """Whether it is more than what Python makes of bytes that it cannot read."""
+    """Tell whether it is more than what Python makes of bytes that it cannot read."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -214,9 +214,9 @@ def _is_text(text: str) -> bool:
 
 
 def _password(user: str) -> str:
-    known = os.environ.get("HEADWATER_PASSWORD")
-    if known is not None:
-        return known
+    password = os.environ.get("HEADWATER_PASSWORD")
+    if password is not None:
+        return password
     if not sys.stdin.isatty():
         raise CommandError(2, "no terminal to ask for the password; set HEADWATER_PASSWORD")
     return ask_password(f"password of {user}: ")

@@ -56,8 +56,8 @@ def texts_by_home(text: str, subscriptions: Iterable[str]) -> dict[str, str]:
 
 
 def _belongs(item: str, home: str) -> bool:
-    found = _SUBSCRIPTION.match(item)
-    return found is None or home_of(found[1]) == home
+    match = _SUBSCRIPTION.match(item)
+    return match is None or home_of(match[1]) == home
 
 
 def links(
@@ -82,4 +82,4 @@ def links(
 def _beneath(name: str) -> list[str]:
     """A broker and all whose way to the root leads over it."""
     children = [child for child, parent in PARENTS.items() if parent == name]
-    return [name, *(one for child in children for one in _beneath(child))]
+    return [name, *(descendant for child in children for descendant in _beneath(child))]

@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one network of stations sent, in the order of time."""
+    """The readings that one network of stations sent, in the order of time."""
 
     title: str
     stations: dict[str, Station]
@@ -97,12 +97,12 @@ class Material:
 
     @property
     def readings_count(self) -> int:
-        """How many readings will be sent."""
+        """Count the readings that will be sent."""
         return sum(len(recording.readings) for recording in self.recordings)
 
 
 def folder() -> Path:
-    """Where the examples are. Raises MaterialError."""
+    """Return the folder of the examples. Raises MaterialError."""
     for place in _PLACES:
         if (place / SPECIFICATION).is_file():
             return place

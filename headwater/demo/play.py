@@ -53,7 +53,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How to reach brokers: `to` tells the connection of a station; `settled` returns when all
+    """Access to brokers: `to` returns the connection of a station; `settled` returns when all
     brokers know the stations that have come.
     """
 
@@ -120,5 +120,5 @@ async def _publish(client: aiomqtt.Client, step: Sent, moments: Moments) -> None
 
 def _advertisement(station: Station) -> bytes:
     place = {} if station.position is None else {"position": station.position}
-    told = {"source": station.name, "types": station.types, "location": station.location, **place}
-    return msgspec.json.encode(told)
+    fields = {"source": station.name, "types": station.types, "location": station.location, **place}
+    return msgspec.json.encode(fields)

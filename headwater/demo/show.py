@@ -82,7 +82,7 @@ async def show(material: Material, screen: Screen, rate: float) -> int:
     tally = course.tally
     _judge(material, tally, account)
     figures = summary.figures(material, tally, account, played_s, began_s)
-    figures["links"] = [summary.link(one) for one in course.links()]
+    figures["links"] = [summary.link(link) for link in course.links()]
     screen.summary(figures, summary.lines(figures, screen.left_out))
     for complaint in tally.complaints:
         screen.complain(complaint)
@@ -125,9 +125,9 @@ class _Course:
             try:
                 # listening ends by an error alone
                 await asyncio.wait({*listening, playing}, return_when=asyncio.FIRST_COMPLETED)
-                for one in listening:
-                    if one.done():
-                        one.result()
+                for listener in listening:
+                    if listener.done():
+                        listener.result()
                 return playing.result()
             finally:
                 for task in (*listening, playing):
@@ -153,7 +153,7 @@ class _Course:
         return dict(account)
 
     def links(self) -> list[layout.Link]:
-        """What went over each link, after `account`."""
+        """Return what went over each link, after `account`."""
         results: Counter[str] = Counter()
         for name, count in self.tally.counts.items():
             results[layout.home_of(name)] += count
@@ -181,8 +181,8 @@ class _Course:
                 if result is not None:
                     self._screen.result(result, now_s)
             else:
-                told = payload[:200].decode(errors="replace")
-                self.tally.complain(f"{message.topic}: {told}")
+                text = payload[:200].decode(errors="replace")
+                self.tally.complain(f"{message.topic}: {text}")
 
     async def _submit_and_play(self, rate: float) -> float:
         for home, text in self._texts.items():
@@ -206,7 +206,9 @@ class _Course:
     def _origins(self) -> list[str]:
         """The brokers to which stations send."""
         stations = [
-            station for one in self._material.recordings for station in one.stations.values()
+            station
+            for recording in self._material.recordings
+            for station in recording.stations.values()
         ]
         return sorted({layout.origin_of(station.location) for station in stations})
 
@@ -215,8 +217,8 @@ class _Course:
         to = Broker("mqtt", HOST, port, "", None, None, "demo", ANSWER_S_MAX)
         reply = await mqtt_client.ask(to, "submit", text)
         if not reply.get("ok"):
-            told = [str(error.get("message")) for error in reply.get("errors", [])]
-            raise CommandError(1, f"{home} refused the specification", *told)
+            messages = [str(error.get("message")) for error in reply.get("errors", [])]
+            raise CommandError(1, f"{home} refused the specification", *messages)
         names = ", ".join(reply.get("subscriptions", []))
         self._screen.say(f"submitted at {home} over MQTT: {names}")
 
@@ -233,9 +235,9 @@ class _Course:
     async def _has_asked(self, home: str, origins: set[str]) -> bool:
         _, text = await self._brokers[home].get("/v1/status")
         network = msgspec.json.decode(text)["network"]
-        known = network["origins"]
+        known_origins = network["origins"]
         return not network["inactive"] and all(
-            name in known and known[name]["answered"] for name in origins
+            name in known_origins and known_origins[name]["answered"] for name in origins
         )
 
     def _note(self, recording: Recording, step: Step) -> None:
@@ -251,9 +253,9 @@ class _Course:
             count = f"{len(recording.stations)} stations, {len(recording.readings):,} readings"
             self._screen.say(f"{recording.title}: {count}")
         self._done += 1
-        at = datetime.fromtimestamp(step.time_ms // 1000, UTC)
+        moment = datetime.fromtimestamp(step.time_ms // 1000, UTC)
         speed = self._done / max(time.perf_counter() - self._began_s, 0.001)
-        words = f"{at:%Y-%m-%d %H:%M} UTC  {speed:,.0f} events/s  {self.tally.total} results"
+        words = f"{moment:%Y-%m-%d %H:%M} UTC  {speed:,.0f} events/s  {self.tally.total} results"
         self._screen.progress(self._done, self._material.readings_count, words)
 
     async def _last_results(self) -> None:
@@ -277,9 +279,9 @@ async def _lost(brokers: Mapping[str, RunningBroker], reason: str) -> BrokerFail
         if broker.process.returncode is not None:
             what = f"the broker {name} ended before its time"
             return BrokerFailedError(f"{what}; what it said last: {broker.last_words()}")
-    said = next(iter(brokers.values())).last_words()
+    last_words = next(iter(brokers.values())).last_words()
     return BrokerFailedError(
-        f"the connection to a broker is lost: {reason}; what the first said last: {said}"
+        f"the connection to a broker is lost: {reason}; what the first said last: {last_words}"
     )
 
 

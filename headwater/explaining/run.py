@@ -39,7 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     if checked.specification is None:
         if arguments.json:
             _complain_json(
-                [{"file": arguments.spec, **one.to_dict()} for one in checked.diagnostics]
+                [
+                    {"file": arguments.spec, **diagnostic.to_dict()}
+                    for diagnostic in checked.diagnostics
+                ]
             )
         else:
             complain(checked.report().rstrip("\n"))
@@ -49,9 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
     whole = check_text(
         extended(text, specification), file=arguments.spec, functions=own, tables=tables
     )
-    if whole.specification is None or any(one == OWN for one, _ in specification.subscriptions):
-        told = f"{arguments.spec}: no room for the subscriptions of {OWN}, by which events are seen"
-        raise CommandError(FAULTY, told)
+    if whole.specification is None or any(
+        subscriber == OWN for subscriber, _ in specification.subscriptions
+    ):
+        sentence = (
+            f"{arguments.spec}: no room for the subscriptions of {OWN}, by which events are seen"
+        )
+        raise CommandError(FAULTY, sentence)
     try:
         _replay(arguments, whole.specification, record)
     except (UnreadableError, ColumnError, SortingError) as error:
@@ -109,15 +116,15 @@ def _tell(specification: Specification, record: Record, write: Any, *, as_json: 
         if not results.count:
             lines, sampled = how_far(specification, record, task)
         if as_json:
-            told = {
+            document = {
                 "subscription": node.name,
                 "subscriber": node.subscriber,
                 "count": results.count,
-                "results": [result_data(one, record.readings) for one in results.kept],
+                "results": [result_data(result, record.readings) for result in results.kept],
                 "how_far": lines,
                 "sampled": sampled,
             }
-            write(msgspec.json.encode(told).decode() + "\n")
+            write(msgspec.json.encode(document).decode() + "\n")
             continue
         count = f"{results.count:,}" if results.count else "no"
         write(f"{node.name} of {node.subscriber}: {count} result{'s' * (results.count != 1)}\n")

@@ -49,7 +49,7 @@ class Step:
             "kind": self.kind,
             "title": self.title,
             "details": list(self.details),
-            "inputs": [one.to_dict() for one in self.inputs],
+            "inputs": [step.to_dict() for step in self.inputs],
         }
 
 
@@ -81,7 +81,7 @@ def plans_of(specification: Specification) -> list[Plan]:
     for key in (*active, *graph.roots):
         for need in graph.tasks[key].needs.values():
             users.setdefault(need, []).append(graph.tasks[key].name)
-    found = []
+    plans = []
     for key in (*active, *graph.roots, *idle):
         task = graph.tasks[key]
         node = task.node
@@ -90,8 +90,8 @@ def plans_of(specification: Specification) -> list[Plan]:
             heading = _heading(task, users.get(key, []))
             if len(cases) > 1:
                 heading += f", case {case.number}"
-            found.append(Plan(task, case.number, heading, _sink(task, case)))
-    return found
+            plans.append(Plan(task, case.number, heading, _sink(task, case)))
+    return plans
 
 
 def _heading(task: Task, users: Sequence[str]) -> str:
@@ -106,7 +106,9 @@ def _heading(task: Task, users: Sequence[str]) -> str:
 
 def _sink(task: Task, case: Case) -> Step:
     node = task.node
-    details = [f"{one.name} = {expression_text(one.value)}" for one in case.assign]
+    details = [
+        f"{assignment.name} = {expression_text(assignment.value)}" for assignment in case.assign
+    ]
     if case.consuming:
         details.append(f"consuming {', '.join(map(name_text, case.consuming))}")
     detect = case.detect
@@ -116,9 +118,12 @@ def _sink(task: Task, case: Case) -> Step:
         body = _detected(task, case, node.window)
         title = f"event {name_text(task.name)}"
         if node.post is not None:
-            details = [f"pre: {one}" for one in details]
-            assigned = (f"{one.name} = {expression_text(one.value)}" for one in node.post.assign)
-            details += [f"post: {one}" for one in assigned]
+            details = [f"pre: {detail}" for detail in details]
+            assigned = (
+                f"{assignment.name} = {expression_text(assignment.value)}"
+                for assignment in node.post.assign
+            )
+            details += [f"post: {assignment}" for assignment in assigned]
         return Step("sink", title, tuple(details), (body,))
     if node.for_ms is not None:
         details.append(f"for {duration_text(node.for_ms)}")
@@ -150,12 +155,12 @@ def _window_title(window: Window) -> str:
 def _window(task: Task, case: Case, window: Window) -> Step:
     stamp = _stamp(case, "set aside until the window closes")
     inputs = []
-    for one in read_operands(case.detect.pattern):
-        marks = ["outer"] if one.outer else []
-        if one.distinct is not None:
-            marks.append(f"distinct({', '.join(map(name_text, one.distinct))})")
-        tests = [expression_text(condition) for condition in one.conditions]
-        inputs.append(_chain(_source(task, one.event_type, one.name, marks), tests, stamp))
+    for operand in read_operands(case.detect.pattern):
+        marks = ["outer"] if operand.outer else []
+        if operand.distinct is not None:
+            marks.append(f"distinct({', '.join(map(name_text, operand.distinct))})")
+        tests = [expression_text(condition) for condition in operand.conditions]
+        inputs.append(_chain(_source(task, operand.event_type, operand.name, marks), tests, stamp))
     return Step("detect", f"window {_window_title(window)}", (), tuple(inputs))
 
 
@@ -163,7 +168,7 @@ def _window(task: Task, case: Case, window: Window) -> Step:
 
 
 def waits(task: Task, case: Case, layout: Layout) -> bool:
-    """Whether the case's agent waits for the watermark, or reports at once.
+    """Tell whether the case's agent waits for the watermark; else it reports at once.
 
     At once is told what no event that is still to come can change.
     """
@@ -232,37 +237,37 @@ class _Pattern:
         return Step("detect", title, own, tuple(parts))
 
     def _leaf(self, leaf: ops.Leaf, above: Operand | None) -> Step:
-        tests = [expression_text(one) for one in leaf.conditions]
-        tests += [f"in {container_text(one)}" for one in leaf.regions]
+        tests = [expression_text(condition) for condition in leaf.conditions]
+        tests += [f"in {container_text(region)}" for region in leaf.regions]
         tests += self._suffixes(leaf, above)
         source = _source(self._task, leaf.event_type, leaf.name, self._marks(leaf))
         return _chain(source, tests, self._stamp)
 
     def _gathered(self, gathered: ops.Gathered) -> tuple[Step, ...]:
         """The chain's other elements, then each list."""
-        found = [self.step(gathered.base, gathered)]
+        steps = [self.step(gathered.base, gathered)]
         for member in gathered.members:
             details = []
             for bound, side in ((member.after_bound, "before"), (member.before_bound, "after")):
                 if bound is not None:
                     details.append(f"gap {side} it {bound_text(bound)}")
-            details += [f"where {expression_text(one)}" for one in member.conjuncts]
+            details += [f"where {expression_text(conjunct)}" for conjunct in member.conjuncts]
             title = "list, perhaps none" if member.optional else "list, one or more"
             inner = self.step(member.operand, gathered)
-            found.append(Step("detect", title, tuple(details), (inner,)))
-        return tuple(found)
+            steps.append(Step("detect", title, tuple(details), (inner,)))
+        return tuple(steps)
 
     def _suffixes(self, operand: Operand, above: Operand | None) -> list[str]:
-        """What is asked of an operand beside its kind, without what is asked above it too."""
-        found = []
+        """List what is asked of an operand beside its kind, without what is asked above it too."""
+        suffixes = []
         if operand.within_ms is not None and not (above and above.within_ms == operand.within_ms):
-            found.append(f"within {duration_text(operand.within_ms)}")
+            suffixes.append(f"within {duration_text(operand.within_ms)}")
         if operand.spread_m is not None and not (above and above.spread_m == operand.spread_m):
-            found.append(f"spread {distance_text(operand.spread_m)}")
+            suffixes.append(f"spread {distance_text(operand.spread_m)}")
         for place, within_ms in operand.anchors:
             if not (above and (place, within_ms) in above.anchors):
-                found.append(f"within {duration_text(within_ms)} from {self._names[place]}")
-        return found + [f"where {expression_text(one)}" for one in operand.conjuncts]
+                suffixes.append(f"within {duration_text(within_ms)} from {self._names[place]}")
+        return suffixes + [f"where {expression_text(conjunct)}" for conjunct in operand.conjuncts]
 
     def _marks(self, operand: Operand) -> list[str]:
         """`last` and `first`, which choose among whole occurrences."""
@@ -272,7 +277,7 @@ class _Pattern:
 
 
 def title_of(operand: Operand) -> tuple[str, list[str]]:
-    """What an operator is called, with its options, and what else is asked of it."""
+    """Return an operator's name with its options, and what else is asked of it."""
     if isinstance(operand, ops.Joint):
         options = [] if operand.bound is None else [bound_text(operand.bound)]
         options += ["next"] if operand.next else []
@@ -288,7 +293,7 @@ def title_of(operand: Operand) -> tuple[str, list[str]]:
         return f"{operand.count} in a row", ["disjoint"] if operand.disjoint else []
     if isinstance(operand, ops.Run):
         low, high = operand.gap_low_ms, operand.gap_high_ms
-        texts = ["" if one is None else duration_text(one) for one in (low, high)]
+        texts = ["" if bound_ms is None else duration_text(bound_ms) for bound_ms in (low, high)]
         return f"longest run, gaps {'..'.join(texts)}", []
     if isinstance(operand, ops.Kth):
         return f"nth {operand.k}", []

@@ -60,7 +60,7 @@ class Box:
 
     def all(self) -> list[Box]:
         """The box and those beneath it."""
-        return [self, *(one for part in self.inputs for one in part.all())]
+        return [self, *(box for part in self.inputs for box in part.all())]
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Panel:
 
 
 def text_px(text: str) -> float:
-    """How wide a text is at most."""
+    """Return how wide a text is at most."""
     wide = sum(unicodedata.east_asian_width(c) in {"W", "F"} for c in text)
     return (len(text) + wide) * CHAR_PX
 
@@ -88,28 +88,30 @@ def laid_out(plans: Sequence[tuple[Plan, Sequence[str]]]) -> tuple[list[Panel], 
     panels: list[Panel] = []
     y = float(MARGIN)
     for (plan, notes), root in zip(plans, roots, strict=True):
-        told = [line for note in notes for line in wrap(note, 110)]
-        head = HEADING_PX + LINE_PX * len(told)
+        noted = [line for note in notes for line in wrap(note, 110)]
+        head = HEADING_PX + LINE_PX * len(noted)
         _place(root, y + head)
-        panels.append(Panel(plan, told, root, y, head + root.band))
+        panels.append(Panel(plan, noted, root, y, head + root.band))
         y += head + root.band + PANEL_GAP
     right = max((box.x + box.width for box in boxes), default=0.0)
-    heads = [text_px(line) * BOLD**2 for one in panels for line in (one.plan.heading, *one.notes)]
+    heads = [
+        text_px(line) * BOLD**2 for panel in panels for line in (panel.plan.heading, *panel.notes)
+    ]
     return panels, max([right, *heads]) + MARGIN, y - PANEL_GAP + MARGIN if panels else 2 * MARGIN
 
 
 def _box(step: Step) -> Box:
-    inputs = [_box(one) for one in step.inputs]
+    inputs = [_box(part) for part in step.inputs]
     column = {"source": 0, "filter": 1, "stamp": 2}.get(step.kind, 3)
     if step.kind in {"detect", "sink"}:
-        column = max([column, *(one.column + 1 for one in inputs)])
+        column = max([column, *(part.column + 1 for part in inputs)])
     titled = _wrapped(step.title)
     lines = titled + [line for text in step.details for line in _wrapped(text)]
     box = Box(step, column, lines, inputs)
     widths = [text_px(line) * BOLD for line in titled] + [text_px(line) for line in lines]
     box.width = max(*widths, text_px(step.kind)) + 2 * PAD_PX
     box.height = LINE_PX * (len(lines) + 1) + PAD_PX
-    beneath = sum(one.band for one in inputs) + GAP_Y * max(0, len(inputs) - 1)
+    beneath = sum(part.band for part in inputs) + GAP_Y * max(0, len(inputs) - 1)
     box.band = max(box.height, beneath)
     return box
 
@@ -130,11 +132,11 @@ def _share_columns(roots: list[Box], boxes: list[Box]) -> None:
     widths = [0.0] * (last + 1)
     for box in boxes:
         widths[box.column] = max(widths[box.column], box.width)
-    at = float(MARGIN)
+    x = float(MARGIN)
     starts = []
     for width in widths:
-        starts.append(at)
-        at += width + GAP_X if width else 0.0
+        starts.append(x)
+        x += width + GAP_X if width else 0.0
     for box in boxes:
         box.x = starts[box.column]
         box.width = widths[box.column]
@@ -143,21 +145,21 @@ def _share_columns(roots: list[Box], boxes: list[Box]) -> None:
 def _place(box: Box, top: float) -> None:
     """Put a subtree into the band that begins at `top`, its root in the middle."""
     box.y = top + (box.band - box.height) / 2
-    beneath = sum(one.band for one in box.inputs) + GAP_Y * max(0, len(box.inputs) - 1)
-    at = top + (box.band - beneath) / 2
-    for one in box.inputs:
-        _place(one, at)
-        at += one.band + GAP_Y
+    beneath = sum(part.band for part in box.inputs) + GAP_Y * max(0, len(box.inputs) - 1)
+    y = top + (box.band - beneath) / 2
+    for part in box.inputs:
+        _place(part, y)
+        y += part.band + GAP_Y
 
 
 def plan_svg(plans: Sequence[tuple[Plan, Sequence[str]]]) -> str:
     """All plans, each with its notes, as one document."""
     panels, width, height = laid_out(plans)
-    told = ", ".join(panel.plan.heading for panel in panels)
+    title = ", ".join(panel.plan.heading for panel in panels)
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {_LOOKS}>',
-        f'<title id="title">{drawn(told)}</title>',
+        f'<title id="title">{drawn(title)}</title>',
         _TIP,
         '<rect width="100%" height="100%" fill="#ffffff"/>',
     ]
@@ -171,7 +173,7 @@ def _panel(panel: Panel) -> list[str]:
     for number, note in enumerate(panel.notes, 1):
         parts.append(_text(note, MARGIN, panel.y + 16 + LINE_PX * number, 'fill="#5b6b7b"'))
     for box in panel.root.all():
-        parts += [_line(one, box) for one in box.inputs]
+        parts += [_line(part, box) for part in box.inputs]
     for box in panel.root.all():
         parts += _drawn(box)
     return parts

@@ -23,9 +23,9 @@ def plan_text(plan: Plan, notes: Sequence[str] = ()) -> str:
 def _lines(step: Step, first: str, rest: str) -> list[str]:
     lines = [first + _one(step)]
     inputs = () if step.kind in CHAINED else step.inputs
-    for index, one in enumerate(inputs, 1):
+    for index, part in enumerate(inputs, 1):
         last = index == len(inputs)
-        lines += _lines(one, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+        lines += _lines(part, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
     return lines
 
 

@@ -152,7 +152,7 @@ def _too_long(file: str, chunk: Lines, line_bytes_max: int) -> list[BadLine]:
 
 
 def _begins_too_long(chunk: Lines) -> bool:
-    """Whether its first line with text is longer than allowed."""
+    """Tell whether its first line with text is longer than allowed."""
     before = chunk.lines[: chunk.too_long[0] - chunk.first_line] if chunk.too_long else [b"text"]
     return not any(line and not line.isspace() for line in before)
 

@@ -46,7 +46,7 @@ class Records:
                 yield number, line.split(",")
 
     def finish(self) -> Iterator[tuple[int, Record]]:
-        """What is left when no more lines come."""
+        """Yield what is left when no more lines come."""
         while self._held:
             yield from self._give_up()
 

@@ -67,7 +67,9 @@ def _replay(arguments: argparse.Namespace) -> int:
     )
     if checked.specification is None:
         if arguments.json:
-            _tell_json([{"file": spec, **one.to_dict()} for one in checked.diagnostics])
+            _tell_json(
+                [{"file": spec, **diagnostic.to_dict()} for diagnostic in checked.diagnostics]
+            )
         else:
             complain(checked.report().rstrip("\n"))
         return FAULTY
@@ -168,11 +170,11 @@ class Replay:
     def recorded(self, batches: Iterator[Batch]) -> list[Event]:
         """The events themselves, in order, all in memory; nothing is matched."""
         self._pipeline = self._made(IntakeOptions())
-        found: list[Event] = []
+        events: list[Event] = []
         for batch in batches:
-            found += self._events(self._pipeline.intake, batch)
+            events += self._events(self._pipeline.intake, batch)
         self._refuse_bad()
-        return sorted(found, key=_order)
+        return sorted(events, key=_order)
 
     def streamed(self, batches: Iterator[Batch], lateness_ms: int) -> None:
         """The input as it comes; results as they become known."""
@@ -196,7 +198,7 @@ class Replay:
         return Pipeline(self._specification, options, self._drift, step_candidates=candidates)
 
     def dropped(self) -> dict[str, int]:
-        """How many events were passed over, by reason, beside those on bad lines."""
+        """Count the events that were passed over, by reason, beside those on bad lines."""
         dropped = Counter(self._pipeline.ledger.events.dropped)
         dropped[UNDECLARED_TYPE] += self._undeclared
         return dict(sorted((dropped - self._refused).items()))
@@ -239,13 +241,13 @@ def tell_bad(error: BadInputError, *, as_json: bool) -> None:
 
 
 def tell_dropped(replay: Replay, *, as_json: bool) -> None:
-    """What was passed over, where anything was."""
+    """Report what was passed over, if anything was."""
     dropped = replay.dropped()
     if not dropped and not replay.bad_lines:
         return
     if as_json:
-        told: dict[str, Any] = {"bad_lines": replay.bad_lines, "dropped": dropped}
-        complain(msgspec.json.encode(told).decode())
+        document: dict[str, Any] = {"bad_lines": replay.bad_lines, "dropped": dropped}
+        complain(msgspec.json.encode(document).decode())
         return
     parts = [f"bad lines {replay.bad_lines}"] if replay.bad_lines else []
     parts += [f"{reason} {count}" for reason, count in dropped.items()]

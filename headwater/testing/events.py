@@ -78,23 +78,23 @@ class EventReader:
     def _plain(self, words: list[Word]) -> dict[str, Any]:
         kinds = self._kinds(words[0], words[0].text)
         fields: dict[str, Any] = {"type": words[0].text}
-        at = 1
-        if at < len(words) and not _is_pair(words[at]) and words[at].text[0] != "@":
-            fields["id"] = text_of(words[at])
-            at += 1
-        while at < len(words):
-            word = words[at]
+        index = 1
+        if index < len(words) and not _is_pair(words[index]) and words[index].text[0] != "@":
+            fields["id"] = text_of(words[index])
+            index += 1
+        while index < len(words):
+            word = words[index]
             if word.text.startswith("@"):
-                value = words[at + 1] if at + 1 < len(words) else None
+                value = words[index + 1] if index + 1 < len(words) else None
                 name, read = _of_event(word, value)
-                at += 2
+                index += 2
             else:
                 if not _is_pair(word):
                     raise FaultError(
                         word, f"found `{shorten(word.text)}`, expected name=value", FORM
                     )
                 name, read = _attribute(word, kinds)
-                at += 1
+                index += 1
             if name in fields:
                 raise FaultError(word, f"{quote(name)} is given twice")
             fields[name] = read
@@ -121,9 +121,9 @@ class EventReader:
             return None
         kind = self._types.get(name)
         if kind is None:
-            known = [one for one, type_ in self._types.items() if not type_.defined]
-            near = nearest(name, known)
-            hint = f"did you mean {quote(near)}?" if near else f"declared are {', '.join(known)}"
+            declared = [type_name for type_name, type_ in self._types.items() if not type_.defined]
+            near = nearest(name, declared)
+            hint = f"did you mean {quote(near)}?" if near else f"declared are {', '.join(declared)}"
             raise FaultError(word, f"no event type {quote(name)} is declared", hint)
         if kind.defined:
             raise FaultError(
@@ -149,16 +149,16 @@ def _is_pair(word: Word) -> bool:
 
 
 def _attribute(word: Word, kinds: Mapping[str, str] | None) -> tuple[str, Any]:
-    name, _, rest = word.text.partition("=")
-    value = word.part(len(word.text) - len(rest))
+    name, _, value_text = word.text.partition("=")
+    value = word.part(len(word.text) - len(value_text))
     if name in RESERVED:
-        told = "the time stands first" if name in _TIME_KEYS else f"write `@{name} {rest}`"
-        told = f"the {name} stands before the attributes" if name in {"id", "type"} else told
-        raise FaultError(word, f"`{name}` is no attribute", told)
+        hint = "the time stands first" if name in _TIME_KEYS else f"write `@{name} {value_text}`"
+        hint = f"the {name} stands before the attributes" if name in {"id", "type"} else hint
+        raise FaultError(word, f"`{name}` is no attribute", hint)
     if kinds is None:
         return name, text_of(value)
     kind = _known(word.part(0, len(name)), name, kinds)
-    if not rest:
+    if not value_text:
         raise FaultError(word, f"no value follows `{shorten(name)}=`", 'no text is `""`')
     return name, _value(value, name, kind)
 
@@ -188,7 +188,7 @@ def _value(word: Word, name: str, kind: str) -> Any:
 
 
 def _of_event(word: Word, value: Word | None) -> tuple[str, Any]:
-    """What every event may have: `@source s1` and the like."""
+    """Read what every event may have: `@source s1` and the like."""
     name = word.text[1:]
     if name not in {"source", "location", "position", "uncertainty"}:
         hint = "there are @source, @location, @position and @uncertainty"

@@ -39,7 +39,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong in one place of a file; `width` is that of the caret."""
+    """An error in one place of a file; `width` is that of the caret."""
 
     line: int
     column: int
@@ -67,11 +67,11 @@ class Fault:
         before = shown[: self.column - 1 - begin]
         pad = "".join("\t" if c == "\t" else " " for c in before)
         width = max(1, min(self.width, len(shown) - len(before)))
-        told = [f"{file}:{self.line}:{self.column}: {self.message}", f"{self.line:>5} | {shown}"]
-        told.append(f"      | {pad}{'^' * width}")
+        parts = [f"{file}:{self.line}:{self.column}: {self.message}", f"{self.line:>5} | {shown}"]
+        parts.append(f"      | {pad}{'^' * width}")
         if self.hint:
-            told.append(f"      = {self.hint}")
-        return "\n".join(told)
+            parts.append(f"      = {self.hint}")
+        return "\n".join(parts)
 
 
 class FaultError(Exception):
@@ -94,47 +94,47 @@ def words_of(line: str) -> list[Word]:
     A `#` where a word could begin starts a comment. Raises FaultError.
     """
     words: list[Word] = []
-    at, size = 0, len(line)
-    while at < size:
-        if line[at].isspace():
-            at += 1
-        elif line[at] == "#":
+    index, size = 0, len(line)
+    while index < size:
+        if line[index].isspace():
+            index += 1
+        elif line[index] == "#":
             break
         else:
-            end = _end_of_word(line, at)
-            words.append(Word(line[at:end], at + 1))
-            at = end
+            end = _end_of_word(line, index)
+            words.append(Word(line[index:end], index + 1))
+            index = end
     return words
 
 
-def _end_of_word(line: str, at: int) -> int:
+def _end_of_word(line: str, index: int) -> int:
     open_at: list[int] = []
-    while at < len(line):
-        char = line[at]
+    while index < len(line):
+        char = line[index]
         if char == '"':
-            at = _end_of_text(line, at)
+            index = _end_of_text(line, index)
             continue
         if char in _OPENING:
-            open_at.append(at)
+            open_at.append(index)
         elif char in _CLOSING and open_at:
             open_at.pop()
         elif char.isspace() and not open_at:
-            return at
-        at += 1
+            return index
+        index += 1
     if open_at:
         word = Word(line[open_at[0] :], open_at[0] + 1)
         raise FaultError(word, f"`{word.text[0]}` is never closed")
-    return at
+    return index
 
 
 def _end_of_text(line: str, start: int) -> int:
-    at = start + 1
-    while at < len(line):
-        if line[at] == "\\":
-            at += 1
-        elif line[at] == '"':
-            return at + 1
-        at += 1
+    index = start + 1
+    while index < len(line):
+        if line[index] == "\\":
+            index += 1
+        elif line[index] == '"':
+            return index + 1
+        index += 1
     raise FaultError(Word(line[start:], start + 1), "the text is never closed", 'end it with `"`')
 
 
@@ -179,14 +179,14 @@ def time_ms(word: Word, zero_ms: int) -> int:
             raise _no_time(word, "an ISO 8601 time such as `2026-03-01T06:00Z`")
         return moment
     if word.text.startswith("-"):
-        found = zero_ms - duration_ms(word.part(1))
+        moment_ms = zero_ms - duration_ms(word.part(1))
     elif _DURATION.fullmatch(word.text):
-        found = zero_ms + duration_ms(word)
+        moment_ms = zero_ms + duration_ms(word)
     else:
         raise _no_time(word, "a time such as `3s`, `1h30min` or `2026-03-01T06:00Z`")
-    if not TIME_MIN_MS <= found <= TIME_MAX_MS:
+    if not TIME_MIN_MS <= moment_ms <= TIME_MAX_MS:
         raise _no_time(word, "a time within the years 0001 to 9999")
-    return found
+    return moment_ms
 
 
 def interval_ms(word: Word, zero_ms: int) -> tuple[int, int]:

@@ -53,7 +53,7 @@ class FaultyFileError(Exception):
 
 
 def read_script(text: str, file: str, read_file: Callable[[str], str]) -> Script:
-    """What a file says; `read_file` reads the specification that it names.
+    """Read a file's script; `read_file` reads the specification that it names.
 
     Raises FaultyFileError with every fault of the file and of its specification.
     """
@@ -79,12 +79,12 @@ class _Reading:
         self._lateness_ms = 0
 
     def script(self) -> Script:
-        rest = self._numbered()
+        numbered = self._numbered()
         if not self._specified_at:
             self._fault(1, Word(" ", 1), "it names no specification", 'write `use "FILE.hw"`')
         self._events = EventReader(self._specification)
         self._expectations = ExpectationReader(self._specification)
-        for number, line in rest:
+        for number, line in numbered:
             try:
                 words = words_of(line)
                 if words:
@@ -103,7 +103,7 @@ class _Reading:
 
     def _numbered(self) -> list[tuple[int, str]]:
         """The lines without those of the specification, which is checked in passing."""
-        rest: list[tuple[int, str]] = []
+        numbered: list[tuple[int, str]] = []
         block: list[int] | None = None
         for number, line in enumerate(self._lines, 1):
             words = line.split("#")[0].split()
@@ -120,16 +120,16 @@ class _Reading:
                 self._specified(number, line)
                 self._use(number, line)
             else:
-                rest.append((number, line))
+                numbered.append((number, line))
         if block is not None:
             word = Word("specification", self._lines[block[0] - 1].index("s") + 1)
             self._fault(block[0], word, "the specification has no `end`")
-        return rest
+        return numbered
 
     def _specified(self, number: int, line: str) -> None:
         if self._specified_at:
-            told = f"the specification stands in line {self._specified_at} already"
-            self._fault(number, words_of(line)[0], told, "a file of tests has one")
+            sentence = f"the specification stands in line {self._specified_at} already"
+            self._fault(number, words_of(line)[0], sentence, "a file of tests has one")
         self._specified_at = self._specified_at or number
 
     def _check_block(self, block: list[int]) -> None:
@@ -155,7 +155,9 @@ class _Reading:
     def _take(self, checked: Checked) -> None:
         if checked.specification is None:
             self._reports.append(checked.report().rstrip("\n"))
-            self._errors += [{"file": checked.file, **one.to_dict()} for one in checked.diagnostics]
+            self._errors += [
+                {"file": checked.file, **diagnostic.to_dict()} for diagnostic in checked.diagnostics
+            ]
             return
         self._specification = checked.specification
         if not checked.specification.subscriptions:
@@ -239,10 +241,10 @@ class _Reading:
     def _in_order(self, test: Test, sent: Send, word: Word) -> None:
         before = [step for step in test.steps if isinstance(step, Send)]
         if before and _end(before[-1]) > _end(sent):
-            at = interval_text(_end(before[-1]), _end(before[-1]), test.zero_ms)
+            moment = interval_text(_end(before[-1]), _end(before[-1]), test.zero_ms)
             raise FaultError(
                 word,
-                f"line {before[-1].line} has come as far as {at} already",
+                f"line {before[-1].line} has come as far as {moment} already",
                 "put it in order, or say with `lateness 10s` that events may come late",
             )
 
@@ -263,12 +265,14 @@ class _Reading:
     def _refuse(self) -> None:
         if not self._faults and not self._errors:
             return
-        found = sorted(self._faults, key=lambda fault: (fault.line, fault.column))
-        told = self._reports + [one.told(self._file, self._lines) for one in found[:FAULTS_MAX]]
-        if len(found) > FAULTS_MAX:
-            told.append(f"{self._file}: and {len(found) - FAULTS_MAX} faults more")
-        errors = [{"file": self._file, **one.to_dict()} for one in found[:FAULTS_MAX]]
-        raise FaultyFileError("\n".join(told), self._errors + errors)
+        faults = sorted(self._faults, key=lambda fault: (fault.line, fault.column))
+        texts = self._reports + [
+            fault.told(self._file, self._lines) for fault in faults[:FAULTS_MAX]
+        ]
+        if len(faults) > FAULTS_MAX:
+            texts.append(f"{self._file}: and {len(faults) - FAULTS_MAX} faults more")
+        errors = [{"file": self._file, **fault.to_dict()} for fault in faults[:FAULTS_MAX]]
+        raise FaultyFileError("\n".join(texts), self._errors + errors)
 
 
 def _end(sent: Send) -> int:

@@ -50,13 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _left(broker: Broker, wait_s: float) -> int:
-    """How many submissions run here once all have gone, or the time is over."""
+    """Return how many submissions run here once all have gone, or the time is over."""
     until = time.monotonic() + wait_s
     while True:
-        status, told = http_client.ask(broker, "GET", "/v1/plan")
+        status, reply = http_client.ask(broker, "GET", "/v1/plan")
         if status != 200:
-            raise http_client.refused(told)
-        left = len([one for one in told["tasks"] if one["host"] == told["broker"]])
-        if (told["drained"] and told["quiet"] and not left) or time.monotonic() >= until:
+            raise http_client.refused(reply)
+        left = len([task for task in reply["tasks"] if task["host"] == reply["broker"]])
+        if (reply["drained"] and reply["quiet"] and not left) or time.monotonic() >= until:
             return left
         time.sleep(LOOK_S)

@@ -125,19 +125,20 @@ def _wait(broker: Broker, names: list[str]) -> None:
         _status, listed = http_client.ask(broker, "GET", "/v1/subscriptions")
         states: dict[str, list[str]] = {name: [] for name in names}
         away: dict[str, None] = {}
-        for one in listed.get("subscriptions", []):
-            states.get(one.get("subscription"), []).append(str(one.get("state")))
-            if one.get("subscription") in states:
-                away |= dict.fromkeys(map(str, one.get("waits_for", [])))
-        waiting = {name: found for name, found in states.items() if not _all_active(found)}
+        for subscription in listed.get("subscriptions", []):
+            states.get(subscription.get("subscription"), []).append(str(subscription.get("state")))
+            if subscription.get("subscription") in states:
+                away |= dict.fromkeys(map(str, subscription.get("waits_for", [])))
+        waiting = {name: reported for name, reported in states.items() if not _all_active(reported)}
         if not waiting:
             return
         if time.monotonic() > deadline:
-            told = [
-                f"{name} ({', '.join(found) or 'not listed'})" for name, found in waiting.items()
+            unready = [
+                f"{name} ({', '.join(reported) or 'not listed'})"
+                for name, reported in waiting.items()
             ]
             waits = f"; it waits for {', '.join(away)}, away" if away else ""
-            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(told)}{waits}")
+            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(unready)}{waits}")
         time.sleep(LOOK_EVERY_S)
 
 

@@ -117,10 +117,10 @@ def _from_log(broker: Broker, subscription: str | None, offset: int, printer: Pr
                 if not printer.take_row(row["offset"], row["result"]):
                     return
             offset = int(body["to"])
-        told = _asked(
+        offsets = _asked(
             broker, "/v1/log/offsets", epoch=epoch, after=str(offset), wait=f"{wait_s:.3f}"
         )
-        end = int(told["end"])
+        end = int(offsets["end"])
 
 
 def _asked(broker: Broker, path: str, **params: str) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _asked(broker: Broker, path: str, **params: str) -> dict[str, Any]:
 def _warn_of_unknown(broker: Broker, subscription: str) -> None:
     """It may come yet, or never: a misspelt name would be waited for in silence."""
     _status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
-    names = [str(one.get("subscription")) for one in answer.get("subscriptions", [])]
+    names = [str(listed.get("subscription")) for listed in answer.get("subscriptions", [])]
     if subscription not in names:
         from language.suggest import nearest
 
