@@ -25,8 +25,8 @@ import msgspec
 from broker.core.recovery.durable_events import packed, unpacked
 from broker.network.session.frames import DATA_BYTES
 from language import check_text
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import less, rehearse
 
 BROKERS = 24

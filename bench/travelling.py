@@ -28,8 +28,8 @@ from language import check_text
 from simulation.papers.drawing import draw, events
 from simulation.papers.recording import read_recording
 from simulation.papers.settings import BEYOND, PAPER, Setting
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import rehearse
 
 SMALL = {"nodes": 40, "stations": 4, "hours": 3, "matching_min": 5}

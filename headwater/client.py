@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError
-from headwater.cli.reach import DEFAULT_BROKER, EXIT_UNREACHABLE, Broker, broker_at
+from headwater.cli.reach import DEFAULT_BROKER, EXIT_UNREACHABLE, BrokerAddress, broker_at
 from headwater.events import Event
 from headwater.remote import ClientError
 
 if TYPE_CHECKING:
-    from headwater.publishing import Publisher
+    from headwater.publisher import Publisher
 
 BATCH_EVENTS = 500  # of one payload
 ROWS = 1_000  # of the log at a time
@@ -176,7 +176,7 @@ class Client:
 
 def broker_for(
     address: str, user: str | None, password: str | None, name: str | None, timeout_s: float
-) -> Broker:
+) -> BrokerAddress:
     """Return a broker's address together with who calls. Raises ClientError."""
     if not isinstance(address, str):
         raise TypeError(f"found an address of type {type(address).__name__}, expected str")
@@ -187,9 +187,11 @@ def broker_for(
         return replace(broker, password=password, remedy="is it running?")
 
 
-def publisher_for(broker: Broker, client_id: str, patience_s: float | None = None) -> Publisher:
+def publisher_for(
+    broker: BrokerAddress, client_id: str, patience_s: float | None = None
+) -> Publisher:
     """One that is connected; see Publisher. Raises ClientError."""
-    from headwater.publishing import Publisher
+    from headwater.publisher import Publisher
 
     if not broker.is_mqtt:
         raise ClientError(f"events are published by MQTT; {broker.url} is no mqtt://")

@@ -15,7 +15,7 @@ from headwater.client import broker_for, publish, publisher_for
 from headwater.events import Event
 
 if TYPE_CHECKING:
-    from headwater.publishing import Publisher
+    from headwater.publisher import Publisher
 
 DEFAULT_ADDRESS = "mqtt://127.0.0.1:1883"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from language import check_text
 from language.errors import LanguageError
-from language.messages import TABLE, Entry
+from language.messages import TABLE, MessageEntry
 from language.messages.entry import Example
 
 SHOWN_LENGTH_MAX = 400
@@ -57,7 +57,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: MessageEntry) -> str:
     parts = [
         f"### {entry.code}: {entry.title}\n",
         f"Message: {entry.message}.\n\n{capital(entry.help)}.\n",
@@ -75,7 +75,7 @@ def capital(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _told(entry: Entry, example: Example) -> str:
+def _told(entry: MessageEntry, example: Example) -> str:
     """The report of an example, of this error alone; general advice is not repeated."""
     checked = check_text(
         example.text,

@@ -28,12 +28,12 @@ import msgspec
 
 from headwater.cli import main as headwater
 from headwater.demo.material import (
-    Advertise,
-    Material,
-    Reading,
-    Recording,
+    DemoMaterial,
+    NetworkSettled,
+    RecordedReading,
     Sent,
-    Settle,
+    StationAdvertised,
+    StationRecording,
     load,
     steps,
 )
@@ -84,10 +84,10 @@ url = "sqlite:///{folder}/hours.db"
 """
 
 
-class Region:
+class DemoBroker:
     """One broker in a process of its own, with a part of the stations."""
 
-    def __init__(self, name: str, folder: Path, recordings: list[Recording]) -> None:
+    def __init__(self, name: str, folder: Path, recordings: list[StationRecording]) -> None:
         self.name = name
         self.recordings = recordings
         folder.mkdir()
@@ -123,7 +123,9 @@ class Region:
 
         async def publish(client: aiomqtt.Client, step: Sent) -> None:
             try:
-                await client.publish(*_message(step), qos=1, retain=not isinstance(step, Reading))
+                await client.publish(
+                    *_message(step), qos=1, retain=not isinstance(step, RecordedReading)
+                )
             finally:
                 room.release()
 
@@ -134,11 +136,11 @@ class Region:
         ):
             client.pending_calls_threshold = 2 * IN_FLIGHT_MAX  # it would warn of each
             for _, step in steps(self.recordings):
-                if isinstance(step, Settle):  # there is but one broker to know the stations
+                if isinstance(step, NetworkSettled):  # there is but one broker to know the stations
                     continue
                 await room.acquire()
                 sending.create_task(publish(client, step))
-                count += isinstance(step, Reading)
+                count += isinstance(step, RecordedReading)
         return count
 
     def results(self) -> Counter[str]:
@@ -161,7 +163,7 @@ class Region:
         return len(engine.finish())
 
 
-def regions_of(material: Material) -> list[list[Recording]]:
+def regions_of(material: DemoMaterial) -> list[list[StationRecording]]:
     """The stations, dealt out to the brokers one after the other."""
     names = [name for recording in material.recordings for name in recording.stations]
     place = {name: n % BROKERS for n, name in enumerate(names)}
@@ -173,7 +175,7 @@ def regions_of(material: Material) -> list[list[Recording]]:
     ]  # fmt: skip
 
 
-def _part(recording: Recording, names: set[str]) -> Recording:
+def _part(recording: StationRecording, names: set[str]) -> StationRecording:
     readings = [reading for reading in recording.readings if reading.source in names]
     last = {reading.source: index for index, reading in enumerate(readings)}
     stations = {
@@ -185,10 +187,10 @@ def _part(recording: Recording, names: set[str]) -> Recording:
 
 
 def _message(step: Sent) -> tuple[str, bytes]:
-    if isinstance(step, Reading):
+    if isinstance(step, RecordedReading):
         return f"headwater/events/{step.type}/{step.source}", step.payload
     topic = f"headwater/sources/{step.station.name}"
-    if not isinstance(step, Advertise):
+    if not isinstance(step, StationAdvertised):
         return topic, b""
     station = step.station
     document: dict[str, Any] = {
@@ -201,7 +203,7 @@ def _message(step: Sent) -> tuple[str, bytes]:
     return topic, msgspec.json.encode(document)
 
 
-def _events(recording: Recording) -> Iterator[dict[str, Any]]:
+def _events(recording: StationRecording) -> Iterator[dict[str, Any]]:
     for reading in recording.readings:
         station = recording.stations[reading.source]
         event: dict[str, Any] = {"type": reading.type, "source": reading.source}
@@ -216,11 +218,13 @@ def main() -> int:
     material = load()
     with tempfile.TemporaryDirectory(prefix="headwater-server-") as name:
         folder = Path(name)
-        regions: list[Region] = []
+        regions: list[DemoBroker] = []
         server = None
         try:
             for n, recordings in enumerate(regions_of(material)):
-                regions.append(Region(f"region-{n + 1}", folder / f"region-{n + 1}", recordings))
+                regions.append(
+                    DemoBroker(f"region-{n + 1}", folder / f"region-{n + 1}", recordings)
+                )
             for region in regions:
                 region.ready()
             _submit(regions, material.text, folder)
@@ -243,18 +247,18 @@ def main() -> int:
                 _stop(process)
 
 
-async def _fed(regions: Sequence[Region]) -> list[int]:
+async def _fed(regions: Sequence[DemoBroker]) -> list[int]:
     return await asyncio.gather(*(region.feed() for region in regions))
 
 
-def _submit(regions: Sequence[Region], text: str, folder: Path) -> None:
+def _submit(regions: Sequence[DemoBroker], text: str, folder: Path) -> None:
     (folder / "weather.hw").write_text(text, encoding="utf-8")
     for region in regions:
         if headwater(["submit", str(folder / "weather.hw"), "--broker", region.url]) != 0:
             raise RuntimeError(f"{region.name} refused the specification")
 
 
-def _jobs(regions: Sequence[Region], folder: Path) -> Path:
+def _jobs(regions: Sequence[DemoBroker], folder: Path) -> Path:
     brokers = ", ".join(f'{region.name} = "{region.url}"' for region in regions)
     file = folder / "jobs.toml"
     file.write_text(_JOBS.format(brokers=brokers, folder=folder), encoding="utf-8")
@@ -262,7 +266,7 @@ def _jobs(regions: Sequence[Region], folder: Path) -> Path:
 
 
 def _account(
-    regions: Sequence[Region],
+    regions: Sequence[DemoBroker],
     counts: Sequence[int],
     outboxes: Sequence[Counter[str]],
     replayed: Sequence[int],

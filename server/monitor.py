@@ -13,20 +13,20 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from server.config import TIMED, Jobs, Part
+from server.config import TIMED, ConfigPart, Jobs
 from server.source.log import Log, LogError
 from server.source.options import Login
-from server.source.places import Place, places_in, places_of
+from server.source.places import LogPlace, places_in, places_of
 
 EVERY_S: Final = 2.0  # a broker is asked where its log ends
 ROUND_S_MAX: Final = 30.0
 
 
-class Progress(Protocol):
+class StreamProgress(Protocol):
     """A stream, as much as is told of it; `streams.Stream` is one."""
 
-    job: Part
-    sinks: tuple[Part, ...]
+    job: ConfigPart
+    sinks: tuple[ConfigPart, ...]
     failures: int
     error: str
     down: bool
@@ -48,7 +48,7 @@ class Sums(NamedTuple):
 class Monitor:
     """Asks all brokers of the sources, in a thread of its own, and the streams when it is asked."""
 
-    def __init__(self, jobs: Jobs, streams: Sequence[Progress]) -> None:
+    def __init__(self, jobs: Jobs, streams: Sequence[StreamProgress]) -> None:
         self._jobs = jobs
         self._streams = streams
         self._stopping = threading.Event()
@@ -168,11 +168,13 @@ class Monitor:
             ],
         }
 
-    def _told(self, stream: Progress, brokers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _told(
+        self, stream: StreamProgress, brokers: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any]:
         running = stream.running
         recent = _recent(running) if running is not None else []
         latest = recent[-1] if recent else {}
-        places: dict[str, Place] = {}
+        places: dict[str, LogPlace] = {}
         read = [_places(source.get("endOffset")) for source in latest.get("sources", ())]
         # Before its first batch is done, a stream is where the run before has left it.
         for of_source in read if any(read) else places_in(self._checkpoint(stream)):
@@ -204,12 +206,12 @@ class Monitor:
             document["held_by"] = _hindmost(document["brokers"])
         return document
 
-    def _checkpoint(self, stream: Progress) -> Path:
+    def _checkpoint(self, stream: StreamProgress) -> Path:
         state = self._jobs.path(self._jobs.server["state"])
         return state / f"{stream.name}-{stream.job['version']}" / "spark"
 
 
-def _subscriptions(job: Part) -> frozenset[str]:
+def _subscriptions(job: ConfigPart) -> frozenset[str]:
     """Those that a job reads; none for all."""
     if job.kind == "join":
         return frozenset(job[side]["subscription"] for side in ("left", "right"))
@@ -217,7 +219,7 @@ def _subscriptions(job: Part) -> frozenset[str]:
 
 
 def _of_job(
-    job: Part,
+    job: ConfigPart,
     brokers: Mapping[tuple[str, str], Mapping[str, Any]],
     promised: Mapping[tuple[str, str, frozenset[str]], dict[str, Any]],
 ) -> dict[str, dict[str, Any]]:
@@ -296,7 +298,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
-def _state(stream: Progress) -> str:
+def _state(stream: StreamProgress) -> str:
     if stream.down:
         return "failed"
     if stream.running is None:
@@ -304,7 +306,7 @@ def _state(stream: Progress) -> str:
     return "running" if stream.running.isActive else "done"
 
 
-def _lag(name: str, place: Place | None, broker: Mapping[str, Any]) -> dict[str, Any]:
+def _lag(name: str, place: LogPlace | None, broker: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stream's progress at a broker; `lag` is in offsets."""
     document: dict[str, Any] = {"broker": name, "up": broker.get("up", False)}
     document |= {key: broker[key] for key in ("settled", "behind") if key in broker}
@@ -325,7 +327,7 @@ def _recent(running: Any) -> list[dict[str, Any]]:
         return []
 
 
-def _places(offset: Any) -> dict[str, Place]:
+def _places(offset: Any) -> dict[str, LogPlace]:
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)

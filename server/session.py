@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import ServerError
+from server.executor_archive import kept_archive
 from server.java import cache_folder, java_home
-from server.shipping import kept_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from pyspark.errors import PySparkException
 
 from server.checkpoint import NOTHING, Checkpoint, JobMeaning, checkpoint, fits, hold, placed
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.detection.program import canonical_of
 from server.errors import JobsError, ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
@@ -35,12 +35,12 @@ FINAL: Final = ("LostError", "EpochError", "OptionError", "JobsError", "Language
 
 
 @dataclass
-class Stream:
+class JobStream:
     """One job and its sinks, or those that were begun together. It is named after the first."""
 
     jobs: Jobs
-    job: Part
-    sinks: tuple[Part, ...]
+    job: ConfigPart
+    sinks: tuple[ConfigPart, ...]
     lead: str
     clock: Callable[[], float] = time.monotonic
     running: "StreamingQuery | None" = None

@@ -32,7 +32,7 @@ ENVIRONMENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerAddress:
     """A broker's address and who calls. `path` is the prefix of its topics or of its pages.
 
     `remedy` is what to do where it does not answer.
@@ -118,12 +118,12 @@ def add_options(parser: argparse.ArgumentParser, *, client: bool = True) -> None
     parser.epilog = f"{parser.epilog or ''}\n\n{ENVIRONMENT}"
 
 
-def broker_of(arguments: argparse.Namespace) -> Broker:
+def broker_of(arguments: argparse.Namespace) -> BrokerAddress:
     """The broker that the options name; of a context the first one. Raises CommandError."""
     return brokers_of(arguments)[0]
 
 
-def brokers_of(arguments: argparse.Namespace) -> list[Broker]:
+def brokers_of(arguments: argparse.Namespace) -> list[BrokerAddress]:
     """Return all brokers of the context that is used, or the one that is named by its address.
 
     Raises CommandError.
@@ -173,7 +173,7 @@ def broker_at(
     client: str | None,
     timeout_s: float,
     words: Sequence[str] = ("address", "user", "name"),
-) -> Broker:
+) -> BrokerAddress:
     """The broker at an address, without a password; `words` are what a caller calls the first
     three. Raises CommandError.
     """
@@ -192,7 +192,7 @@ def broker_at(
         raise CommandError(
             2, f"{words[2]} {client}: expected 1 to 64 characters without /, + and #"
         )
-    return Broker(
+    return BrokerAddress(
         scheme=parts.scheme,
         host=parts.hostname,
         port=PORTS[parts.scheme] if port is None else port,

@@ -27,7 +27,7 @@ _SUBSCRIPTION = re.compile(r"subscription\s+(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkLoad:
     """One link: what went over it, and what would have gone over it to a server at the root."""
 
     child: str
@@ -62,14 +62,14 @@ def _belongs(item: str, home: str) -> bool:
 
 def links(
     sent: Mapping[tuple[str, str], int], readings: Mapping[str, int], results: Mapping[str, int]
-) -> list[Link]:
+) -> list[LinkLoad]:
     """All links; `sent` are events by (from, to), `readings` by origin, `results` by home.
 
     A server at the root gets every reading and sends every result to its subscriber's broker.
     """
     beyond = {child: _beneath(child) for child in PARENTS}
     return [
-        Link(
+        LinkLoad(
             child,
             parent,
             sent.get((child, parent), 0) + sent.get((parent, child), 0),

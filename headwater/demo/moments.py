@@ -30,7 +30,7 @@ def windows_ms(specification: Specification) -> dict[str, int]:
     return {graph.tasks[key].name: by_task_ms[key] for key in graph.roots if by_task_ms[key]}
 
 
-class Moments:
+class ResultMoments:
     """Follows what is published; times are those of one clock that never goes back, in seconds.
 
     Each station sends in the order of time, and the broker allows no lateness.

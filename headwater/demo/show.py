@@ -23,23 +23,23 @@ from broker.engine.ingest.reasons import UNDECLARED_TYPE
 from headwater.cli import mqtt_client
 from headwater.cli.frame import UNREACHABLE
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker
+from headwater.cli.reach import BrokerAddress
 from headwater.demo import layout, summary
 from headwater.demo.material import (
-    Advertise,
-    Material,
-    Reading,
-    Recording,
+    DemoMaterial,
+    RecordedReading,
     Station,
+    StationAdvertised,
+    StationRecording,
+    StationWithdrawn,
     Step,
-    Withdraw,
     steps,
 )
-from headwater.demo.moments import Moments, windows_ms
-from headwater.demo.play import IN_FLIGHT_MAX, PREFIX, Ways, play
+from headwater.demo.moments import ResultMoments, windows_ms
+from headwater.demo.play import IN_FLIGHT_MAX, PREFIX, BrokerAccess, play
 from headwater.demo.process import HOST, BrokerFailedError, RunningBroker, running_network
 from headwater.demo.screen import Screen
-from headwater.demo.tally import Tally
+from headwater.demo.tally import ResultTally
 
 ANSWER_S_MAX = 30.0  # a broker that takes longer over one message has stopped working
 QUIET_S_MAX = 10.0  # after everything was sent: how long the next result may take
@@ -56,7 +56,7 @@ _UNHEARD.addHandler(logging.NullHandler())
 _UNHEARD.propagate = False
 
 
-async def show(material: Material, screen: Screen, rate: float) -> int:
+async def show(material: DemoMaterial, screen: Screen, rate: float) -> int:
     """Runs it all; 0 if everything came that had to.
 
     `rate` is in readings a second. Raises BrokerFailedError, CommandError.
@@ -97,15 +97,15 @@ class _Course:
     """One run against one network: subscribers at their homes, stations at their origins."""
 
     def __init__(
-        self, material: Material, screen: Screen, brokers: Mapping[str, RunningBroker]
+        self, material: DemoMaterial, screen: Screen, brokers: Mapping[str, RunningBroker]
     ) -> None:
         self._material = material
         self._screen = screen
         self._brokers = brokers
         self._texts = layout.texts_by_home(material.text, material.expected)
-        self._moments = Moments(windows_ms(material.specification))
-        self.tally = Tally(material.expected, self._moments)
-        self._playing: Recording | None = None
+        self._moments = ResultMoments(windows_ms(material.specification))
+        self.tally = ResultTally(material.expected, self._moments)
+        self._playing: StationRecording | None = None
         self._done = 0
         self._began_s = 0.0
         self._there: dict[str, str] = {}  # stations that have come and not gone -> origin
@@ -152,7 +152,7 @@ class _Course:
                     self._sent[broker_name, word] = count
         return dict(account)
 
-    def links(self) -> list[layout.Link]:
+    def links(self) -> list[layout.LinkLoad]:
         """Return what went over each link, after `account`."""
         results: Counter[str] = Counter()
         for name, count in self.tally.counts.items():
@@ -197,7 +197,7 @@ class _Course:
             def to(station: Station) -> aiomqtt.Client:
                 return clients[layout.origin_of(station.location)]
 
-            ways = Ways(to, self._settled)
+            ways = BrokerAccess(to, self._settled)
             await play(ways, steps(self._material.recordings), self._moments, rate, self._note)
         played_s = time.perf_counter() - self._began_s
         await self._last_results()
@@ -214,7 +214,7 @@ class _Course:
 
     async def _submit(self, home: str, text: str) -> None:
         port = self._brokers[home].mqtt_port
-        to = Broker("mqtt", HOST, port, "", None, None, "demo", ANSWER_S_MAX)
+        to = BrokerAddress("mqtt", HOST, port, "", None, None, "demo", ANSWER_S_MAX)
         reply = await mqtt_client.ask(to, "submit", text)
         if not reply.get("ok"):
             messages = [str(error.get("message")) for error in reply.get("errors", [])]
@@ -240,12 +240,12 @@ class _Course:
             name in known_origins and known_origins[name]["answered"] for name in origins
         )
 
-    def _note(self, recording: Recording, step: Step) -> None:
-        if isinstance(step, Advertise):
+    def _note(self, recording: StationRecording, step: Step) -> None:
+        if isinstance(step, StationAdvertised):
             self._there[step.station.name] = layout.origin_of(step.station.location)
-        elif isinstance(step, Withdraw):
+        elif isinstance(step, StationWithdrawn):
             del self._there[step.station.name]
-        if not isinstance(step, Reading):
+        if not isinstance(step, RecordedReading):
             return
         self._readings[layout.origin_of(recording.stations[step.source].location)] += 1
         if recording is not self._playing:
@@ -285,7 +285,7 @@ async def _lost(brokers: Mapping[str, RunningBroker], reason: str) -> BrokerFail
     )
 
 
-def _judge(material: Material, tally: Tally, account: dict[str, int]) -> None:
+def _judge(material: DemoMaterial, tally: ResultTally, account: dict[str, int]) -> None:
     tally.judge()
     received = account.get("received", 0)
     if received < material.readings_count:

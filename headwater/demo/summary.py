@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.demo.layout import Link
-from headwater.demo.material import Material
-from headwater.demo.tally import Tally, quantile_ms
+from headwater.demo.layout import LinkLoad
+from headwater.demo.material import DemoMaterial
+from headwater.demo.tally import ResultTally, quantile_ms
 
 
 def figures(
-    material: Material, tally: Tally, account: Mapping[str, int], played_s: float, began_s: float
+    material: DemoMaterial,
+    tally: ResultTally,
+    account: Mapping[str, int],
+    played_s: float,
+    began_s: float,
 ) -> dict[str, Any]:
     """Everything that was counted and measured, for programs."""
     every = [latency for latencies_s in tally.latencies_s.values() for latency in latencies_s]
@@ -45,7 +49,7 @@ def figures(
     }
 
 
-def link(one: Link) -> dict[str, Any]:
+def link(one: LinkLoad) -> dict[str, Any]:
     """One link for programs: events that went over it, and what a central server would need."""
     return {
         "link": f"{one.child} – {one.parent}",

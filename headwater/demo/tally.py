@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from headwater.demo.moments import Moments
+from headwater.demo.moments import ResultMoments
 
 
-class Tally:
+class ResultTally:
     """Counts results by subscription; `complaints` are what must not happen."""
 
-    def __init__(self, expected: Mapping[str, int], moments: Moments) -> None:
+    def __init__(self, expected: Mapping[str, int], moments: ResultMoments) -> None:
         self.expected = dict(expected)
         self.counts = dict.fromkeys(expected, 0)
         self.latencies_s: dict[str, list[float]] = {name: [] for name in expected}

@@ -32,7 +32,7 @@ def extended(text: str, specification: Specification) -> str:
 
 
 @dataclass(slots=True)
-class Events:
+class EventSample:
     """Those of one type: how many there were, and the first of them."""
 
     count: int = 0
@@ -40,21 +40,21 @@ class Events:
 
 
 @dataclass(slots=True)
-class Results:
+class ResultSample:
     """Those of one subscription."""
 
     count: int = 0
     kept: list[OccurrenceResult] = field(default_factory=list)
 
 
-class Record:
+class ReplayRecord:
     """Takes what a replay of the extended text gives."""
 
     def __init__(self, specification: Specification) -> None:
         """`specification` is that of the text as it was."""
         self._types = list(specification.event_types)
-        self.events = {name: Events() for name in self._types}
-        self.results = {key: Results() for key in specification.subscriptions}
+        self.events = {name: EventSample() for name in self._types}
+        self.results = {key: ResultSample() for key in specification.subscriptions}
         self.readings: dict[str, Event] = {}  # by id, of those kept
         self.uncertain = False  # whether an event's time is
         self.first: int | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.cli.output import CommandError, complain, read_text
-from headwater.explaining.record import OWN, Record, extended
+from headwater.explaining.record import OWN, ReplayRecord, extended
 from headwater.explaining.tell import moment, result_data, results_lines
 from headwater.explaining.why import how_far, limits_text
 from headwater.given import functions_of
@@ -20,7 +20,7 @@ from headwater.replays.columns import ColumnError, parse_map
 from headwater.replays.lines import UnreadableError
 from headwater.replays.readers import read_events
 from headwater.replays.reference_tables import tables_beside
-from headwater.replays.replay import BadInputError, Replay
+from headwater.replays.replay import BadInputError, FileReplay
 from headwater.replays.sorter import SortingError
 from language import Specification, check_text
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             complain(checked.report().rstrip("\n"))
         return FAULTY
     specification = checked.specification
-    record = Record(specification)
+    record = ReplayRecord(specification)
     whole = check_text(
         extended(text, specification), file=arguments.spec, functions=own, tables=tables
     )
@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     return GOOD
 
 
-def _replay(arguments: argparse.Namespace, whole: Specification, record: Record) -> None:
-    replay = Replay(whole, record.take, skip_bad=arguments.skip_bad)
+def _replay(arguments: argparse.Namespace, whole: Specification, record: ReplayRecord) -> None:
+    replay = FileReplay(whole, record.take, skip_bad=arguments.skip_bad)
     kinds = {
         name: dict(kind.attributes) for name, kind in whole.event_types.items() if not kind.defined
     }
@@ -106,7 +106,7 @@ def _complain_json(errors: list[dict[str, Any]]) -> None:
     complain(msgspec.json.encode({"ok": False, "errors": errors}).decode())
 
 
-def _tell(specification: Specification, record: Record, write: Any, *, as_json: bool) -> None:
+def _tell(specification: Specification, record: ReplayRecord, write: Any, *, as_json: bool) -> None:
     for key in specification.graph.roots:
         task = specification.graph.tasks[key]
         node: Any = task.node

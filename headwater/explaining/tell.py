@@ -16,13 +16,13 @@ import msgspec
 from broker.engine.event.event import Detected, Event
 from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS
 from broker.engine.runtime.subscribed import OccurrenceResult
-from headwater.explaining.record import Results, members
+from headwater.explaining.record import ResultSample, members
 
 READINGS_MAX = 5  # told of those that a detected event was made of
 MEMBERS_MAX = 20  # told of a list
 
 
-def results_lines(results: Results, readings: Mapping[str, Event]) -> list[str]:
+def results_lines(results: ResultSample, readings: Mapping[str, Event]) -> list[str]:
     """Each result with the events that made it."""
     lines = []
     for number, result in enumerate(results.kept, 1):

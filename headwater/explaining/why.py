@@ -10,13 +10,15 @@ from broker.engine.pattern.operands import Count, Joint, operands
 from broker.engine.pattern.pattern import Layout, lay_out
 from headwater.explaining.funnel import KEPT_MAX, Funnel, Walk
 from headwater.explaining.pairs import PAIRS_MAX
-from headwater.explaining.record import EVENTS_MAX, Record
+from headwater.explaining.record import EVENTS_MAX, ReplayRecord
 from headwater.explaining.words import counted
 from language import Specification, Task
 from language.tree import Case, Definition, Subscription
 
 
-def how_far(specification: Specification, record: Record, task: Task) -> tuple[list[str], bool]:
+def how_far(
+    specification: Specification, record: ReplayRecord, task: Task
+) -> tuple[list[str], bool]:
     """Return lines about a task that gave nothing, and whether only a sample was seen."""
     seeker = _Seeker(specification, record)
     seeker.task(task, "")
@@ -26,7 +28,7 @@ def how_far(specification: Specification, record: Record, task: Task) -> tuple[l
 class _Seeker:
     """One explanation on its way."""
 
-    def __init__(self, specification: Specification, record: Record) -> None:
+    def __init__(self, specification: Specification, record: ReplayRecord) -> None:
         self._graph = specification.graph
         self._record = record
         self._told: dict[str, None] = {}

@@ -17,7 +17,7 @@ from broker.core.operators.times import Times
 from broker.engine.pattern.bounds import Bound, Inputs, bounds_of, stated
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.given import functions_of
-from headwater.plan.steps import Plan, plans_of
+from headwater.plan.steps import TaskPlan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
 from headwater.plan.travel import travelling
@@ -29,7 +29,7 @@ GOOD, PROBLEMS, FAULTY = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanRequest:
     """The selection of what is printed of each task; `inputs` and `groups` are for the bounds."""
 
     plan: bool = False
@@ -41,11 +41,11 @@ class Wanted:
     operators: Times | None = None  # what travels, where that is wanted
 
 
-def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
+def run(names: Sequence[str], wanted: PlanRequest, *, as_json: bool) -> int:
     """Check each file and tell of it; 1 where there is an error, 2 where a file cannot be read."""
     status, count = GOOD, 0
     documents: list[dict[str, Any]] = []
-    drawn: list[tuple[Plan, list[str]]] = []
+    drawn: list[tuple[TaskPlan, list[str]]] = []
     own = functions_of(wanted.functions)
     for name in names:
         try:
@@ -89,8 +89,8 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
 
 
 def _tasks(
-    specification: Specification, wanted: Wanted
-) -> list[tuple[Plan, list[str], dict[str, Any]]]:
+    specification: Specification, wanted: PlanRequest
+) -> list[tuple[TaskPlan, list[str], dict[str, Any]]]:
     """The plan of each task, what is noted of it, and both for programs."""
     bounds = {
         (task.key, case.number): bound
@@ -127,7 +127,7 @@ def _shown(bound: Bound, sentence: str) -> dict[str, Any]:
     }
 
 
-def _lines(plan: Plan, notes: Sequence[str]) -> str:
+def _lines(plan: TaskPlan, notes: Sequence[str]) -> str:
     return "\n".join([plan.heading, *(f"  {note}" for note in notes)]) + "\n"
 
 

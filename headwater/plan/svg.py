@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 
 from headwater.drawn import drawn
-from headwater.plan.steps import Plan, Step
+from headwater.plan.steps import PlanStep, TaskPlan
 
 FONT_PX = 13
 CHAR_PX = 8.0  # wider than the mean of any usual sans-serif at that size
@@ -45,20 +45,20 @@ _TIP = (
 
 
 @dataclass(slots=True)
-class Box:
+class StepBox:
     """A step with its place; `y` is that of its upper edge, `band` what its subtree takes."""
 
-    step: Step
+    step: PlanStep
     column: int
     lines: list[str]
-    inputs: list[Box] = field(default_factory=list)
+    inputs: list[StepBox] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
     band: float = 0.0
     x: float = 0.0
     y: float = 0.0
 
-    def all(self) -> list[Box]:
+    def all(self) -> list[StepBox]:
         """The box and those beneath it."""
         return [self, *(box for part in self.inputs for box in part.all())]
 
@@ -67,9 +67,9 @@ class Box:
 class Panel:
     """One plan, laid out."""
 
-    plan: Plan
+    plan: TaskPlan
     notes: list[str]
-    root: Box
+    root: StepBox
     y: float
     height: float
 
@@ -80,7 +80,7 @@ def text_px(text: str) -> float:
     return (len(text) + wide) * CHAR_PX
 
 
-def laid_out(plans: Sequence[tuple[Plan, Sequence[str]]]) -> tuple[list[Panel], float, float]:
+def laid_out(plans: Sequence[tuple[TaskPlan, Sequence[str]]]) -> tuple[list[Panel], float, float]:
     """The panels, one below the other, and the width and height of all."""
     roots = [_box(plan.root) for plan, _ in plans]
     boxes = [box for root in roots for box in root.all()]
@@ -100,14 +100,14 @@ def laid_out(plans: Sequence[tuple[Plan, Sequence[str]]]) -> tuple[list[Panel], 
     return panels, max([right, *heads]) + MARGIN, y - PANEL_GAP + MARGIN if panels else 2 * MARGIN
 
 
-def _box(step: Step) -> Box:
+def _box(step: PlanStep) -> StepBox:
     inputs = [_box(part) for part in step.inputs]
     column = {"source": 0, "filter": 1, "stamp": 2}.get(step.kind, 3)
     if step.kind in {"detect", "sink"}:
         column = max([column, *(part.column + 1 for part in inputs)])
     titled = _wrapped(step.title)
     lines = titled + [line for text in step.details for line in _wrapped(text)]
-    box = Box(step, column, lines, inputs)
+    box = StepBox(step, column, lines, inputs)
     widths = [text_px(line) * BOLD for line in titled] + [text_px(line) for line in lines]
     box.width = max(*widths, text_px(step.kind)) + 2 * PAD_PX
     box.height = LINE_PX * (len(lines) + 1) + PAD_PX
@@ -124,7 +124,7 @@ def _wrapped(text: str) -> list[str]:
     return lines
 
 
-def _share_columns(roots: list[Box], boxes: list[Box]) -> None:
+def _share_columns(roots: list[StepBox], boxes: list[StepBox]) -> None:
     """All panels share their columns; the sinks stand in the last one."""
     last = max((box.column for box in boxes), default=0)
     for root in roots:
@@ -142,7 +142,7 @@ def _share_columns(roots: list[Box], boxes: list[Box]) -> None:
         box.width = widths[box.column]
 
 
-def _place(box: Box, top: float) -> None:
+def _place(box: StepBox, top: float) -> None:
     """Put a subtree into the band that begins at `top`, its root in the middle."""
     box.y = top + (box.band - box.height) / 2
     beneath = sum(part.band for part in box.inputs) + GAP_Y * max(0, len(box.inputs) - 1)
@@ -152,7 +152,7 @@ def _place(box: Box, top: float) -> None:
         y += part.band + GAP_Y
 
 
-def plan_svg(plans: Sequence[tuple[Plan, Sequence[str]]]) -> str:
+def plan_svg(plans: Sequence[tuple[TaskPlan, Sequence[str]]]) -> str:
     """All plans, each with its notes, as one document."""
     panels, width, height = laid_out(plans)
     title = ", ".join(panel.plan.heading for panel in panels)
@@ -179,7 +179,7 @@ def _panel(panel: Panel) -> list[str]:
     return parts
 
 
-def _line(one: Box, box: Box) -> str:
+def _line(one: StepBox, box: StepBox) -> str:
     start, end = one.y + one.height / 2, box.y + box.height / 2
     # Lines that come in together end apart, one below the other.
     count = len(box.inputs)
@@ -191,7 +191,7 @@ def _line(one: Box, box: Box) -> str:
     return f'<path d="{path}" fill="none" stroke="#33475b" marker-end="url(#tip)"/>'
 
 
-def _drawn(box: Box) -> list[str]:
+def _drawn(box: StepBox) -> list[str]:
     fill, stroke = COLOURS[box.step.kind]
     radius = box.height / 2 if box.step.kind in {"source", "sink"} and box.height < 60 else 6
     place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'

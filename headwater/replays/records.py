@@ -18,7 +18,7 @@ RECORD_LINES_MAX = 100  # a quoted text of more lines is taken for a stray quota
 Record = list[str] | str
 
 
-class Records:
+class RecordAssembler:
     """Cuts lines into records as they come; the number with each is that of its first line."""
 
     def __init__(self, record_bytes_max: int = LINE_BYTES_MAX) -> None:

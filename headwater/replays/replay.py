@@ -21,10 +21,10 @@ from headwater.cli.output import CommandError, ProgressLine, complain, read_text
 from headwater.engine import BATCH_EVENTS, Extent, Pipeline, WorkError
 from headwater.given import functions_of
 from headwater.replays.columns import ColumnError, parse_map
+from headwater.replays.event_bytes import Packer
 from headwater.replays.lines import STANDARD_INPUT, UnreadableError
 from headwater.replays.outlet import opened
-from headwater.replays.packed import Packer
-from headwater.replays.readers import BadLine, Batch, JsonLines, read_events
+from headwater.replays.readers import BadLine, Batch, JsonLinesReader, read_events
 from headwater.replays.reference_tables import tables_beside
 from headwater.replays.release import Release
 from headwater.replays.sorter import ExternalSort, SortingError
@@ -75,7 +75,7 @@ def _replay(arguments: argparse.Namespace) -> int:
         return FAULTY
     try:
         with opened(arguments.output, [spec, *files]) as outlet:
-            replay = Replay(
+            replay = FileReplay(
                 checked.specification,
                 outlet.write,
                 skip_bad=arguments.skip_bad,
@@ -111,7 +111,7 @@ class BadInputError(Exception):
         self.count = count
 
 
-class Replay:
+class FileReplay:
     """One run; `write` takes results as they leave.
 
     On a terminal it shows how far it is, but for results that go to that terminal themselves, which
@@ -204,7 +204,7 @@ class Replay:
         return dict(sorted((dropped - self._refused).items()))
 
     def _events(self, intake: Intake, batch: Batch) -> list[Event]:
-        if isinstance(batch, JsonLines):
+        if isinstance(batch, JsonLinesReader):
             decoded = intake.decode_lines(batch.lines)
             numbers: Sequence[int] = range(batch.first_line, batch.first_line + len(batch.lines))
         else:
@@ -240,7 +240,7 @@ def tell_bad(error: BadInputError, *, as_json: bool) -> None:
         complain(f"and {more} bad lines more; --skip-bad passes over them")
 
 
-def tell_dropped(replay: Replay, *, as_json: bool) -> None:
+def tell_dropped(replay: FileReplay, *, as_json: bool) -> None:
     """Report what was passed over, if anything was."""
     dropped = replay.dropped()
     if not dropped and not replay.bad_lines:

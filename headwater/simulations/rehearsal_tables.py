@@ -10,17 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.network.overlay.kinds import table_of
-from simulation.rehearsal.compare import Compared, Comparison
-from simulation.rehearsal.faults import Fault, told
-from simulation.rehearsal.links import Carried
+from simulation.rehearsal.compare import Compared, RehearsalComparison
+from simulation.rehearsal.faults import NetworkFault, told
+from simulation.rehearsal.links import LinkTraffic
 from simulation.rehearsal.material import Material
-from simulation.rehearsal.run import Outcome, Worked
+from simulation.rehearsal.run import RehearsalOutcome, Worked
 
 Document = dict[str, Any]
 
 
 def report(
-    material: Material, faults: Sequence[Fault], outcome: Outcome, comparison: Comparison
+    material: Material,
+    faults: Sequence[NetworkFault],
+    outcome: RehearsalOutcome,
+    comparison: RehearsalComparison,
 ) -> Document:
     """The document; units stand in the names."""
     return {
@@ -46,7 +49,7 @@ def report(
     }
 
 
-def _fault(one: Fault) -> Document:
+def _fault(one: NetworkFault) -> Document:
     document: Document = {"kind": one.kind, "brokers": list(one.brokers)}
     document |= {"from": told(one.at_ms), "to": told(one.over_ms)}
     return document | ({"by_ms": one.by_ms} if one.kind == "slow" else {})
@@ -74,7 +77,7 @@ def _compared(one: Compared) -> Document:
     return document
 
 
-def _carried(one: Carried) -> Document:
+def _carried(one: LinkTraffic) -> Document:
     return {
         "messages": one.messages,
         "bytes": one.size_bytes,

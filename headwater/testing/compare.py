@@ -15,7 +15,7 @@ from typing import Any
 from broker.engine.event.occurrence import Absence
 from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater.testing.notation import interval_text
-from headwater.testing.script import About, Expect
+from headwater.testing.script import ApproximateNumber, Expect
 
 _BARE_MAX = 40
 _MISSING = object()
@@ -63,7 +63,7 @@ def events_of(result: OccurrenceResult) -> dict[str, tuple[tuple[str, ...], tupl
 
 def same(wanted: Any, value: Any) -> bool:
     """Tell whether a value is the one expected; numbers as numbers, about as many digits."""
-    if isinstance(wanted, About):
+    if isinstance(wanted, ApproximateNumber):
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         digits = wanted.number.as_tuple().exponent

@@ -12,8 +12,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from broker.engine.ingest import reasons
-from headwater.testing.notation import FaultError, Word, as_json, interval_ms, text_of, time_ms
-from headwater.testing.script import About, Expect, NoMore, Refused
+from headwater.testing.notation import (
+    ScriptFaultError,
+    Word,
+    as_json,
+    interval_ms,
+    text_of,
+    time_ms,
+)
+from headwater.testing.script import ApproximateNumber, Expect, ExpectRefused, NoMore
 from language import Specification
 from language.diagnostics import quote, shorten
 from language.suggest import nearest
@@ -38,30 +45,36 @@ class ExpectationReader:
 
     def read(
         self, number: int, words: list[Word], zero_ms: int, ids: Collection[str] | None
-    ) -> list[Expect | NoMore | Refused]:
+    ) -> list[Expect | NoMore | ExpectRefused]:
         """Return what a line expects: several where it says how often. Raises FaultError.
 
         `ids` are those sent so far in the test; None where they are not known.
         """
         if words[0].text == "then":
             if [word.text for word in words[1:2]] != ["no"] or words[2:3] == []:
-                raise FaultError(words[0], "found `then`, expected `then no more`")
+                raise ScriptFaultError(words[0], "found `then`, expected `then no more`")
             if words[2].text != "more":
-                raise FaultError(words[2], f"found `{shorten(words[2].text)}`, expected `more`")
+                raise ScriptFaultError(
+                    words[2], f"found `{shorten(words[2].text)}`, expected `more`"
+                )
             return [NoMore(number, self._of(words[3:]))]
         if len(words) == 1:
-            raise FaultError(words[0], "nothing follows `expect`", f"{FORM}, `expect nothing`")
+            raise ScriptFaultError(
+                words[0], "nothing follows `expect`", f"{FORM}, `expect nothing`"
+            )
         if words[1].text == "nothing":
             return [NoMore(number, self._of(words[2:]))]
         if words[1].text in _REASONS and len(words) == 3:
             wanted = text_of(words[2])
             _among(words[2], wanted, ids)
-            return [Refused(number, wanted, _REASONS[words[1].text])]
+            return [ExpectRefused(number, wanted, _REASONS[words[1].text])]
         index, count = 1, 1
         if words[1].text.isdecimal():
             count, index = int(words[1].text[:9]), 2
             if not 1 <= count <= COUNT_MAX or len(words) == 2:
-                raise FaultError(words[1], f"found `{words[1].text}`, expected `{count or 1} NAME`")
+                raise ScriptFaultError(
+                    words[1], f"found `{words[1].text}`, expected `{count or 1} NAME`"
+                )
         expectation = self._expect(number, words[index:], zero_ms, ids)
         return [expectation] * count
 
@@ -70,7 +83,9 @@ class ExpectationReader:
         if not words:
             return None
         if words[0].text != "of" or len(words) != 2:
-            raise FaultError(words[0], f"found `{shorten(words[0].text)}`, expected `of NAME`")
+            raise ScriptFaultError(
+                words[0], f"found `{shorten(words[0].text)}`, expected `of NAME`"
+            )
         self._known(words[1], words[1].text)
         return words[1].text
 
@@ -81,7 +96,7 @@ class ExpectationReader:
             near = nearest(name, self._subscriptions)
             names = ", ".join(self._subscriptions) or "none"
             hint = f"did you mean {quote(near)}?" if near else f"there are {names}"
-            raise FaultError(word, f"no subscription {quote(name)} stands in it", hint)
+            raise ScriptFaultError(word, f"no subscription {quote(name)} stands in it", hint)
         return self._subscriptions[name]
 
     def _expect(
@@ -94,7 +109,7 @@ class ExpectationReader:
         while index < len(words) and "=" in words[index].text:
             alias, wanted = _bound(words[index], aliases, ids)
             if alias in dict(read.events):
-                raise FaultError(words[index], f"{quote(alias)} is given twice")
+                raise ScriptFaultError(words[index], f"{quote(alias)} is given twice")
             read.events.append((alias, wanted))
             index += 1
         while index < len(words):
@@ -131,12 +146,12 @@ class _Parts:
             return index + 1
         if word.text == "at":
             if index + 1 == len(words):
-                raise FaultError(word, "no time follows `at`")
+                raise ScriptFaultError(word, "no time follows `at`")
             self._time(words[index + 1])
             return index + 2
         if word.text not in {"with", "group"}:
             hint = "after the events stand `at TIME`, `with name=value`, `group key=value`, `maybe`"
-            raise FaultError(word, f"found `{shorten(word.text)}`", f"{hint} or `certain`")
+            raise ScriptFaultError(word, f"found `{shorten(word.text)}`", f"{hint} or `certain`")
         start = index = index + 1
         while index < len(words) and "=" in words[index].text:
             name, _, value_text = words[index].text.partition("=")
@@ -147,7 +162,7 @@ class _Parts:
                 self.group.append((name, value))
             index += 1
         if index == start:
-            raise FaultError(word, f"no name=value follows `{word.text}`")
+            raise ScriptFaultError(word, f"no name=value follows `{word.text}`")
         return index
 
     def _time(self, word: Word) -> None:
@@ -175,12 +190,12 @@ def _bound(
     if aliases is not None and alias not in aliases:
         near = nearest(alias, aliases)
         hint = f"did you mean {quote(near)}?" if near else f"it binds {', '.join(aliases)}"
-        raise FaultError(word.part(0, len(alias)), f"it binds no {quote(alias)}", hint)
+        raise ScriptFaultError(word.part(0, len(alias)), f"it binds no {quote(alias)}", hint)
     value = word.part(len(word.text) - len(value_text))
     if value_text.startswith("["):
         wanted = as_json(value)
         if not all(isinstance(event_id, str) for event_id in wanted):
-            raise FaultError(value, "expected an array of ids")
+            raise ScriptFaultError(value, "expected an array of ids")
     elif value_text.startswith('"'):
         wanted = [text_of(value)]
     else:
@@ -194,7 +209,7 @@ def _among(word: Word, wanted: str, ids: Collection[str] | None) -> None:
     if ids is not None and wanted not in ids:
         near = nearest(wanted, ids)
         hint = f"did you mean {quote(near)}?" if near else "ids are those of the lines above"
-        raise FaultError(word, f"no event {quote(wanted)} was sent so far", hint)
+        raise ScriptFaultError(word, f"no event {quote(wanted)} was sent so far", hint)
 
 
 def _expected(word: Word) -> Any:
@@ -205,8 +220,10 @@ def _expected(word: Word) -> Any:
         except InvalidOperation:
             number = Decimal("NaN")
         if not number.is_finite():
-            raise FaultError(word, f"found `{shorten(word.text)}`, expected a number after `~`")
-        return About(number)
+            raise ScriptFaultError(
+                word, f"found `{shorten(word.text)}`, expected a number after `~`"
+            )
+        return ApproximateNumber(number)
     if word.text.startswith(("[", "{", '"')):
         return as_json(word)
     try:

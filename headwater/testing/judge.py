@@ -14,7 +14,7 @@ from typing import Any
 from broker.engine.ingest.reasons import LATE
 from headwater.testing.compare import differences, result_text
 from headwater.testing.play import RESULTS_MAX, Played, Reported
-from headwater.testing.script import Expect, NoMore, Refused, Send, Test
+from headwater.testing.script import Expect, ExpectRefused, NoMore, SendStep, Test
 
 SHOWN_MAX = 5  # results told for one difference
 DIFFERENCES_MAX = 20  # told of one test
@@ -89,11 +89,13 @@ class _Judgement:
         self._played = played
         self._claims = _Claims(played.reported)
         self._told: set[int] = set()  # results told as unexpected
-        self._last = max((n for n, s in enumerate(test.steps) if isinstance(s, Send)), default=-1)
+        self._last = max(
+            (n for n, s in enumerate(test.steps) if isinstance(s, SendStep)), default=-1
+        )
         self.found: list[Difference] = []
-        expected = {(s.event_id, s.reason) for s in test.steps if isinstance(s, Refused)}
+        expected = {(s.event_id, s.reason) for s in test.steps if isinstance(s, ExpectRefused)}
         for number, step in enumerate(test.steps):
-            if isinstance(step, Send):
+            if isinstance(step, SendStep):
                 self._sent(number, step, expected)
             elif isinstance(step, Expect):
                 self._expect(number, step)
@@ -111,7 +113,7 @@ class _Judgement:
             return len(self._played.reported)
         return sum(reported.steps <= step for reported in self._played.reported)
 
-    def _sent(self, number: int, step: Send, expected: set[tuple[str, str]]) -> None:
+    def _sent(self, number: int, step: SendStep, expected: set[tuple[str, str]]) -> None:
         reason = self._played.passed_over.get(number)
         if reason is None:
             return
@@ -121,10 +123,10 @@ class _Judgement:
             hint = f"if it should be, say `expect {plain} {step.event_id}`"
             self.found.append(Difference(step.line, "passed_over", sentence, (hint,)))
 
-    def _refused(self, number: int, step: Refused) -> None:
+    def _refused(self, number: int, step: ExpectRefused) -> None:
         for before, reason in self._played.passed_over.items():
             sent = self._test.steps[before]
-            assert isinstance(sent, Send)
+            assert isinstance(sent, SendStep)
             if before < number and sent.event_id == step.event_id and _alike(reason, step.reason):
                 return
         sentence = f"event {step.event_id} was taken and is no {step.reason} one"

@@ -38,7 +38,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ScriptFault:
     """An error in one place of a file; `width` is that of the caret."""
 
     line: int
@@ -74,7 +74,7 @@ class Fault:
         return "\n".join(parts)
 
 
-class FaultError(Exception):
+class ScriptFaultError(Exception):
     """A line cannot be read; the reader of the file notes it and goes on with the next line."""
 
     def __init__(self, word: Word, message: str, hint: str = "") -> None:
@@ -83,9 +83,9 @@ class FaultError(Exception):
         self.message = message
         self.hint = hint
 
-    def at(self, line: int) -> Fault:
+    def at(self, line: int) -> ScriptFault:
         """The fault, now that the line's number is known."""
-        return Fault(line, self.word.column, len(self.word.text), self.message, self.hint)
+        return ScriptFault(line, self.word.column, len(self.word.text), self.message, self.hint)
 
 
 def words_of(line: str) -> list[Word]:
@@ -123,7 +123,7 @@ def _end_of_word(line: str, index: int) -> int:
         index += 1
     if open_at:
         word = Word(line[open_at[0] :], open_at[0] + 1)
-        raise FaultError(word, f"`{word.text[0]}` is never closed")
+        raise ScriptFaultError(word, f"`{word.text[0]}` is never closed")
     return index
 
 
@@ -135,7 +135,9 @@ def _end_of_text(line: str, start: int) -> int:
         elif line[index] == '"':
             return index + 1
         index += 1
-    raise FaultError(Word(line[start:], start + 1), "the text is never closed", 'end it with `"`')
+    raise ScriptFaultError(
+        Word(line[start:], start + 1), "the text is never closed", 'end it with `"`'
+    )
 
 
 def as_json(word: Word) -> Any:
@@ -143,7 +145,7 @@ def as_json(word: Word) -> Any:
     try:
         return json.loads(word.text)
     except (ValueError, RecursionError):
-        raise FaultError(
+        raise ScriptFaultError(
             word, f"found {shorten(word.text)}, which is no well-formed JSON"
         ) from None
 
@@ -198,12 +200,12 @@ def interval_ms(word: Word, zero_ms: int) -> tuple[int, int]:
     start = time_ms(word.part(0, len(first)), zero_ms)
     end = time_ms(word.part(len(word.text) - len(last)), zero_ms)
     if start > end:
-        raise FaultError(word, "it starts after it ends")
+        raise ScriptFaultError(word, "it starts after it ends")
     return start, end
 
 
-def _no_time(word: Word, expected: str) -> FaultError:
-    return FaultError(word, f"found `{shorten(word.text)}`, expected {expected}")
+def _no_time(word: Word, expected: str) -> ScriptFaultError:
+    return ScriptFaultError(word, f"found `{shorten(word.text)}`, expected {expected}")
 
 
 def duration_text(duration_ms: int) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.testing.judge import DIFFERENCES_MAX, Difference, judge
 from headwater.testing.play import play
-from headwater.testing.reading import FaultyFileError, read_script
 from headwater.testing.script import Test
+from headwater.testing.script_reader import FaultyFileError, read_script
 
 GOOD, DIFFERS, FAULTY = 0, 1, 2
 

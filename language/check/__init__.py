@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from language.diagnostics import Collector
-    from language.reading.parser import Reading
+    from language.reading.parser import ParsedText
     from language.tables import ReadTable
 
 
 def check(
-    reading: Reading,
+    reading: ParsedText,
     collector: Collector,
     functions: Mapping[str, Any],
     read_table: ReadTable | None = None,
@@ -49,7 +49,7 @@ def check(
 
 
 def specification(
-    reading: Reading,
+    reading: ParsedText,
     declared: Declared,
     order: list[str],
     assigned: dict[tuple[str, str], dict[str, str]],

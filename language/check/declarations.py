@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from language.diagnostics import Collector
-    from language.reading.parser import Reading
+    from language.reading.parser import ParsedText
     from language.tables import ReadTable
 
 
@@ -39,7 +39,7 @@ class Declared:
 
 
 def collect(
-    reading: Reading,
+    reading: ParsedText,
     collector: Collector,
     functions: Mapping[str, Any],
     read_table: ReadTable | None = None,

@@ -59,7 +59,7 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MessageEntry:
     """An error: `message` is a format string, `help` says what would be right."""
 
     code: str

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from language import tree
-from language.printing.items import Line, item_lines
+from language.printing.items import PrintedLine, item_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +153,7 @@ def _laid_out(item: tree.Item, comments: list[Comment]) -> list[str]:
 
 
 def _line(
-    line: Line, first: int, before: dict[int, list[str]], behind: dict[int, list[str]]
+    line: PrintedLine, first: int, before: dict[int, list[str]], behind: dict[int, list[str]]
 ) -> list[str]:
     """A line, broken into its parts if it is too long or a comment stands in it."""
     numbers = range(first, first + len(line.parts))

@@ -53,7 +53,7 @@ class Header(NamedTuple):
     marks: Marks
 
 
-class Ending(NamedTuple):
+class SubscriptionEnd(NamedTuple):
     """The end of a subscription: the field, its value, and the word that says so."""
 
     key: str
@@ -236,17 +236,17 @@ class Items(Patterns, WindowActions):
         marks = (("group", span_of(others[-1])),) if others else ()
         return tree.Actor(_place_name(token), key, nearest, span=span, marks=marks)
 
-    def ending(self, children: list[Any]) -> Ending:
+    def ending(self, children: list[Any]) -> SubscriptionEnd:
         word, time = children
         if word.type == "FOR":
-            return Ending("for_ms", duration_ms(time), word)
-        return Ending("until_ms", _instant_ms(time), word)
+            return SubscriptionEnd("for_ms", duration_ms(time), word)
+        return SubscriptionEnd("until_ms", _instant_ms(time), word)
 
     def subscription(self, children: list[Any]) -> tree.Subscription | None:
         word, name, *others = children
         seq = integer(others[1]) if others[0].type == "SEQ" else 1
         _, subscriber, _, actor, *others = others[2:] if others[0].type == "SEQ" else others
-        endings = [part for part in others if isinstance(part, Ending)]
+        endings = [part for part in others if isinstance(part, SubscriptionEnd)]
         clauses = [part for part in others if isinstance(part, Clause)]
         case = _case(0, clauses, name, subscription=True)
         if case is None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from server.detection.course import Waiting
+from server.detection.course import WaitingEvents
 from server.detection.times import end_of, order_of
 
 STATE_VERSION: Final = 1
@@ -59,7 +59,7 @@ class FirstsCourse:
         self._within_ms = within_ms
 
     def run(
-        self, _key: object, state: bytes | None, waiting: Waiting, watermark_ms: int
+        self, _key: object, state: bytes | None, waiting: WaitingEvents, watermark_ms: int
     ) -> tuple[bytes | None, list[dict[str, Any]]]:
         """Take what the watermark has passed; the new state, where it changed, and what is let out.
 

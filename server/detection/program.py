@@ -17,7 +17,7 @@ from server.errors import JobsError
 
 
 @dataclass(frozen=True)
-class Program:
+class DetectionProgram:
     """A checked specification and how to run it; plain data, so that it can be sent anywhere.
 
     `longest_ms` bounds how long an event may last; `types` names the event types of subscriptions.
@@ -36,7 +36,7 @@ class Program:
         return (self.text, *pairs, self.longest_ms, self.raw)
 
 
-def checked(path: Path, **more: object) -> Program:
+def checked(path: Path, **more: object) -> DetectionProgram:
     """The program of a file. Raises JobsError with every fault of the text."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -53,15 +53,15 @@ def checked(path: Path, **more: object) -> Program:
     result = check_text(text, file=str(path), tables=remembered)
     if result.specification is None:
         raise JobsError(result.report().rstrip("\n"))
-    return Program(text, tables, **more)  # type: ignore[arg-type]
+    return DetectionProgram(text, tables, **more)  # type: ignore[arg-type]
 
 
-def specification_of(program: Program) -> Specification:
+def specification_of(program: DetectionProgram) -> Specification:
     """Checked anew, from nothing but the program."""
     return check_text(program.text, tables=program.tables.__getitem__).demand()
 
 
-def canonical_of(program: Program) -> str:
+def canonical_of(program: DetectionProgram) -> str:
     """Return the text as it is written canonically: no comment and no blank is in it."""
     return "\n".join(item_text(item) for item in specification_of(program).file.items)
 

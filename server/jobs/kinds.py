@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from language.functions import AGGREGATES
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
+from server.detection.event_batches import PACKED, Packing, ShardPacking
 from server.detection.firsts import KEY, Firsts
-from server.detection.packing import PACKED, Packing, ShardPacking
 from server.detection.processor import OUTPUT, Detector
-from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
 from server.detection.shards import Shards, shards_of
 from server.errors import JobsError
-from server.fitting import OF_A_SIDE
+from server.job_checks import OF_A_SIDE
 from server.jobs.reading import column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ _PARTS: Final = 8  # into which rows to be told apart are split, by their keys; 
 _NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
-def frame_of(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def frame_of(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """Return the job's rows, as a stream. Raises JobsError."""
     frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
     return frame
 
 
-def _history(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _history(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     return rows(spark, jobs, job, consumer)
 
 
-def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _windows(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """One row per window and group, once the watermark has passed the window."""
     values = (value for function, value in job["values"].values())
     used = ("end", *job["by"], *values)
@@ -85,7 +85,7 @@ def _counted(frame: "DataFrame", function: str, name: str) -> "Column":
     return F.when(value.rlike(_NUMBER), value.try_cast("double"))
 
 
-def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _join(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """Pairs of results, the right one later by at most `within`, that agree in `on`."""
     sides = {}
     for name in ("left", "right"):
@@ -122,7 +122,7 @@ def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataF
     )
 
 
-def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _dedup(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """Of results that agree in `keys` the first one, as far apart as `within`."""
     frame = rows(spark, jobs, job, consumer)
     if same_by_id(job):
@@ -153,12 +153,14 @@ def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Data
     )  # fmt: skip
 
 
-def firsts_of(job: Part) -> Firsts:
+def firsts_of(job: ConfigPart) -> Firsts:
     """Return the settings by which a job of kind `dedup` finds them."""
     return Firsts(job["within"])
 
 
-def _run(frame: "DataFrame", program: Program | Firsts | Shards, key: "Column") -> "DataFrame":
+def _run(
+    frame: "DataFrame", program: DetectionProgram | Firsts | Shards, key: "Column"
+) -> "DataFrame":
     """Run a program on the `payload` of rows for each `_key`; `key` is that once packed."""
     packing = ShardPacking(program) if isinstance(program, Shards) else Packing(program)
     packed = frame.mapInArrow(packing, PACKED)
@@ -169,7 +171,7 @@ def _run(frame: "DataFrame", program: Program | Firsts | Shards, key: "Column") 
     )
 
 
-def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _detect(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """Return the stream of what a specification detects in the results."""
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
@@ -189,7 +191,7 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
     return unfolded(_run(frame.withColumn("_key", key), program, kept))
 
 
-def program_of(jobs: Jobs, job: Part, *, raw: bool) -> Program:
+def program_of(jobs: Jobs, job: ConfigPart, *, raw: bool) -> DetectionProgram:
     """The checked program of a job. Raises JobsError."""
     program = checked(
         jobs.path(job["specification"]), types=job["types"], longest_ms=job["longest"], raw=raw

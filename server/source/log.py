@@ -61,7 +61,7 @@ class FormError(LogError):
     """The broker cannot answer in this form."""
 
 
-class Standing(NamedTuple):
+class LogStanding(NamedTuple):
     """The ends of a log: results of earliest … end − 1 can be read.
 
     No result of these `subscriptions` comes behind that ends at or before `settled_ms`; None: one
@@ -98,7 +98,7 @@ class Log:
         wait_s: float = 0.0,
         settled_ms: int | None = None,
         subscriptions: Iterable[str] = (),
-    ) -> Standing:
+    ) -> LogStanding:
         """Return the standing of the log; with `after`, once it ends elsewhere, or after `wait_s`.
 
         With `settled_ms`, also up to when it is settled, and that as soon as it is past this time.
@@ -109,7 +109,7 @@ class Log:
         reply = self._object("GET", "/v1/log/offsets", params, ANSWER_S + wait_s)
         try:
             whole = int(reply["earliest"]), int(reply["end"]), int(reply.get("rows_max", 10_000))
-            standing = Standing(str(reply["epoch"]), *whole)
+            standing = LogStanding(str(reply["epoch"]), *whole)
             if settled_ms is None or "subscriptions" not in reply:
                 return standing
             count, until, behind = (reply[key] for key in ("subscriptions", "settled", "behind"))

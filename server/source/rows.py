@@ -70,7 +70,7 @@ class Page(NamedTuple):
         ends = zip(self.offsets, self.ends_ms, strict=True)
         return [offset for offset, end_ms in ends if end_ms < late_ms]
 
-    def shown(self, origin: "Origin", columns: Sequence[str]) -> pa.RecordBatch:
+    def shown(self, origin: "RowOrigin", columns: Sequence[str]) -> pa.RecordBatch:
         """The rows, of these columns in this order."""
         return batch_of(self, origin, columns)
 
@@ -142,7 +142,7 @@ _READERS: Final[dict[str, Callable[[bytes], Page]]] = {
 }
 
 
-class Origin(NamedTuple):
+class RowOrigin(NamedTuple):
     """The origin that rows of a batch have in common, whatever they are; `mark_ms`: see `MARK`."""
 
     broker: str
@@ -150,7 +150,7 @@ class Origin(NamedTuple):
     mark_ms: int | None = None
 
 
-def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
+def batch_of(page: Page, origin: RowOrigin, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows of a page, of these columns in this order."""
     results: list[dict[str, Any]] = []
     if any(name in _TOLD or name in CUT for name in columns):
@@ -179,7 +179,7 @@ def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def mark_alone(origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
+def mark_alone(origin: RowOrigin, columns: Sequence[str]) -> pa.RecordBatch:
     """A row that is no result, as it has no `id`, and takes the mark along.
 
     What jobs want of each row it has, or Spark would leave it out before it looks at the mark.

@@ -29,11 +29,11 @@ from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill
 from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
-from server.source.places import Place, offset_of, places_of
+from server.source.places import LogPlace, offset_of, places_of
 from server.source.planning import Planner, mark_of
-from server.source.reading import (
-    Range,
-    Reading,
+from server.source.range_reader import (
+    LogRange,
+    RangeReader,
     ReadTask,
     Stretch,
     ranges_apart,
@@ -41,7 +41,7 @@ from server.source.reading import (
     tasks_of,
 )
 from server.source.rows import COLUMNS, MARK, MARKED_SCHEMA, SCHEMA
-from server.source.watch import Known, Watch
+from server.source.watch import KnownBroker, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._backfill: Backfill | None = None
         self._planner: Planner | None = None
         self._logs: dict[str, Log | JoinedLog] = {}
-        self._targets: Mapping[str, Known] | None = None
+        self._targets: Mapping[str, KnownBroker] | None = None
         self._said: dict[str, tuple[str, int]] = {}  # what was acknowledged, as (epoch, offset)
 
     # Spark's names, one and all.
@@ -192,7 +192,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         return offset_of(
             {
-                name: Place(broker.standing.epoch, broker.standing.end)
+                name: LogPlace(broker.standing.epoch, broker.standing.end)
                 for name, broker in self._look().items()
                 if broker.standing is not None
             }
@@ -234,7 +234,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of a range."""
         return _read(self.options, self.columns, partition)
 
-    def _ranges(self, stretches: Sequence[Stretch]) -> list[Range]:
+    def _ranges(self, stretches: Sequence[Stretch]) -> list[LogRange]:
         """The ranges of these stretches, each of one place where it can be read."""
         past = self._history()
         if past is None:
@@ -248,7 +248,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 elif not self.options.brokers:
                     continue  # it was told that it is nowhere
                 cut.append(Stretch(stretch.broker, stretch.epoch, begin, end))
-        ranges: list[Range] = []
+        ranges: list[LogRange] = []
         for stretch, parts in zip(cut, ranges_apart(self.options, cut, past.brokers), strict=True):
             for part in parts:
                 if stretch in kept:
@@ -256,11 +256,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges += parts
         return ranges
 
-    def _empty(self, after: Mapping[str, Place]) -> Range:
+    def _empty(self, after: Mapping[str, LogPlace]) -> LogRange:
         """Nothing of the first broker that there is: for the mark to go along with."""
         name, address = next(broker for broker in self._brokers() if broker[0] in after)
         place = after[name]
-        part = Range(name, address, place.epoch, place.next, place.next)
+        part = LogRange(name, address, place.epoch, place.next, place.next)
         part.files = None if self.options.brokers else ()
         return part
 
@@ -279,7 +279,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- what is made when it is first needed -------------------------------------------------
 
-    def _look(self) -> Mapping[str, Known]:
+    def _look(self) -> Mapping[str, KnownBroker]:
         if self._watch is None:
             past = self._history()
             alone = past is not None and not self.options.brokers
@@ -311,7 +311,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._logs[name] = live
         return self._logs[name]
 
-    def _say_read(self, places: Mapping[str, Place]) -> None:
+    def _say_read(self, places: Mapping[str, LogPlace]) -> None:
         """Acknowledge these places, where that was not done yet."""
         consumer = self.options.consumer
         if consumer is None:
@@ -326,7 +326,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     self._acknowledge(name, consumer, place)
                     self._said[name] = reached
 
-    def _acknowledge(self, name: str, consumer: str, place: Place) -> None:
+    def _acknowledge(self, name: str, consumer: str, place: LogPlace) -> None:
         try:
             self._log(name).ack(place.epoch, consumer, place.next)
         except AwayError:
@@ -351,7 +351,7 @@ def _read(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     if isinstance(partition, ReadTask):
-        reading = Reading(options, columns)
+        reading = RangeReader(options, columns)
         for part in partition.ranges:
             yield from reading.batches(part)
 

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from broker.core import topics
 from language import Specification
-from simulation.rehearsal.run import Outcome
+from simulation.rehearsal.run import RehearsalOutcome
 
 LATER_MS = 100  # by less two runs may differ for what a disk takes
 IDS_MAX = 20  # of missing and surplus results, that are told
@@ -57,7 +57,7 @@ class Compared(Struct):
         return self.whole and not self.twice
 
 
-class Comparison(Struct):
+class RehearsalComparison(Struct):
     """By subscription (subscriber, name) and by (actor, broker); `lines` are the results found.
 
     `delays` are (when, by how much later) of each result that came in both runs.
@@ -82,9 +82,9 @@ def compared(
     specification: Specification,
     homes: Mapping[Key, str],
     expected: Sequence[Said],
-    outcome: Outcome,
-    plain: Outcome | None,
-) -> Comparison:
+    outcome: RehearsalOutcome,
+    plain: RehearsalOutcome | None,
+) -> RehearsalComparison:
     """`expected` are one engine's results, in order; `plain` is the run without faults."""
     nearest = {
         key
@@ -110,7 +110,7 @@ def compared(
     at_end = len(order)
     lines = sorted(payloads.items(), key=lambda item: (order.get(item[0], at_end), item[0]))
     actors = _actors(outcome, plain)
-    return Comparison(subscriptions, actors, [line for _, line in lines], sorted(delays))
+    return RehearsalComparison(subscriptions, actors, [line for _, line in lines], sorted(delays))
 
 
 def _compared(broker: str, wanted: Sequence[str], found: Sequence[str]) -> Compared:
@@ -129,7 +129,7 @@ def _compared(broker: str, wanted: Sequence[str], found: Sequence[str]) -> Compa
 
 
 def _found(
-    outcome: Outcome, nearest: set[Key]
+    outcome: RehearsalOutcome, nearest: set[Key]
 ) -> tuple[dict[Key, list[str]], dict[str, int], dict[str, bytes]]:
     """By subscription its results; when each was there first; and each as it is written."""
     reported: dict[Key, list[str]] = {}
@@ -146,7 +146,7 @@ def _found(
     return reported, times, payloads
 
 
-def _actors(outcome: Outcome, plain: Outcome | None) -> dict[Key, Compared]:
+def _actors(outcome: RehearsalOutcome, plain: RehearsalOutcome | None) -> dict[Key, Compared]:
     """Each actor that listens at another broker than where its results are detected."""
     by_actor: dict[Key, Compared] = {}
     for broker, actor in _listening(outcome):
@@ -163,7 +163,7 @@ def _actors(outcome: Outcome, plain: Outcome | None) -> dict[Key, Compared]:
     return by_actor
 
 
-def _listening(outcome: Outcome) -> Iterable[Key]:
+def _listening(outcome: RehearsalOutcome) -> Iterable[Key]:
     """(broker, actor) of all that may have got something."""
     actors = dict.fromkeys(detection.row.actor for detection in outcome.detected)
     return [
@@ -174,7 +174,7 @@ def _listening(outcome: Outcome) -> Iterable[Key]:
     ]
 
 
-def _came(outcome: Outcome, broker: str, actor: str) -> tuple[list[str], dict[str, int]]:
+def _came(outcome: RehearsalOutcome, broker: str, actor: str) -> tuple[list[str], dict[str, int]]:
     texts: list[str] = []
     times: dict[str, int] = {}
     for arrival in outcome.arrived[broker]:

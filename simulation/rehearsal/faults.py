@@ -28,7 +28,7 @@ class FaultError(ValueError):
     """A fault cannot be read, or does not fit the network or the recording."""
 
 
-class Fault(Struct, frozen=True):
+class NetworkFault(Struct, frozen=True):
     """One fault: a link that is cut or slow, a broker whose process ends; `text` as it was asked.
 
     `brokers` are the ends of the link, or the one broker. `by_ms` is what a slow link takes more.
@@ -47,7 +47,7 @@ class Fault(Struct, frozen=True):
         return self.at_ms + self.lasts_ms
 
 
-class Setting(Struct, frozen=True):
+class FaultSetting(Struct, frozen=True):
     """The network and the time of a recording, against which faults are read."""
 
     brokers: Sequence[str]
@@ -56,7 +56,7 @@ class Setting(Struct, frozen=True):
     last_ms: int
 
 
-def read_fault(kind: str, text: str, setting: Setting) -> Fault:
+def read_fault(kind: str, text: str, setting: FaultSetting) -> NetworkFault:
     """A `cut`, `end` or `slow`. Raises FaultError with a sentence."""
     where, sign, times = text.rpartition("@")
     match = _TEXT.fullmatch(times)
@@ -73,12 +73,12 @@ def read_fault(kind: str, text: str, setting: Setting) -> Fault:
     if not 0 < lasts_ms <= LASTS_MS_MAX:
         raise FaultError(f"`{text}`: a fault lasts longer than nothing, and a year at most")
     by_ms = duration_ms(match["by"]) if match["by"] else 0
-    return Fault(kind, brokers, at_ms, lasts_ms, by_ms, text)
+    return NetworkFault(kind, brokers, at_ms, lasts_ms, by_ms, text)
 
 
-def check_apart(faults: Sequence[Fault]) -> None:
+def check_apart(faults: Sequence[NetworkFault]) -> None:
     """Refuse to end a broker that has ended already. Raises FaultError."""
-    over: dict[str, Fault] = {}
+    over: dict[str, NetworkFault] = {}
     for fault in sorted(faults, key=lambda fault: fault.at_ms):
         if fault.kind == "end":
             before = over.get(fault.brokers[0])
@@ -132,13 +132,13 @@ def time_ms(text: str, first_ms: int) -> int:
     return at_ms if at_ms >= first_ms else at_ms + DAY_MS
 
 
-def _broker(name: str, setting: Setting) -> str:
+def _broker(name: str, setting: FaultSetting) -> str:
     if name not in setting.brokers:
         raise FaultError(f"no broker is called {name}; there are {_listed(setting.brokers)}")
     return name
 
 
-def _link(name: str, setting: Setting) -> tuple[str, str]:
+def _link(name: str, setting: FaultSetting) -> tuple[str, str]:
     """The link between two brokers; their own names may hold the sign between them."""
     ends = [(name[:index], name[index + 1 :]) for index, sign in enumerate(name) if sign == "-"]
     matches = [link for link in setting.links if link in ends or link[::-1] in ends]

@@ -25,7 +25,7 @@ from simulation.world import World
 LIMITS = make_link_limits()
 
 
-class Carried(Struct):
+class LinkTraffic(Struct):
     """The messages of one end, their bytes, and of these what is events and results.
 
     `events` counts an event each time that it comes; `series` are the bytes by part of the time.
@@ -47,13 +47,13 @@ class Carried(Struct):
         return self.events_bytes + self.results_bytes
 
 
-class Line(Link):
+class RehearsalLink(Link):
     """A link of the rehearsal. `more_ms` is what it takes more while it is slow."""
 
     def __init__(self, world: World, one: End, other: End, delay_ms: int, part_ms: int) -> None:
         super().__init__(world, one, other, delay_ms)
         self.more_ms = 0
-        self.carried = {one.name: Carried(), other.name: Carried()}
+        self.carried = {one.name: LinkTraffic(), other.name: LinkTraffic()}
         self._part_ms = part_ms
         self._said_ms: dict[str, int] = {}  # by end
         self._acked_ms: dict[str, int] = {}
@@ -121,7 +121,7 @@ class Line(Link):
         for name in self.carried:
             self._own(name)
 
-    def _count(self, carried: Carried, body: object) -> None:
+    def _count(self, carried: LinkTraffic, body: object) -> None:
         if isinstance(body, frames.Passed | frames.Offered):
             if body.what.positions:
                 carried.events_bytes += len(body.what.events)

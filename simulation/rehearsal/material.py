@@ -15,7 +15,7 @@ from broker.engine.limits import Limits
 from language import Specification, tree
 from language.printing.items import item_text
 from planner.problem import ProblemError
-from simulation.rehearsal.described import Rehearsed
+from simulation.rehearsal.network import Rehearsed
 
 EVENTS_MAX = 200_000  # all are in memory, and each goes through several brokers: some minutes
 LATENESS_MS = 1_000  # what brokers have by default

@@ -25,11 +25,11 @@ from broker.network.overlay.kinds import table_of
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
-from simulation.rehearsal.faults import Fault
-from simulation.rehearsal.links import Carried, Line
+from simulation.rehearsal.faults import NetworkFault
+from simulation.rehearsal.links import LinkTraffic, RehearsalLink
 from simulation.rehearsal.material import Material, MaterialError, Said, end_of, texts_by_home
 from simulation.rehearsal.senders import Sender
-from simulation.rehearsal.site import Arrived, Found, Site
+from simulation.rehearsal.site import ActorMessage, DetectedResult, RehearsalSite
 from simulation.world import World
 
 SEED = 1
@@ -68,18 +68,18 @@ class Worked(Struct):
     notes: dict[str, int] = field(default_factory=dict)
 
 
-Links = dict[tuple[str, str], Carried]  # by (from, to)
+Links = dict[tuple[str, str], LinkTraffic]  # by (from, to)
 
 
-class Outcome(Struct):
+class RehearsalOutcome(Struct):
     """The record of a run; `retained` is told by part of the time.
 
     `kinds` is what went over links until all was ready, until the last event, and in the end;
     `links` what went over each until the sources were withdrawn, `withdrawal` what after that.
     """
 
-    detected: list[Found]
-    arrived: dict[str, list[Arrived]]
+    detected: list[DetectedResult]
+    arrived: dict[str, list[ActorMessage]]
     listening: dict[str, tuple[str, ...]]
     links: Links
     brokers: dict[str, Worked]
@@ -91,8 +91,8 @@ class Outcome(Struct):
 
 
 def rehearse(
-    material: Material, faults: Sequence[Fault] = (), progress: Progress | None = None
-) -> Outcome:
+    material: Material, faults: Sequence[NetworkFault] = (), progress: Progress | None = None
+) -> RehearsalOutcome:
     """Run it. Raises MaterialError where the network does not get ready, or the run has no end."""
     for lead_ms in LEADS_MS:
         run = _Run(material, faults, progress or (lambda _done, _total: None), lead_ms)
@@ -107,7 +107,7 @@ class _Run:
     """One run of the rehearsal, from the first broker's start to the outcome."""
 
     def __init__(
-        self, material: Material, faults: Sequence[Fault], progress: Progress, lead_ms: int
+        self, material: Material, faults: Sequence[NetworkFault], progress: Progress, lead_ms: int
     ) -> None:
         self._material = material
         self._faults = faults
@@ -117,10 +117,10 @@ class _Run:
         self._over_ms = max([material.last_ms, *(fault.over_ms for fault in faults)])
         self._part_ms = max(1, -(-(self._over_ms - material.first_ms + 1) // PARTS))
         self.sites = {name: self._site(name) for name in material.network.brokers}
-        self.lines: dict[tuple[str, str], Line] = {}
+        self.lines: dict[tuple[str, str], RehearsalLink] = {}
         for pair, delay_ms in material.network.delays.items():
             a, b = self.sites[pair[0]], self.sites[pair[1]]
-            line = Line(self.world, a, b, delay_ms, self._part_ms)
+            line = RehearsalLink(self.world, a, b, delay_ms, self._part_ms)
             a.links[b.name] = b.links[a.name] = line
             self.lines[pair] = line
         self._sources: dict[str, Sender] = {}
@@ -129,7 +129,7 @@ class _Run:
         self._sizes: dict[str, int] = {}
         self._retained: dict[str, list[tuple[int, int]]] = {name: [] for name in self.sites}
 
-    def run(self) -> Outcome:
+    def run(self) -> RehearsalOutcome:
         """All from the first event on."""
         before = self._kinds()
         try:
@@ -145,7 +145,7 @@ class _Run:
         for line in self.lines.values():
             line.end()
         until = table_of([carried.kinds for carried in links.values()])
-        return Outcome(
+        return RehearsalOutcome(
             detected=[detection for site in self.sites.values() for detection in site.found],
             arrived={name: site.arrived for name, site in self.sites.items()},
             listening={name: site.actors for name, site in self.sites.items()},
@@ -164,7 +164,7 @@ class _Run:
 
     # --- before ----------------------------------------------------------------------------
 
-    def _site(self, name: str) -> Site:
+    def _site(self, name: str) -> RehearsalSite:
         material = self._material
         options = BrokerOptions(
             name=name,
@@ -187,7 +187,7 @@ class _Run:
             functions=dict(material.functions),
         )
         listen = [actor for actor, broker in material.network.described.actors if broker == name]
-        return Site(self.world, machine, tuple(dict.fromkeys(listen)))
+        return RehearsalSite(self.world, machine, tuple(dict.fromkeys(listen)))
 
     def gets_ready(self) -> bool:
         """Advertise and install; whether all is active everywhere before the first event."""
@@ -252,7 +252,7 @@ class _Run:
             self._sources[source].publish(payloads)
         self._sent += len(events)
 
-    def _begin(self, fault: Fault) -> None:
+    def _begin(self, fault: NetworkFault) -> None:
         if fault.kind == "end":
             self.sites[fault.brokers[0]].end_for(fault.lasts_ms)
             return
@@ -342,7 +342,7 @@ class _Run:
             or site.process.network.needs.asked
         ]
 
-    def _worked(self, site: Site) -> Worked:
+    def _worked(self, site: RehearsalSite) -> Worked:
         """Called at the end, when there is a process again."""
         assert site.process is not None
         ledger = site.process.core.ledger

@@ -28,7 +28,7 @@ from simulation.network.place import Place
 UNDER_WAY_MAX = 64  # of one source
 
 
-class Packet(Struct):
+class PendingPacket(Struct):
     """A message of a source, or of a client."""
 
     make: Callable[[str], Message]
@@ -42,7 +42,7 @@ class Sender:
         self.name = name
         self.refused: list[str] = []
         self._place = place
-        self._packets: deque[Packet] = deque()
+        self._packets: deque[PendingPacket] = deque()
         self._tokens = 0
         self._connection: int | None = None
         place.clients.append(self)
@@ -86,7 +86,7 @@ class Sender:
 
     def say(self, make: Callable[[str], Message]) -> None:
         """Have a message sent, behind those before it."""
-        self._packets.append(Packet(make))
+        self._packets.append(PendingPacket(make))
         self._pump()
 
     # --- the connection --------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Sender:
                 packet.sent = True
                 self._send(packet)
 
-    def _send(self, packet: Packet) -> None:
+    def _send(self, packet: PendingPacket) -> None:
         self._tokens += 1
         token = f"{self.name} {self._tokens}"
         connection, world = self._connection, self._place.world
@@ -129,7 +129,7 @@ class Sender:
 
         world.after(0, arrive)
 
-    def _taken(self, packet: Packet, what: Any) -> None:
+    def _taken(self, packet: PendingPacket, what: Any) -> None:
         if packet in self._packets:
             self._packets.remove(packet)
         if isinstance(what, bytes):

@@ -18,7 +18,7 @@ from simulation.network.place import Place
 from simulation.world import World
 
 
-class Arrived(Struct, frozen=True):
+class ActorMessage(Struct, frozen=True):
     """A result that came to an actor, at the broker where it listens: its topic tells to which."""
 
     topic: str
@@ -26,7 +26,7 @@ class Arrived(Struct, frozen=True):
     payload: bytes
 
 
-class Found(Struct, frozen=True):
+class DetectedResult(Struct, frozen=True):
     """A result in its home's outbox, and when it was there."""
 
     broker: str
@@ -34,14 +34,14 @@ class Found(Struct, frozen=True):
     row: Emission
 
 
-class Site(Place):
+class RehearsalSite(Place):
     """A host with its broker; `actors` listen here."""
 
     def __init__(self, world: World, machine: Machine, actors: tuple[str, ...]) -> None:
         super().__init__(world, machine)
         self.actors = actors
-        self.found: list[Found] = []
-        self.arrived: list[Arrived] = []
+        self.found: list[DetectedResult] = []
+        self.arrived: list[ActorMessage] = []
         self.published: Counter[str] = Counter()  # what concerns nobody in particular, by topic
         self.retained_most = 0
         self.held_most = 0
@@ -85,7 +85,7 @@ class Site(Place):
             for publication in effect.publications:
                 if publication.topic.startswith(f"{ACTORS}/"):
                     self.arrived.append(
-                        Arrived(publication.topic, self.world.now, publication.payload)
+                        ActorMessage(publication.topic, self.world.now, publication.payload)
                     )
                 else:
                     self.published[publication.topic.partition("/")[0]] += 1
@@ -94,7 +94,7 @@ class Site(Place):
 
     def delivered(self, rows: list[Emission]) -> None:
         """Record results of this broker."""
-        self.found += [Found(self.name, self.world.now, row) for row in rows]
+        self.found += [DetectedResult(self.name, self.world.now, row) for row in rows]
 
     def _send(self, frame: SendFrame) -> None:
         self.step()

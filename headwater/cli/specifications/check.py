@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         times = entry("broker.core.operators.times", "Times")(
             uncertainty_ms_max=arguments.uncertainty, drift=Fraction(str(arguments.drift))
         )
-    wanted = entry("headwater.plan.run", "Wanted")(
+    wanted = entry("headwater.plan.run", "PlanRequest")(
         arguments.plan, arguments.svg, bounds, inputs, arguments.groups, arguments.functions, times
     )
     status = entry("headwater.plan.run", "run")(specs, wanted, as_json=as_json)

@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, complain, print_json, read_text
-from headwater.cli.reach import NOT_IN_TIME, Broker, add_options, broker_of
+from headwater.cli.reach import NOT_IN_TIME, BrokerAddress, add_options, broker_of
 from headwater.cli.specifications.diagnostics import rendered
 
 EXAMPLE = "  headwater submit examples/weather.hw --wait"
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _submitted(broker: Broker, text: str, *, wait: bool) -> dict[str, Any]:
+def _submitted(broker: BrokerAddress, text: str, *, wait: bool) -> dict[str, Any]:
     """The broker's answer; with `wait` the one that all is active, or a refusal."""
     reply = _asked(broker, "submit", "/v1/subscriptions", text, last=wait)
     if wait and not broker.is_mqtt and reply.get("ok") is True:
@@ -79,7 +79,7 @@ def _submitted(broker: Broker, text: str, *, wait: bool) -> dict[str, Any]:
 
 
 def _asked(
-    broker: Broker, verb: str, path: str, text: str, *, last: bool = False
+    broker: BrokerAddress, verb: str, path: str, text: str, *, last: bool = False
 ) -> dict[str, Any]:
     """Return what the broker answers to a text."""
     if broker.is_mqtt:
@@ -115,7 +115,7 @@ def _changed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                 yield f"  {task['task']}: what is held of {line} goes on"
 
 
-def _wait(broker: Broker, names: list[str]) -> None:
+def _wait(broker: BrokerAddress, names: list[str]) -> None:
     """Asks until all are active, at most for the time that the options allow.
 
     Of a name that several subscribers use, until all of them are: the answer gives names alone.

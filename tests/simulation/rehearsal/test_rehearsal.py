@@ -9,10 +9,10 @@ from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.network.overlay.kinds import table_of
 from broker.network.replication.progress import ASK_AGAIN_MS
 from planner.problem import ProblemError
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, MaterialError, located, texts_by_home
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import SETTLE_MS, rehearse
-from simulation.rehearsal.site import Site
+from simulation.rehearsal.site import RehearsalSite
 from tests.simulation.rehearsal.small import (
     FIRST_MS,
     NETWORK,
@@ -114,12 +114,12 @@ def test_a_withdrawal_is_decided_in_few_passes(small, monkeypatch):
 
 
 def test_a_result_that_is_lost_or_doubled_is_seen(small, monkeypatch):
-    delivered = Site.delivered
-    monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows[1:]))
+    delivered = RehearsalSite.delivered
+    monkeypatch.setattr(RehearsalSite, "delivered", lambda self, rows: delivered(self, rows[1:]))
     found = beside_engine(small, rehearse(small))
     assert not found.equal
     assert any(one.missing for one in found.subscriptions.values())
-    monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows + rows))
+    monkeypatch.setattr(RehearsalSite, "delivered", lambda self, rows: delivered(self, rows + rows))
     found = beside_engine(small, rehearse(small))
     assert not found.equal
     assert all(one.twice == one.expected for one in found.subscriptions.values())

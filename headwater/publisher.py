@@ -22,8 +22,8 @@ import aiomqtt
 
 from broker.core import topics
 from headwater.cli.mqtt_client import DEFAULT_PREFIX, why
-from headwater.cli.reach import EXIT_UNREACHABLE, Broker
-from headwater.dialling import PACKET_BYTES_MAX, client_of, hang_up, hush
+from headwater.cli.reach import EXIT_UNREACHABLE, BrokerAddress
+from headwater.connection import PACKET_BYTES_MAX, client_of, hang_up, hush
 from headwater.payloads import batches, encoded
 from headwater.remote import ClientError
 
@@ -46,7 +46,9 @@ class Publisher:
     `refused` counts messages of which the broker took nothing; `headwater/rejected` tells why.
     """
 
-    def __init__(self, broker: Broker, client_id: str, patience_s: float | None = None) -> None:
+    def __init__(
+        self, broker: BrokerAddress, client_id: str, patience_s: float | None = None
+    ) -> None:
         """`patience_s`: how long to wait for room among the messages that wait; None: for ever."""
         self.refused = 0
         self._patience_s = patience_s
