@@ -12,7 +12,7 @@ from typing import Any
 from broker.network.overlay.kinds import table_of
 from simulation.rehearsal.compare import Compared, RehearsalComparison
 from simulation.rehearsal.faults import NetworkFault, told
-from simulation.rehearsal.links import LinkTraffic
+from simulation.rehearsal.links import RehearsalTraffic
 from simulation.rehearsal.material import Material
 from simulation.rehearsal.run import RehearsalOutcome, Worked
 
@@ -77,7 +77,7 @@ def _compared(one: Compared) -> Document:
     return document
 
 
-def _carried(one: LinkTraffic) -> Document:
+def _carried(one: RehearsalTraffic) -> Document:
     return {
         "messages": one.messages,
         "bytes": one.size_bytes,

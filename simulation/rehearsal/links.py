@@ -25,7 +25,7 @@ from simulation.world import World
 LIMITS = make_link_limits()
 
 
-class LinkTraffic(Struct):
+class RehearsalTraffic(Struct):
     """The messages of one end, their bytes, and of these what is events and results.
 
     `events` counts an event each time that it comes; `series` are the bytes by part of the time.
@@ -53,7 +53,7 @@ class RehearsalLink(Link):
     def __init__(self, world: World, one: End, other: End, delay_ms: int, part_ms: int) -> None:
         super().__init__(world, one, other, delay_ms)
         self.more_ms = 0
-        self.carried = {one.name: LinkTraffic(), other.name: LinkTraffic()}
+        self.carried = {one.name: RehearsalTraffic(), other.name: RehearsalTraffic()}
         self._part_ms = part_ms
         self._said_ms: dict[str, int] = {}  # by end
         self._acked_ms: dict[str, int] = {}
@@ -121,7 +121,7 @@ class RehearsalLink(Link):
         for name in self.carried:
             self._own(name)
 
-    def _count(self, carried: LinkTraffic, body: object) -> None:
+    def _count(self, carried: RehearsalTraffic, body: object) -> None:
         if isinstance(body, frames.Passed | frames.Offered):
             if body.what.positions:
                 carried.events_bytes += len(body.what.events)

@@ -26,7 +26,7 @@ from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.rehearsal.faults import NetworkFault
-from simulation.rehearsal.links import LinkTraffic, RehearsalLink
+from simulation.rehearsal.links import RehearsalLink, RehearsalTraffic
 from simulation.rehearsal.material import Material, MaterialError, Said, end_of, texts_by_home
 from simulation.rehearsal.senders import Sender
 from simulation.rehearsal.site import ActorMessage, DetectedResult, RehearsalSite
@@ -68,7 +68,7 @@ class Worked(Struct):
     notes: dict[str, int] = field(default_factory=dict)
 
 
-Links = dict[tuple[str, str], LinkTraffic]  # by (from, to)
+Links = dict[tuple[str, str], RehearsalTraffic]  # by (from, to)
 
 
 class RehearsalOutcome(Struct):
