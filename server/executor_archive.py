@@ -27,6 +27,7 @@ PARTS: Final = (
     ("broker", "engine/**/*"),
     ("broker", "network/**/*"),
     ("headwater", "*.py"),
+    ("headwater/replays", "*.py"),
     ("headwater/cli", "__init__.py"),
     ("server", "**/*"),
     ("lark", "**/*"),
