@@ -45,7 +45,7 @@ from broker.core.network.messages import (
     NameRefused,
 )
 from broker.core.network.networked import Fresh
-from broker.core.network.offers import offers
+from broker.core.network.offers import offers, offers_nothing
 from broker.core.network.own import incarnated, incarnation_of, noted, run_of
 from broker.core.network.relaying import TICK_MS, Relaying
 from broker.core.network.showing import SourceDisplay
@@ -394,11 +394,9 @@ class NetworkBroker(Relaying):
 
     def _doubts(self, peer: str, one: frames.Reoffer | frames.Fold) -> bool:
         """Tell if a question waits until it is known what others have seen, or heard."""
-        position = self.durable.network.own.position
-        seal = self.sessions.seal(peer)
-        if self.incarnation.doubts(peer, seal, one, position):
-            return True
-        return self._hold.defers(peer, seal, one)
+        seal, position = self.sessions.seal(peer), self.durable.network.own.position
+        doubts = self.incarnation.doubts(peer, seal, one, position)
+        return doubts or self._hold.defers(peer, seal, one)
 
     def _fold(self, peer: str, one: frames.Fold) -> None:
         if self._comes_from(one.host, peer):
@@ -456,7 +454,9 @@ class NetworkBroker(Relaying):
         if not one.types or one.host not in network.own.hosts:
             return
         asked = (position, one.types, judge(one.keys), network.left_off(one.types))
-        for what, last, more in offers(self.me, network.own, network.told, *asked, quiet=one.quiet):
+        taken = one.positions_taken(network.own.life)
+        parts = offers(self.me, network.own, network.told, *asked, taken)
+        for what, last, more in offers_nothing(self.me, network.own) if one.quiet else parts:
             body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
             self._answered(peer, body)
