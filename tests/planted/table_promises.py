@@ -125,4 +125,39 @@ unanswered-uncounted: nobody sees that a wait was over before the answers came
 """,
         tests=PROMISES,
     ),
+    *part(
+        "broker/core/network/partner_certainty.py",
+        r"""
+operator-unminded: answers to what was asked before an operator came make it sure
+- self._certainty.changed(peer)
+-             self.doubt()
++ self.doubt()
+
+kept-from-cells: events of a cell's tasks are kept back within the process
+- if not self._correlates or toward == LOCAL or toward in self._tools.inside:
++ if not self._correlates or toward == LOCAL:
+
+gone-unminded: an origin that has gone is not missed by whoever waits for its events
+- self._certainty.gone(origin, types, hosts)
++ self._certainty.gone(origin, (), ())
+
+asked-each-second: hosts are asked every second as long as nothing is sure
+- self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)
++ self._ask_ms = ASK_MS
+
+asked-in-vain: hosts are asked while an earlier question of theirs is open
+- if self._certainty.may_ask(peer, [tools.me, *tools.ways.via]):
++ if tools.ways.via:
+
+bounds-remembered: what was sure before something changed is sure behind it
+- self._bounds.clear()
+-         self._tools.doubt()
++ self._tools.doubt()
+
+answer-from-there: an answer that comes from where the host is counts as one
+- if answer.host != self._tools.me and via is not None and via != came_from:
++ if answer.host != self._tools.me and via is not None:
+""",
+        tests=("tests/broker/core/network/test_partner_certainty.py",),
+    ),
 ]

@@ -282,7 +282,7 @@ class NetworkBroker(Relaying):
             wakes.append(self.deciding.next_wake())
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
         wakes += [*self._homes_wake(), *self._cells_wake(), self._terms.asks_at]
-        wakes += [self._ask_at, self._owed.next_wake()]
+        wakes += [self.partners.asks_at, self._owed.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
@@ -323,7 +323,7 @@ class NetworkBroker(Relaying):
         if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
             self._own_here = announced
             self._say_all("", announced)
-            self._be_uncertain()
+            self.partners.doubt()
 
     def _say_on(
         self, fresh: list[Fresh], questions: list[tuple[str, Any, frames.Reoffer | frames.Fold]]
@@ -428,7 +428,7 @@ class NetworkBroker(Relaying):
         if not self._comes_from(one.host, peer):
             return
         (self.ways.open if one.types else self.ways.close)(one.origin, peer, one.host)
-        self._asked_of(peer, one)
+        self.partners.asked(peer, one)
         if one.origin == self.me:
             self._shows.asked(one)
             self._offer(peer, one)
@@ -459,7 +459,7 @@ class NetworkBroker(Relaying):
         for what, last, more in offers_nothing(self.me, network.own) if one.quiet else parts:
             body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
-            self._answered(peer, body)
+            self.partners.answered(peer, body, self._now)
         if not one.quiet:
             self._tick_soon(TICK_MS)
 
@@ -507,7 +507,7 @@ class NetworkBroker(Relaying):
         self._begin_again()
         if self._terms.asks_at is not None and self._terms.asks_at <= now:
             self._terms.look(now)
-        self._ask_for_questions()
+        self.partners.ask_for_questions(now)
         if self._shows.leaving:
             self._let_leave()
         if self.deciding is not None:
