@@ -162,8 +162,13 @@ class PartnerCertainty:
         if what.origin != self._tools.me and what.origin in ways.came:
             came = ways.came[what.origin]
             came.life = what.life
-            heard = what.watermarks.items()
-            came.watermarks |= {name: time for name, time in heard if time != WATERMARK_NONE}
+            for name, time in what.watermarks.items():
+                if time != WATERMARK_NONE:
+                    came.watermarks[name] = time
+                else:
+                    # The host waits for the type from now on, so its events may wait here: else all
+                    # of the first minute would travel, until progress is due.
+                    came.watermarks.setdefault(name, time)
         self.look_again(now)
 
     def doubted(self, peer: str, doubted: frames.Doubted) -> None:

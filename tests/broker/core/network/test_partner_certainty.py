@@ -12,6 +12,7 @@ from broker.core.network.ways import Ways
 from broker.core.routing.growing import Joined
 from broker.core.routing.messages import LOCAL, Unwant, Want
 from broker.core.routing.operator import Operator
+from broker.engine.event.agent import WATERMARK_NONE
 
 BACK = Joined(5_000, ("A", "B"))
 
@@ -152,13 +153,16 @@ def test_whom_nobody_is_to_wait_for_is_missed_no_more():
     assert scene.part.bound("near") == 20
 
 
-def test_an_answer_that_passes_tells_how_far_its_origin_has_come():
+def test_an_answer_that_passes_tells_how_far_its_origin_has_come_and_for_what_hosts_wait():
+    """A type of which nothing is promised yet, as its sources are silent, is waited for as well."""
     scene = Scene()
     scene.ask("o")
-    scene.answer("o", watermarks={"A": 99, "Z": -(2**62)})
     came = scene.ways.came["o"]
+    came.watermarks |= {"Y": 5, "X": None}
+    silent = dict.fromkeys("XYZ", WATERMARK_NONE)
+    scene.answer("o", watermarks={"A": 99, **silent})
     assert came.life == 7
-    assert came.watermarks["A"] == 99
+    assert came.watermarks == {"A": 99, "X": None, "Y": 5, "Z": WATERMARK_NONE}
 
 
 def test_an_answer_to_a_host_where_it_came_from_is_not_heard():
