@@ -88,7 +88,12 @@ class RunningBroker:
 
 @asynccontextmanager
 async def running_network(
-    parents: Mapping[str, str], settings: str = "", tables: str = "", *, intake: str = RECORDED
+    parents: Mapping[str, str],
+    settings: str = "",
+    tables: str = "",
+    *,
+    intake: str = RECORDED,
+    ready_s_max: float = READY_S_MAX,
 ) -> AsyncIterator[dict[str, RunningBroker]]:
     """Starts brokers that link to each other in a tree, waits until each is ready, and ends them.
 
@@ -108,7 +113,7 @@ async def running_network(
                 more = {"peers": peers, "settings": settings, "tables": tables, "intake": intake}
                 brokers[name] = await _started(Path(folder), name, ports[name], more)
             for broker in brokers.values():
-                await _ready(broker)
+                await _ready(broker, ready_s_max)
             yield brokers
         finally:
             await asyncio.gather(*(_end(broker.process) for broker in brokers.values()))
@@ -148,9 +153,9 @@ def _environment(folder: Path) -> dict[str, str]:
     return own | {"XDG_STATE_HOME": str(folder)}
 
 
-async def _ready(broker: RunningBroker) -> None:
+async def _ready(broker: RunningBroker, within_s: float) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(READY_S_MAX):
+        async with asyncio.timeout(within_s):
             while broker.process.returncode is None:
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     status, _ = await broker.get("/readyz")
@@ -159,7 +164,7 @@ async def _ready(broker: RunningBroker) -> None:
                 await asyncio.sleep(ASKED_EVERY_S)
     if broker.process.returncode is not None:
         raise BrokerFailedError(f"the broker did not start: {broker.last_words()}")
-    raise BrokerFailedError(f"the broker is not ready after {READY_S_MAX:.0f} s")
+    raise BrokerFailedError(f"the broker is not ready after {within_s:.0f} s")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -69,7 +69,8 @@ class Worked(Struct):
 class Outcome(Struct):
     """What a run came to; links are told by (from, to), `retained` by part of the time.
 
-    `kinds` is what went over links until all was ready, until the last event, and in the end.
+    `kinds` is what went over links until all was ready, until the last event, and in the end;
+    `events` those over each link before sources were withdrawn.
     """
 
     found: list[Found]
@@ -81,6 +82,7 @@ class Outcome(Struct):
     retained: dict[str, list[tuple[int, int]]]
     unsettled: list[str]
     kinds: tuple[Kinds, Kinds, Kinds] = ({}, {}, {})
+    events: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def rehearse(
@@ -120,6 +122,7 @@ class _Run:
         self._clients: list[Sender] = []
         self._sent = 0
         self._sizes: dict[str, int] = {}
+        self._events: dict[tuple[str, str], int] = {}
         self._retained: dict[str, list[tuple[int, int]]] = {name: [] for name in self.sites}
 
     def run(self) -> Outcome:
@@ -151,6 +154,7 @@ class _Run:
             retained=self._retained,
             unsettled=unsettled,
             kinds=(before, meanwhile, self._kinds()),
+            events=self._events,
         )
 
     def _kinds(self) -> Kinds:
@@ -292,6 +296,9 @@ class _Run:
             world.run(world.now + SETTLE_MS)
             if all(one.idle for one in senders):
                 break
+        for line in self.lines.values():
+            for name, carried in line.carried.items():
+                self._events[name, line.other(name).name] = carried.events
         for one in senders:
             one.withdraw()
         begin_ms, step_ms = world.now, SETTLE_MS
