@@ -101,6 +101,7 @@ class ProgressLedger:
     """
 
     def __init__(self, owed_ms: int = OWED_MS) -> None:
+        # A broker's limit: simulated runs draw it short, as what is let go too early shows then.
         self._owed_ms = owed_ms
         self._expected: list[Times] = []  # by tasks in this process
         self._read: Times = {}  # by those who read results by event time

@@ -122,6 +122,8 @@ class TimePromises:
 
         Those that say nothing themselves are as uncertain as that; none lasts longer than that.
         """
+        # A statement widens what is promised and never narrows it: `lasts_ms_max` of 3 s beside
+        # events of another source that last has nothing promised, as those may last for longer.
         if said.uncertainty or said.lasts_ms_max:
             stated = TimeBound(self._step(said.uncertainty or 0), said.lasts_ms_max or 0)
             self._learn({name: self._by_type.get(name, POINTS).wider(stated) for name in types})
