@@ -232,7 +232,7 @@ def compare(case: Case, pace: float | None) -> Row:
     material = material_of(case)
     if pace is None:
         outcome = rehearse(material)
-        events = outcome.events
+        events = {link: carried.events for link, carried in outcome.links.items()}
         results = [_identity(json.loads(one.row.payload)) for one in outcome.found]
     else:
         ran = run_on_processes(material, pace)
