@@ -39,8 +39,8 @@ from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
 from simulation.propagation.scenario import Scenario
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import rehearse
 
 DATA = Path("examples/data/grand_st_bernard.csv.gz")
