@@ -189,7 +189,7 @@ def lead_of(occurrence: Occurrence) -> tuple[str, ...]:
     for member in _in_order(occurrence) or ():
         if lead := _lead(member.ids):
             return lead
-    return order_of(occurrence)[2][:1]
+    return _lead(order_of(occurrence)[2])
 
 
 def _lead(ids: Any) -> tuple[str, ...]:

@@ -14,27 +14,27 @@ what costs is their number.
     others          the joins of fusion.py, where lists stand in the chain
 
 A chain is left to the operators where a time is uncertain or an event consumed elsewhere may make
-choices anew; and a run, or one with lists, where one type fills two positions or a link asks for
-more than its two sides can tell.
+choices anew; and one with lists where one type fills two positions or a link asks for more than its
+two sides can tell. Runs are of any relation, `and` included.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, sort_in_order
-from broker.engine.pattern.base import Site, end_of, start_of
+from broker.engine.pattern.asked import LeafView
+from broker.engine.pattern.base import Site, end_of
+from broker.engine.pattern.build import Builder
 from broker.engine.pattern.chronicle import LEFT, RIGHT, OldestPairs
+from broker.engine.pattern.course import Course, asks_order_alone
 from broker.engine.pattern.durations import Foresight, longest_asked
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, FusedStage
-from broker.engine.pattern.gathered import GatheredPlan
 from broker.engine.pattern.joint import JointPlan, asks_further
-from broker.engine.pattern.members import FusedLists, ListsPlan, leaf_of, pad_of
+from broker.engine.pattern.members import FusedLists, ListsPlan, leaf_of
 from broker.engine.pattern.operands import (
     Gathered,
     Joint,
@@ -47,12 +47,6 @@ from broker.engine.pattern.operands import (
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.timing import keep_ms
 from language.relations import FOLLOWS, OperatorContext
-
-TRIED = 2  # candidates that a run costs for each that it goes over
-FITTED = 8  # and for each that it tests
-
-Test = Callable[..., bool]
-Pair = Callable[..., Occurrence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +70,11 @@ class Chain:
         later would be: what lets a later one be complete has completed the earlier one, or comes
         after its time. So nothing is found when a run's time is over, only by an event after that.
         """
-        return not self.context.runs or not any(
-            link.conjuncts or link.bound or link.spread_m is not None for link in self.links
-        )
+        if not self.context.runs:
+            return True
+        types = {leaf_of(element).event_type for element in self.elements}
+        plain = all(each.operator in FOLLOWS and asks_order_alone(each) for each in self.links)
+        return plain and len(types) == len(self.elements)
 
 
 def chain_of_atoms(layout: Layout) -> Chain | None:
@@ -98,12 +94,12 @@ def chain_of_atoms(layout: Layout) -> Chain | None:
         elements.insert(0, operand.right)
         operand = operand.left
     elements.insert(0, operand)
-    if not links or not all(map(_is_atom, elements)) or not _are_alike(links):
+    if not links or not all(map(_is_atom, elements)) or not _are_alike(links, gathered):
         return None
-    # A run and a list go by positions: with types all different an event has one.
+    # A list goes by positions: with types all different an event has one.
     types = [leaf.event_type for leaf in layout.leaves]
     once = len(set(types)) == len(types) and not any(map(asks_further, links))
-    if not once and (gathered is not None or links[0].context.runs):
+    if gathered is not None and not once:
         return None
     if gathered is None and not links[0].context.spends:
         return None  # joins alone: fusion.py has them, also where they are no chain
@@ -123,9 +119,11 @@ def _lists_are_plain(gathered: Gathered) -> bool:
     )
 
 
-def _are_alike(links: list[Joint]) -> bool:
+def _are_alike(links: list[Joint], gathered: Gathered | None) -> bool:
     contexts = {link.context for link in links}
-    if any(link.operator not in FOLLOWS for link in links):
+    if not all(link.operator in FOLLOWS for link in links) and (
+        gathered is not None or not links[0].context.runs or links[0].operator == "or"
+    ):
         return False
     if not any(context.spends for context in contexts):
         return True
@@ -134,10 +132,13 @@ def _are_alike(links: list[Joint]) -> bool:
     context = links[0].context
     if not context.runs:
         return True
-    if any(link.closed for link in links[:-1]) or any(link.anchors for link in links):
+    if any(link.closed for link in links[:-1]):
         return False  # a suffix within the chain ends it: its parts choose each for itself
+    if gathered is None:
+        return True
     # Under `latest` nothing replaces what a bound has left behind, unless the run goes on with it.
-    return not context.replaces or all(link.bound is None for link in links)
+    bound = context.replaces and any(link.bound is not None for link in links)
+    return not bound and not any(link.anchors for link in links)
 
 
 class SequencePlan:
@@ -149,32 +150,34 @@ class SequencePlan:
         keys: tuple[str, ...],
         foresight: Foresight,
         chain: Chain,
-        lists: GatheredPlan | None,
-        *,
-        plans: Sequence[JointPlan],
+        builder: Builder,
     ) -> None:
-        """`lists`: how those of the chain are filled; `plans`: of its links."""
+        """`builder`: compiles the operands of the same layout."""
         self.chain = chain
-        self.plans = plans
+        self.course = builder.course(chain.links) if chain.context.runs else None
+        self.plans: Sequence[JointPlan] = []  # of the links, where these choose
+        if self.course is not None:
+            self.plans = self.course.plans
+        elif chain.context.spends:
+            self.plans = [builder.plan(link) for link in chain.links]
+        course, plans = self.course, self.plans
         self.shared = any(plan.shared for plan in plans)  # an event may fill two positions
+        # Of one event for two elements the later one comes first.
+        self.overtakes = self.shared and course is not None and course.in_order
+        self.counts = course is not None and course.asks  # `nth` counts what comes
         self.asks = self.shared or any(asks_further(plan.joint) for plan in plans)
         self.budget = layout.budget
         self.lists: ListsPlan | None = None
-        if lists is not None and chain.gathered is not None:
+        if chain.gathered is not None:
+            lists = builder.lists_of(chain.gathered)
             self.lists = ListsPlan(chain.gathered, lists, layout.budget)
         self.foresight = foresight
-        self.latest = chain.context.replaces
         self.timeless = chain.timeless
         self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
-        # Of each element, with what is filled before it.
-        self.tests: list[Test] = [_never, *(plan.test for plan in plans)]
-        self.pairs: list[Pair] = [_never, *(plan.pair for plan in plans)]
         if not chain.context.spends:
             self.joins = FusedPlan(layout, keys, foresight, ordered=True, consuming=False)
-        self._within_ms = _least_within(chain.links)
-        self.endless = chain.context.runs and self.timeless and self._within_ms[0] is None
         self._changes = -1
         self.keeps_ms: list[int | None] = []  # of each link: how long before now a left one ends
         self.look_ahead()
@@ -202,7 +205,7 @@ class SequencePlan:
         if self.joins is not None:
             base = FusedStage(self.joins, group, site)
         elif self.chain.context.runs:
-            base = FusedRun(self, group)
+            base = FusedRun(self, group, site)
         else:
             base = FusedPairs(self, group, site)
         return base if self.lists is None else FusedLists(self.lists, group, base)
@@ -211,36 +214,12 @@ class SequencePlan:
         """Return when events still to come begin at the earliest."""
         return watermark + 1 - self.foresight.most_ms()
 
-    def over_at(self, filled: int, whole: Occurrence) -> int:
-        """Return from which watermark on a run with so many elements goes no further."""
-        ends = [WATERMARK_END]
-        within_ms = self._within_ms[filled - 1]
-        if within_ms is not None:
-            ends.append(start_of(whole) + within_ms)
-        bound = self.chain.links[filled - 1].bound
-        if bound is not None and bound.high_ms is not None:
-            # The next one begins by then, and may last: before that it may yet be to come.
-            leaf = leaf_of(self.chain.elements[filled])
-            asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
-            lasts_ms = self.foresight.longest_ms(leaf.event_type)
-            lasts_ms = lasts_ms if asked_ms is None else min(lasts_ms, asked_ms)
-            ends.append(end_of(whole) + bound.high_ms + lasts_ms)
-        return min(ends)
-
-
-def _never(*_: Any) -> Any:
-    raise AssertionError("the first element joins nothing")
-
-
-def _least_within(links: Sequence[Joint]) -> list[int | None]:
-    """Of each link, the least `within` of those that it and later ones are under."""
-    # A run waits for all links that are still open, so the shortest time among these ends it.
-    times: list[int | None] = []
-    shortest: int | None = None
-    for link in reversed(links):
-        shortest = least(shortest, link.within_ms)
-        times.insert(0, shortest)
-    return times
+    def longest_ms(self, element: int) -> int:
+        """Return how long an event of an element that is still to come may last."""
+        leaf = leaf_of(self.chain.elements[element])
+        asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
+        longest_ms = self.foresight.longest_ms(leaf.event_type)
+        return longest_ms if asked_ms is None else min(longest_ms, asked_ms)
 
 
 def _state_of_element(element: Operand, watermark: int) -> Any:
@@ -251,102 +230,32 @@ def _state_of_element(element: Operand, watermark: int) -> Any:
 
 
 class FusedRun(Fused):
-    """One run at a time over a chain, under `first` or `latest`."""
+    """One run at a time over a chain, under `first` or `latest` (course.py)."""
 
-    __slots__ = ("_at", "_before", "_entries", "_filled", "_group", "_plan", "_spent", "_whole")
+    __slots__ = ("_course", "_plan")
 
-    def __init__(self, plan: SequencePlan, group: tuple[Any, ...]) -> None:
+    def __init__(self, plan: SequencePlan, group: tuple[Any, ...], site: Site) -> None:
+        assert plan.course is not None
         self._plan = plan
-        self._group = group
         self.watermark = WATERMARK_NONE
-        self._entries: list[tuple[int, Occurrence]] = []  # element, candidate; the run's first
-        self._at = 0  # how many of them the run has seen
-        self._filled = 0  # elements; 0: there is no run
-        self._whole: Occurrence = None  # what is filled, as a match
-        self._before: Occurrence = None  # the same without the last
-        self._spent = -WATERMARK_END  # all that ends by then is spent
+        self._course = Course(plan.course, group, site)
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""
         self.watermark = watermark
-        number, held = self._plan.number, self._entries
+        plan, number = self._plan, self._plan.number
         # Nothing that is spent comes again: what comes ends after the last step's watermark.
-        held += [(number[place], item) for place, item in entries]
-        made: list[Occurrence] = []
-        while held and self._go_on(made):
-            pass
-        return made
+        found = [(number[place], item) for place, item in entries]
+        if plan.overtakes:
+            _put_later_first(found)
+        if plan.counts:
+            for element, item in found:
+                self._course.arrived(element, [item])
+        return self._course.take(found, watermark, self._ahead)
 
-    def _go_on(self, made: list[Occurrence]) -> bool:
-        """Bring the run as far as the candidates go; True if another may begin now."""
-        entries = self._entries
-        if not self._filled and not self._begin():
-            return False
-        start = self._walk()
-        # One that completes comes first: at the watermark that ends its time a run may be whole.
-        if self._filled > self._plan.last:
-            self._complete(made)
-            return True
-        if self.watermark >= self._plan.over_at(self._filled, self._whole):
-            # Dropped, it spends nothing but its start: a1 b2 a3 b4 c9 within 6 s gives (a3,b4,c9),
-            # so the next run goes over the same candidates again.
-            del entries[: start + 1]
-            self._filled = 0
-            return True
-        if self._plan.endless:
-            del entries[: self._at]  # when the run is complete, all of these are spent
-            self._at = 0
-        elif start:
-            del entries[:start]  # under `latest`, what a later start has taken the place of
-            self._at -= start
-        return False
-
-    def _begin(self) -> bool:
-        """Begin a run with the first candidate that can; what comes before it is in none."""
-        entries = self._entries
-        for number, (element, item) in enumerate(entries):
-            if element == 0:
-                del entries[:number]
-                self._filled, self._at = 1, 1
-                self._whole, self._before = item, None
-                return True
-        # No later candidate leads back to these: a chain goes forward from its first element.
-        entries.clear()
-        return False
-
-    def _walk(self) -> int:
-        """Go over the candidates not yet seen; return which of them the run begins with."""
-        plan, group, entries = self._plan, self._group, self._entries
-        tests, pairs, last = plan.tests, plan.pairs, plan.last
-        step, whole, before, seen = self._filled, self._whole, self._before, self._at
-        start = fitted = 0
-        for element, item in islice(entries, seen, None):
-            seen += 1
-            # First asked whether it advances: what fits both steps does (LANGUAGE 3, `latest`).
-            if element == step:
-                fitted += 1
-                if tests[step](whole, item, group):
-                    before, whole = whole, pairs[step](whole, item)
-                    step += 1
-                    if step > last:
-                        break
-            elif plan.latest and element == step - 1:
-                # The newest of several in a row stands, if it fits what was there before it.
-                if step == 1:
-                    whole, start = item, seen - 1
-                elif tests[element](before, item, group):
-                    whole = pairs[element](before, item)
-        plan.budget.spend(TRIED * (seen - self._at) + FITTED * fitted)
-        self._filled, self._whole, self._before, self._at = step, whole, before, seen
-        return start
-
-    def _complete(self, made: list[Occurrence]) -> None:
-        """Pass on a run; with it all is spent that ends by its end."""
-        # By end, not by start: what lasts beyond the run is not spent, whenever it began.
-        made.append(self._whole)
-        self._spent = self._whole[0]
-        del self._entries[: bisect_right(self._entries, self._spent, key=_end_of_entry)]
-        self._filled = 0
+    def _ahead(self, element: int) -> LeafView:
+        """Return what is known of the events that are yet to come for an element."""
+        return LeafView(self.watermark, self._plan.longest_ms(element))
 
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held.
@@ -354,27 +263,15 @@ class FusedRun(Fused):
         What no run can begin with any more is let go with the run.
         """
         self.watermark = watermark
-        return self.held()
+        return self._course.held()
 
     def hold(self) -> int:
-        """Return a time such that nothing passed on later ends by then.
-
-        A run that is dropped may let the next one end earlier.
-        """
-        if self._plan.timeless or not self._filled:
-            return WATERMARK_END
-        ends = [end_of(item) for element, item in islice(self._entries, 1, None) if element == 0]
-        return ends[0] - 1 if ends else WATERMARK_END
+        """Return a time such that nothing passed on later ends by then."""
+        return WATERMARK_END if self._plan.timeless else self._course.hold()
 
     def due(self) -> int | None:
-        """Return the watermark that decides something by itself.
-
-        When the run's time is over, if another waits behind it.
-        """
-        if self._plan.timeless or not self._filled or len(self._entries) < 2:
-            return None
-        over_at = self._plan.over_at(self._filled, self._whole)
-        return over_at if self.watermark < over_at < WATERMARK_END else None
+        """Return the watermark that decides something by itself."""
+        return None if self._plan.timeless else self._course.due(self.watermark, self._ahead)
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
@@ -382,66 +279,35 @@ class FusedRun(Fused):
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
-        run = [self._whole] if self._filled and self._plan.endless else []
-        return [[item for _, item in self._entries], run]
+        return self._course.kept()[:2]
 
     def held(self) -> int:
         """Return how many are held."""
-        return len(self._entries) + (self._filled if self._plan.endless else 0)
+        return self._course.held()
 
     def shed(self, count: int) -> int:
-        """Drop up to so many, and return how many went.
-
-        The oldest candidates go, and with them the run that they are of.
-        """
-        gone = min(count, self.held())
-        del self._entries[:gone]
-        self._filled = 0
-        return gone
+        """Drop up to so many, and return how many went."""
+        return self._course.shed(count)
 
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
-        plan, watermark = self._plan, self.watermark
-        items = _items_of(plan.chain.elements[: self._filled], self._whole)
-        filled = [[element, item] for element, item in enumerate(items)]
-        # Where nothing but order is asked the run's own candidates are gone: none stands before.
-        run = [filled, -1 if plan.endless else 0, self._at] if filled else None
-        return [
-            watermark,
-            watermark,
-            self._spent,
-            [list(entry) for entry in self._entries],
-            run,
-            [[] for _ in plan.chain.links],
-            [[[], watermark, _state_of_element(part, watermark)] for part in plan.chain.elements],
-        ]
+        watermark, elements = self.watermark, self._plan.chain.elements
+        beneath = [[[], watermark, _state_of_element(part, watermark)] for part in elements]
+        return [watermark, *self._course.state(), beneath]
 
     def restore(self, state: Any) -> None:
         """Take a state up again."""
-        self.watermark, _, self._spent, entries, run, *_ = state
-        self._entries = [(element, item) for element, item in entries]
-        self._filled = 0
-        if run is None:
-            return
-        filled, start, self._at = run
-        for element, item in filled:
-            self._before = self._whole
-            self._whole = item if not element else self._plan.pairs[element](self._before, item)
-            self._filled = element + 1
-        if start > 0:
-            del self._entries[:start]
-            self._at -= start
+        self.watermark, *course, _ = state
+        self._course.restore(course)
 
 
-def _items_of(elements: Sequence[Operand], whole: Occurrence) -> list[Occurrence]:
-    """Return what fills each of the first elements of a chain, as its operator passes it on."""
-    if len(elements) < 2:
-        return [whole] * len(elements)
-    low, items = elements[0].low, []
-    for element in elements:
-        event = whole[2 + leaf_of(element).low - low]
-        items.append(pad_of(element)(event) if isinstance(element, Padded) else event)
-    return items
+def _put_later_first(entries: list[tuple[int, Occurrence]]) -> None:
+    """Let of one event that fits two elements the later one come first, so that it advances."""
+    begin = 0
+    for at in range(1, len(entries) + 1):
+        if at == len(entries) or entries[at][1] is not entries[begin][1]:
+            entries[begin:at] = reversed(entries[begin:at])
+            begin = at
 
 
 class FusedPairs(Fused):
@@ -538,7 +404,3 @@ class FusedPairs(Fused):
             pairs.keep([[*kept[0], *waiting], *kept[1:]])
             if self._plan.shared:
                 pairs.know(facts)
-
-
-def _end_of_entry(entry: tuple[int, Occurrence]) -> int:
-    return end_of(entry[1])

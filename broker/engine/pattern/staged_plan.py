@@ -141,12 +141,7 @@ class StagedPlan:
             elif chain is None:
                 self._make = builder.build(layout.root)
             else:
-                lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
-                spends = chain.context.spends
-                plans = [builder.plan(link) for link in chain.links] if spends else []
-                self.fused = SequencePlan(
-                    layout, case.group_by, self.durations, chain, lists, plans=plans
-                )
+                self.fused = SequencePlan(layout, case.group_by, self.durations, chain, builder)
                 self.timeless = chain.timeless
         self.timed = self.fused is None or self.chooses or not self.timeless
 

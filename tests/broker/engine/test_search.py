@@ -41,10 +41,7 @@ def both(pattern: str) -> tuple[ChainSearch, SequencePlan, Budget]:
     search = search_of(chain, layout.budget)
     assert search is not None
     foresight = Foresight(Durations(0, strict=True), dict(zip(LETTERS, LETTERS, strict=True)))
-    builder = Builder(layout, ())
-    lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
-    plans = [builder.plan(link) for link in chain.links]
-    operator = SequencePlan(layout, (), foresight, chain, lists, plans=plans)
+    operator = SequencePlan(layout, (), foresight, chain, Builder(layout, ()))
     return search, operator, layout.budget
 
 

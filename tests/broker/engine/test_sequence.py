@@ -28,6 +28,20 @@ CHAINS = (
     "detect[latest] A then B then C within 40 ms",
     "detect[latest] A as a then B as b then C within 60 ms where b.x > a.x",
     "detect[latest] A then B+ then C then D within 90 ms",
+    "detect[latest] A then[..20 ms] B",
+    "detect[latest] A then[..12 ms] B then[3 ms..30 ms] C within 50 ms",
+    "detect[latest] A as x then A as y within 60 ms where y.x > x.x",
+    "detect[latest] A as x then A as y then[..20 ms] B",
+    "detect[latest] A then[next] B within 60 ms",
+    "detect[first] A as x then A as y then B within 60 ms",
+    "detect[first] A then[next] B",
+    "detect[first] A then nth 2 B then[next] C within 60 ms",
+    "detect[first] A then B within 40 ms from A",
+    "detect[first] A as a then B then C within 90 ms within 40 ms from a",
+    "detect[first] A and B",
+    "detect[first] A and B and C within 60 ms",
+    "detect[first] A as x and A as y and B within 60 ms within 40 ms from x",
+    "detect[first] A as a and[..20 ms] B as b within 60 ms where b.x > a.x",
     "detect[chronicle] A then B",
     "detect[chronicle] A then B then C within 60 ms",
     "detect[chronicle] (A then B within 20 ms) then[..40 ms] C",
@@ -66,19 +80,21 @@ JOINED = (
     "detect last A then nth 2 B within 60 ms",
     "detect[recent] last A then first (B and C) within 60 ms",
 )
+RELATED = (  # of what lasts
+    "detect[first] A parallel B within 60 ms",
+    "detect[first] A as a concat B as b where b.x > a.x",
+    "detect[first] A during B",
+)
 UNJOINED = (
     "detect A then[next] (B then C) within 60 ms",
     "detect A without[20 ms] B",
-    "detect[first] A then nth 2 B within 60 ms",
+    "detect[first] (A without B) then C within 60 ms",
     "detect A then distinct(x) B within 60 ms",
 )
 LEFT_TO_OPERATORS = (
     "detect[first] A then (B and C)",
-    "detect[first] A then[next] B",
     "detect[first] (A then B within 20 ms) then C",
-    "detect[latest] A then[..20 ms] B",
     "detect[first] A then B+ within 60 ms",
-    "detect[first] A then B within 40 ms from A",
     "detect A then[first] B then[chronicle] C",
     "detect A and B",
     "detect[recent] A then B* then C",
@@ -114,7 +130,7 @@ def run(pattern, events, seed, lateness_ms, *, moves=0.0, apart=False):
     return [*results, running.finish()]
 
 
-@pytest.mark.parametrize("pattern", CHAINS)
+@pytest.mark.parametrize("pattern", CHAINS + RELATED)
 def test_a_chain_of_atoms_runs_as_one(pattern):
     assert chain_of_atoms(lay_out(case_of(pattern))) is not None
 
@@ -138,6 +154,16 @@ def test_what_asks_for_more_is_left_to_operators(pattern):
 @pytest.mark.parametrize(("lateness_ms", "lasting"), [(25, False), (0, True), (15, True)])
 @pytest.mark.parametrize("pattern", CHAINS + JOINED)
 def test_one_operator_finds_what_many_find(pattern, lateness_ms, lasting):
+    assert_same(pattern, lateness_ms, lasting=lasting)
+
+
+@pytest.mark.parametrize("lateness_ms", [0, 15])
+@pytest.mark.parametrize("pattern", RELATED)
+def test_one_operator_finds_what_many_find_of_what_lasts(pattern, lateness_ms):
+    assert_same(pattern, lateness_ms, lasting=True)
+
+
+def assert_same(pattern, lateness_ms, *, lasting):
     count = 0
     for seed in (1, 2):
         events = stream(Random(f"{pattern}{seed}"), 140, lateness_ms, lasting=lasting)
