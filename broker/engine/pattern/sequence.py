@@ -20,9 +20,9 @@ two sides can tell. Runs are of any relation, `and` included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, sort_in_order
@@ -41,6 +41,7 @@ from broker.engine.pattern.operands import (
     Leaf,
     Operand,
     Padded,
+    composite,
     least,
     operands,
 )
@@ -51,7 +52,7 @@ from language.relations import FOLLOWS, OperatorContext
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain that runs as one operator; elements are atoms, or atoms beside lists."""
+    """A chain that runs as one operator; elements are atoms, atoms beside lists, or run so."""
 
     elements: tuple[Operand, ...]
     links: tuple[Joint, ...]
@@ -72,73 +73,79 @@ class Chain:
         """
         if not self.context.runs:
             return True
-        types = {leaf_of(element).event_type for element in self.elements}
+        parts = [part for element in self.elements for part in operands(element)]
+        types = [part.event_type for part in parts if isinstance(part, Leaf)]
         plain = all(each.operator in FOLLOWS and asks_order_alone(each) for each in self.links)
-        return plain and len(types) == len(self.elements)
+        return plain and len(set(types)) == len(types)
+
+    @property
+    def composites(self) -> list[Operand]:
+        """The elements that are operators themselves."""
+        return [element for element in self.elements if not is_atom(element)]
 
 
-def chain_of_atoms(layout: Layout) -> Chain | None:
-    """Return the pattern as such a chain; None where it takes operators one by one."""
-    root, parts = layout.root, list(operands(layout.root))
-    gathered = root if isinstance(root, Gathered) else None
-    # `first` and `last` choose among whole matches.
-    if layout.last or layout.first or any(part.denied for part in parts):
+def chain_of(layout: Layout, operand: Operand, gathered: Gathered | None = None) -> Chain | None:
+    """Return an operand as a chain that runs as one operator; None where it is none.
+
+    `gathered`: the lists around it.
+    """
+    if not isinstance(operand, Joint) or operand.operator == "or":
         return None
-    if gathered is not None and not _lists_are_plain(gathered):
-        return None
-    elements: list[Operand] = []
-    links: list[Joint] = []
-    operand = root if gathered is None else gathered.base
-    while isinstance(operand, Joint):
-        links.insert(0, operand)
-        elements.insert(0, operand.right)
-        operand = operand.left
-    elements.insert(0, operand)
-    if not links or not all(map(_is_atom, elements)) or not _are_alike(links, gathered):
-        return None
-    # A list goes by positions: with types all different an event has one.
-    types = [leaf.event_type for leaf in layout.leaves]
-    once = len(set(types)) == len(types) and not any(map(asks_further, links))
-    if gathered is not None and not once:
-        return None
-    if gathered is None and not links[0].context.spends:
+    links: list[Joint] = [operand]
+    while isinstance(links[0].left, Joint) and _goes_on(links[0].left, operand, gathered):
+        links.insert(0, links[0].left)
+    chain = Chain((links[0].left, *(link.right for link in links)), tuple(links), gathered)
+    if gathered is not None:
+        return chain if _lists_are_plain(layout, chain, gathered) else None
+    if not operand.context.spends:
         return None  # joins alone: fusion.py has them, also where they are no chain
-    if not links[0].context.spends and root.within_ms is None:
-        return None  # the operators know how far apart a list's gaps let two elements be
-    return Chain(tuple(elements), tuple(links), gathered)
+    if operand.context.runs:
+        # A composite that is yet to come may begin at any time; where that matters, stages ask it.
+        plain = all(each.operator in FOLLOWS and not each.bound for each in links)
+        plain = plain and not any(each.anchors or each.next for each in links)
+        return chain if plain or not chain.composites else None
+    follows = len(links) == 1 or all(each.operator in FOLLOWS for each in links)
+    alone = not any(each.next and composite(each.right) for each in links)
+    return chain if follows and alone else None
 
 
-def _is_atom(operand: Operand) -> bool:
+def _goes_on(left: Joint, joint: Joint, gathered: Gathered | None) -> bool:
+    """Return True where two links belong to one chain."""
+    if gathered is not None and not (left.context.spends or joint.context.spends):
+        return True  # joins, whatever their contexts
+    if left.operator != joint.operator or left.context != joint.context:
+        return False
+    # A suffix within a run ends it: its parts choose each for itself.
+    if joint.context.runs:
+        return not left.closed
+    return joint.operator in FOLLOWS
+
+
+def is_atom(operand: Operand) -> bool:
+    """Return True for an atom, or one beside lists."""
     return isinstance(operand.operand if isinstance(operand, Padded) else operand, Leaf)
 
 
-def _lists_are_plain(gathered: Gathered) -> bool:
-    return not gathered.trailing and all(
+def _lists_are_plain(layout: Layout, chain: Chain, gathered: Gathered) -> bool:
+    """Return True where lists stand between atoms of different types that follow each other."""
+    if gathered.trailing or chain.composites:
+        return False
+    if not all(
         isinstance(member.operand, Leaf) and member.after is not None and member.before is not None
         for member in gathered.members
-    )
-
-
-def _are_alike(links: list[Joint], gathered: Gathered | None) -> bool:
-    contexts = {link.context for link in links}
-    if not all(link.operator in FOLLOWS for link in links) and (
-        gathered is not None or not links[0].context.runs or links[0].operator == "or"
     ):
         return False
-    if not any(context.spends for context in contexts):
-        return True
-    if len(contexts) > 1 or len({link.operator for link in links}) > 1:
+    types = [leaf.event_type for leaf in layout.leaves]
+    if len(set(types)) < len(types) or any(map(asks_further, chain.links)):
         return False
-    context = links[0].context
-    if not context.runs:
-        return True
-    if any(link.closed for link in links[:-1]):
-        return False  # a suffix within the chain ends it: its parts choose each for itself
-    if gathered is None:
-        return True
+    if not all(link.operator in FOLLOWS for link in chain.links):
+        return False
+    context = chain.context
+    if not context.spends:  # the operators know how far apart a list's gaps let two elements be
+        return layout.root.within_ms is not None
     # Under `latest` nothing replaces what a bound has left behind, unless the run goes on with it.
-    bound = context.replaces and any(link.bound is not None for link in links)
-    return not bound and not any(link.anchors for link in links)
+    bound = context.replaces and any(link.bound is not None for link in chain.links)
+    return not bound and not (context.runs and any(link.anchors for link in chain.links))
 
 
 class SequencePlan:
@@ -161,9 +168,12 @@ class SequencePlan:
         elif chain.context.spends:
             self.plans = [builder.plan(link) for link in chain.links]
         course, plans = self.course, self.plans
-        self.shared = any(plan.shared for plan in plans)  # an event may fill two positions
+        # An event may fill two positions, or be in two candidates for one.
+        self.shared = any(plan.shared for plan in plans) or bool(chain.composites)
         # Of one event for two elements the later one comes first.
-        self.overtakes = self.shared and course is not None and course.in_order
+        sign = course.sign if course is not None else -1 if chain.context.spends else 1
+        self.sign: Literal[-1, 1] = sign
+        self.overtakes = sign < 0 and any(plan.shared for plan in plans) and not chain.composites
         self.counts = course is not None and course.asks  # `nth` counts what comes
         self.asks = self.shared or any(asks_further(plan.joint) for plan in plans)
         self.budget = layout.budget
@@ -173,13 +183,18 @@ class SequencePlan:
             self.lists = ListsPlan(chain.gathered, lists, layout.budget)
         self.foresight = foresight
         self.timeless = chain.timeless
-        self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
+        places = [leaf_of(each).low if is_atom(each) else each.low for each in chain.elements]
+        self.number = {place: number for number, place in enumerate(places)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
         if not chain.context.spends:
-            self.joins = FusedPlan(layout, keys, foresight, ordered=True, consuming=False)
+            root = chain.links[-1]
+            self.joins = FusedPlan(
+                layout, keys, foresight, ordered=True, consuming=False, root=root
+            )
         self._changes = -1
-        self.keeps_ms: list[int | None] = []  # of each link: how long before now a left one ends
+        # Of each link: how long before now a left one ends, and a right one.
+        self.keeps_ms: list[tuple[int | None, int | None]] = []
         self.look_ahead()
 
     def look_ahead(self) -> None:
@@ -190,14 +205,7 @@ class SequencePlan:
         if self._changes != self.foresight.durations.changes:
             self._changes = self.foresight.durations.changes
             most_ms = self.foresight.most_ms()
-            self.keeps_ms = [keep_ms(link, most_ms)[0] for link in self.chain.links]
-
-    @property
-    def horizon_ms(self) -> int | None:
-        """The longest that anything is kept; None if nothing is ever dropped by age."""
-        if self.joins is not None:
-            return self.joins.horizon_ms
-        return max([keep for keep in self.keeps_ms if keep is not None], default=None)
+            self.keeps_ms = [keep_ms(link, most_ms) for link in self.chain.links]
 
     def open(self, group: tuple[Any, ...], site: Site) -> Fused:
         """Return what runs one partition."""
@@ -222,8 +230,10 @@ class SequencePlan:
         return longest_ms if asked_ms is None else min(longest_ms, asked_ms)
 
 
-def _state_of_element(element: Operand, watermark: int) -> Any:
-    """Return the state of an element's operator, which holds nothing."""
+def _state_of_element(element: Operand, watermark: int, beneath: Mapping[int, Fused]) -> Any:
+    """Return the state of an element's operator; that of an atom holds nothing."""
+    if id(element) in beneath:
+        return beneath[id(element)].state()
     if isinstance(element, Padded):
         return [watermark, [], [], [[[], watermark, [watermark]]]]
     return [watermark]
@@ -237,7 +247,7 @@ class FusedRun(Fused):
     def __init__(self, plan: SequencePlan, group: tuple[Any, ...], site: Site) -> None:
         assert plan.course is not None
         self._plan = plan
-        self.watermark = WATERMARK_NONE
+        self.watermark, self.beneath = WATERMARK_NONE, {}
         self._course = Course(plan.course, group, site)
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
@@ -251,6 +261,10 @@ class FusedRun(Fused):
         if plan.counts:
             for element, item in found:
                 self._course.arrived(element, [item])
+        if (
+            plan.chain.composites
+        ):  # though it comes after the run, it may be made of what came before
+            found = [entry for entry in found if not self._course.is_spent(entry[1])]
         return self._course.take(found, watermark, self._ahead)
 
     def _ahead(self, element: int) -> LeafView:
@@ -292,13 +306,16 @@ class FusedRun(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        beneath = [[[], watermark, _state_of_element(part, watermark)] for part in elements]
-        return [watermark, *self._course.state(), beneath]
+        states = [_state_of_element(part, watermark, self.beneath) for part in elements]
+        return [watermark, *self._course.state(), [[[], watermark, state] for state in states]]
 
     def restore(self, state: Any) -> None:
         """Take a state up again."""
-        self.watermark, *course, _ = state
+        self.watermark, *course, inboxes = state
         self._course.restore(course)
+        for element, (_, _, beneath) in zip(self._plan.chain.elements, inboxes, strict=True):
+            if id(element) in self.beneath:
+                self.beneath[id(element)].restore(beneath)
 
 
 def _put_later_first(entries: list[tuple[int, Occurrence]]) -> None:
@@ -317,26 +334,27 @@ class FusedPairs(Fused):
 
     def __init__(self, plan: SequencePlan, group: tuple[Any, ...], site: Site) -> None:
         self._plan = plan
-        self.watermark = WATERMARK_NONE
+        self.watermark, self.beneath = WATERMARK_NONE, {}
         self._pairs = [OldestPairs(each, group, site, alone=not plan.shared) for each in plan.plans]
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""
         self.watermark = watermark
-        number, pairs, made = self._plan.number, self._pairs, []
-        for place, item in entries:
-            element = number[place]
-            if not element:
-                pairs[0].take(LEFT, item)
-                continue
-            whole = pairs[element - 1].take(RIGHT, item)
-            if whole is None:
-                continue
-            if element == self._plan.last:
-                made.append(whole)
-            else:
-                pairs[element].take(LEFT, whole)
-                self._put_in_order(pairs[element].items[LEFT])
+        plan, pairs, made = self._plan, self._pairs, []
+        number, last = plan.number, plan.last
+        found = [(number[place], item) for place, item in entries]
+        if plan.overtakes:
+            _put_later_first(found)
+        for element, item in found:
+            link, side = (element - 1, RIGHT) if element else (0, LEFT)
+            whole = pairs[link].take(side, item)
+            while whole is not None:
+                link += 1
+                if link == last:
+                    made.append(whole)
+                    break
+                whole = pairs[link].take(LEFT, whole)
+                self._put_in_order(pairs[link].items[LEFT])
         return made
 
     def _put_in_order(self, items: list[Occurrence]) -> None:
@@ -353,27 +371,31 @@ class FusedPairs(Fused):
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         begins = self.begins() if self._plan.shared else watermark
-        for pairs, keep in zip(self._pairs, self._plan.keeps_ms, strict=True):
-            oldest = None if keep is None else watermark + 1 - keep
-            items = pairs.items[LEFT]
+        for pairs, keeps_ms in zip(self._pairs, self._plan.keeps_ms, strict=True):
+            oldest = [None if keep is None else watermark + 1 - keep for keep in keeps_ms]
             # Most steps find nothing to drop, which is seen here without a call.
-            if self._plan.asks or (oldest is not None and items and end_of(items[0]) < oldest):
-                pairs.expire((oldest, None), begins, watermark)
+            if self._plan.asks or any(
+                items and end is not None and end_of(items[0]) < end
+                for items, end in zip(pairs.items, oldest, strict=True)
+            ):
+                pairs.expire(oldest, begins, watermark)
         return self.held()
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
-        return min(self.eldest(), self._plan.begins(self.watermark))
+        beneath = [each.begins() for each in self.beneath.values()]
+        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
-        return [pairs.items[LEFT] for pairs in self._pairs]
+        return [items for pairs in self._pairs for items in pairs.items]
 
     def held(self) -> int:
         """Return how many are held."""
         held = 0
         for pairs in self._pairs:
-            held += len(pairs.items[LEFT]) + len(pairs.further.items)
+            left, right = pairs.items
+            held += len(left) + len(right) + len(pairs.further.items)
         return held
 
     def shed(self, count: int) -> int:
@@ -388,9 +410,9 @@ class FusedPairs(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        packed = _state_of_element(elements[0], watermark)
+        packed = _state_of_element(elements[0], watermark, self.beneath)
         for pairs, right in zip(self._pairs, elements[1:], strict=True):
-            beneath = [packed, _state_of_element(right, watermark)]
+            beneath = [packed, _state_of_element(right, watermark, self.beneath)]
             inboxes = [[[], watermark, state] for state in beneath]
             packed = [watermark, pairs.kept(), pairs.facts(), inboxes]
         return packed
@@ -398,9 +420,16 @@ class FusedPairs(Fused):
     def restore(self, state: Any) -> None:
         """Take a state up again."""
         self.watermark = state[0]
-        for pairs in reversed(self._pairs):
+        elements = self._plan.chain.elements
+        for pairs, right in zip(reversed(self._pairs), reversed(elements), strict=False):
             _, kept, facts, inboxes = state
             waiting, _, state = inboxes[0]
             pairs.keep([[*kept[0], *waiting], *kept[1:]])
             if self._plan.shared:
                 pairs.know(facts)
+            self._restore_beneath(right, inboxes[1][2])
+        self._restore_beneath(elements[0], state)
+
+    def _restore_beneath(self, element: Operand, state: Any) -> None:
+        if id(element) in self.beneath:
+            self.beneath[id(element)].restore(state)
