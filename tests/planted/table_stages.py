@@ -190,19 +190,23 @@ sequence-over-early: a run is dropped while an event that lasts may still come
 + longest_ms = 0
 
 sequence-starts-before-it-advances: an event that fits two elements begins and does not advance
-- self.overtakes = self.shared and
-+ self.overtakes = False and
+- self.overtakes = sign < 0 and
++ self.overtakes = sign > 1 and
+
+sequence-composite-spent: what a run has spent comes again in a later match of those beneath
+- candidates = [each for each in candidates if not self._course.is_spent(each[1])]
++ pass
 
 sequence-uncounted: `nth` in a run counts nothing
 - self.counts = course is not None and course.asks
 + self.counts = False
 
 sequence-always-timeless: what one type fills twice is not looked at when its time is over
-- return plain and len(types) == len(self.elements)
+- return plain and len(set(types)) == len(types)
 + return plain
 
 sequence-pair-unordered: of left sides that end together the last made stands last
-- self._put_in_order(pairs[element].items[LEFT])
+- self._put_in_order(pairs[link].items[LEFT])
 + pass
 
 sequence-spent-unknown: an event that fills two positions is spent in one of them alone
@@ -215,6 +219,24 @@ sequence-pair-early: a candidate at the edge of the reach goes
 """,
         tests=CHAINS,
         only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/tree.py",
+        r"""
+tree-out-of-order: what is found beneath comes before the events that ended earlier
+- merged = in_order(sides, plan.sign, plan.budget)
++ merged = [(side, item) for side, items in enumerate(sides) for item in items]
+
+tree-beneath-waits: a run that waits for time stands beneath another operator
+- if chain is None or (nested and not chain.timeless):
++ if chain is None:
+
+tree-beneath-unsaved: a snapshot forgets what operators beneath hold
+- self._top.beneath = dict(zip(operands_of, self._parts, strict=True))
++ self._top.beneath = {}
+""",
+        tests=CHAINS,
+        only="other or operator or edges",
     )
     + part(
         "broker/engine/pattern/members.py",

@@ -143,7 +143,7 @@ change-stays: that a content has others who want it is told when there are none
         "broker/engine/pattern/course.py",
         r"""
 anchor-never-late: a run waits for an anchor that can come no more
-- found.append(((element,), min(map(start_of, filled.values())) + self.longer(0)))
+- starts.append(((element,), min(map(start_of, filled.values())) + self.longer(0)))
 + continue
 """,
         tests=TIMES,

@@ -92,7 +92,7 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
 
     @property
     def ties(self) -> tuple[Tie, ...]:
-        """What its order says after the ids: nothing."""
+        """Nothing: so many parts of its order come after the ids."""
         return ()
 
     @property
@@ -143,7 +143,7 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
 
     @property
     def ties(self) -> tuple[Tie, ...]:
-        """What its order says after the ids: (definition, case, window)."""
+        """Its definition, case and window, which come after the ids in its order."""
         definition, case, *window = self.tie
         # An event that names a window stands in the lineage, by its order: its id may be a digest.
         number = window[0] if window and isinstance(window[0], int) else 0

@@ -184,6 +184,8 @@ def head_of(occurrence: Occurrence) -> Head:
 
 def lead_of(occurrence: Occurrence) -> tuple[str, ...]:
     """Its first id, of which nothing more is made than has to be: of many groups it decides."""
+    # Fifty windows of one tick end together. All their ids took 0.37 of 1.24 s to put in order,
+    # while no two of them have the first in common.
     if occurrence.__class__ is not tuple:
         return _lead(occurrence.ids)
     for member in _in_order(occurrence) or ():
@@ -211,16 +213,20 @@ def ids_of(occurrence: Occurrence) -> tuple[str, ...]:
 
 def _in_order(occurrence: Occurrence) -> list[Event] | None:
     """The events of an occurrence in order; None where that takes more than spans and ids."""
-    members = occurrence[2:]
+    members: Sequence[Any] = occurrence[2:]
     try:
-        if all(map(_primitive, members)):
-            return sorted(members, key=_moment)
-        found = sorted(members, key=_span)
+        primitive = all(map(_primitive, members))
     except AttributeError:  # a list, an absence or nothing
-        return None
-    spans = list(map(_span, found))
-    # Of detected events with one span the whole order decides.
-    return found if all(map(lt, spans, islice(spans, 1, None))) else None
+        members = flat(members)
+        if any(member.__class__ is Absence for member in members):
+            return None
+        primitive = all(map(_primitive, members))
+    if primitive:
+        return sorted(members, key=_moment)
+    ordered = sorted(members, key=_span)
+    spans = list(map(_span, ordered))
+    # Of detected events with one span the whole order decides; mostly there are none.
+    return ordered if all(map(lt, spans, islice(spans, 1, None))) else None
 
 
 def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> None:

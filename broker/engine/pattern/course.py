@@ -23,7 +23,7 @@ from broker.engine.pattern.asked import Ahead
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
 from broker.engine.pattern.joint import Further, JointPlan, asks_further
 from broker.engine.pattern.judge import Judge
-from broker.engine.pattern.operands import Joint, Leaf, Operand, Padded, composite
+from broker.engine.pattern.operands import Joint, Leaf, Operand, Padded
 from broker.engine.pattern.sides import Entry, in_order
 from language.relations import FOLLOWS, IN_ORDER
 
@@ -53,7 +53,7 @@ class CoursePlan:
         self.asks = any(map(asks_further, links))
         self.nothing: list[Further | None] = [None] * len(links)
         self.contiguous = any(link.next for link in links)
-        self.has_composites = any(map(_is_composite, self.elements))
+        self.has_composites = any(_leaf_of(each) is None for each in self.elements)
         # Of each element, with what is filled before it.
         self.tests: list[Callable[..., Any]] = [_never, *(plan.test for plan in plans)]
         self.pairs: list[Callable[..., Occurrence]] = [_never, *(plan.pair for plan in plans)]
@@ -95,21 +95,21 @@ class CoursePlan:
 
     def starts(self, filled: Filled) -> list[Start]:
         """Return which elements must begin by when for the run to be complete."""
-        found: list[Start] = []
+        starts: list[Start] = []
         # What is anchored to an event that is yet to come begins after that has ended.
         for place, _ in self._anchors[self._first_open(filled)]:
             element = self._element_of(place)
             if element is not None and element not in filled:
-                found.append(((element,), min(map(start_of, filled.values())) + self.longer(0)))
+                starts.append(((element,), min(map(start_of, filled.values())) + self.longer(0)))
         for at, high_ms in self._gaps:
             lefts = range(at + 1)
             present = [element for element in lefts if element in filled]
             if len(present) == at + 1 and at + 1 not in filled:
                 end = max([end_of(filled[element]) for element in present])
-                found.append(((at + 1,), end + self.longer(high_ms)))
+                starts.append(((at + 1,), end + self.longer(high_ms)))
             elif not present and at + 1 in filled:
-                found.append((tuple(lefts), end_of(filled[at + 1]) + self.longer(high_ms)))
-        return found
+                starts.append((tuple(lefts), end_of(filled[at + 1]) + self.longer(high_ms)))
+        return starts
 
     def _first_open(self, filled: Filled) -> int:
         """Return the first link that is not complete, with all that is filled beneath it."""
@@ -153,10 +153,6 @@ def _never(*_: Any) -> Any:
     raise AssertionError("the first element joins nothing")
 
 
-def _is_composite(element: Operand) -> bool:
-    return composite(element) and _leaf_of(element) is None
-
-
 def _leaf_of(element: Operand) -> Leaf | None:
     """Return the atom of an element, which may have the places of lists beside it."""
     leaf = element.operand if isinstance(element, Padded) else element
@@ -181,7 +177,7 @@ def _least_within(links: Sequence[Joint]) -> list[int | None]:
     return times
 
 
-class Course:
+class ChainRun:
     """The candidates of one partition, and the run over them."""
 
     __slots__ = (
@@ -544,7 +540,7 @@ class CourseStage(Over):
         inboxes = tuple([Inbox(element, site.budget) for element in elements])
         super().__init__(site, inboxes, plan.plans[-1].span)
         self._plan = plan
-        self._course = Course(plan, site.group, site)
+        self._course = ChainRun(plan, site.group, site)
         self._before = self._course.enter()
 
     def advance(self, watermark: int) -> list[Occurrence]:

@@ -17,7 +17,7 @@ Kept = Mapping[int, list[list[Any]]]  # by the identity of an operator, the list
 
 
 class Stateful(Protocol):
-    """What runs by itself beneath others."""
+    """An operator that runs by itself beneath others."""
 
     def state(self) -> Any:
         """Return what it holds, as the operators one by one pack it."""

@@ -30,7 +30,7 @@ from broker.engine.pattern.asked import LeafView
 from broker.engine.pattern.base import Site, end_of
 from broker.engine.pattern.build import Builder
 from broker.engine.pattern.chronicle import LEFT, RIGHT, OldestPairs
-from broker.engine.pattern.course import Course, asks_order_alone
+from broker.engine.pattern.course import ChainRun, asks_order_alone
 from broker.engine.pattern.durations import Foresight, longest_asked
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, FusedStage
 from broker.engine.pattern.joint import JointPlan, asks_further
@@ -248,24 +248,24 @@ class FusedRun(Fused):
         assert plan.course is not None
         self._plan = plan
         self.watermark, self.beneath = WATERMARK_NONE, {}
-        self._course = Course(plan.course, group, site)
+        self._course = ChainRun(plan.course, group, site)
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""
         self.watermark = watermark
         plan, number = self._plan, self._plan.number
         # Nothing that is spent comes again: what comes ends after the last step's watermark.
-        found = [(number[place], item) for place, item in entries]
+        candidates = [(number[place], item) for place, item in entries]
         if plan.overtakes:
-            _put_later_first(found)
+            _put_later_first(candidates)
         if plan.counts:
-            for element, item in found:
+            for element, item in candidates:
                 self._course.arrived(element, [item])
         if (
             plan.chain.composites
         ):  # though it comes after the run, it may be made of what came before
-            found = [entry for entry in found if not self._course.is_spent(entry[1])]
-        return self._course.take(found, watermark, self._ahead)
+            candidates = [each for each in candidates if not self._course.is_spent(each[1])]
+        return self._course.take(candidates, watermark, self._ahead)
 
     def _ahead(self, element: int) -> LeafView:
         """Return what is known of the events that are yet to come for an element."""
@@ -321,10 +321,10 @@ class FusedRun(Fused):
 def _put_later_first(entries: list[tuple[int, Occurrence]]) -> None:
     """Let of one event that fits two elements the later one come first, so that it advances."""
     begin = 0
-    for at in range(1, len(entries) + 1):
-        if at == len(entries) or entries[at][1] is not entries[begin][1]:
-            entries[begin:at] = reversed(entries[begin:at])
-            begin = at
+    for stop in range(1, len(entries) + 1):
+        if stop == len(entries) or entries[stop][1] is not entries[begin][1]:
+            entries[begin:stop] = reversed(entries[begin:stop])
+            begin = stop
 
 
 class FusedPairs(Fused):
@@ -342,10 +342,10 @@ class FusedPairs(Fused):
         self.watermark = watermark
         plan, pairs, made = self._plan, self._pairs, []
         number, last = plan.number, plan.last
-        found = [(number[place], item) for place, item in entries]
+        candidates = [(number[place], item) for place, item in entries]
         if plan.overtakes:
-            _put_later_first(found)
-        for element, item in found:
+            _put_later_first(candidates)
+        for element, item in candidates:
             link, side = (element - 1, RIGHT) if element else (0, LEFT)
             whole = pairs[link].take(side, item)
             while whole is not None:

@@ -59,7 +59,8 @@ class TreePlan:
         self.owner = {leaf.low: self._part_of(leaf) for leaf in leaves if leaf.low in inner}
 
     def _part_of(self, leaf: Leaf) -> int:
-        return next(at for at, (operand, _) in enumerate(self.parts) if leaf.lies_in(operand))
+        owners = [leaf.lies_in(operand) for operand, _ in self.parts]
+        return owners.index(True)
 
     def look_ahead(self) -> None:
         """Keep for as long as events still to come may reach back."""
@@ -85,6 +86,7 @@ class FusedTree(Fused):
         self.watermark, self.beneath = WATERMARK_NONE, {}
         self._top = plan.top.open(group, site)
         self._parts: list[Fused] = [each.open(group, site) for _, each in plan.parts]
+        # By identity: operands of one text may be equal, and are different places.
         operands_of = [id(operand) for operand, _ in plan.parts]
         self._top.beneath = dict(zip(operands_of, self._parts, strict=True))
 
@@ -100,10 +102,13 @@ class FusedTree(Fused):
                 sides[side_of[entry[0]]].append(entry[1])
             else:
                 given.setdefault(number, []).append(entry)
-        for number, some in given.items():
-            found = self._parts[number].step(some, watermark)
-            sort_in_order(found, tied=plan.budget.tie)
-            sides[side_of[plan.parts[number][0].low]] = found
+        for number, inner in given.items():
+            matches = self._parts[number].step(inner, watermark)
+            # A part passes on in order of ends; those of one end come as their last event finds
+            # them, and those above choose by the whole order.
+            sort_in_order(matches, tied=plan.budget.tie)
+            sides[side_of[plan.parts[number][0].low]] = matches
+        # Mostly one side has something, and nothing is merged.
         merged = in_order(sides, plan.sign, plan.budget)
         if not merged and plan.timeless:
             return []
@@ -185,6 +190,7 @@ class Fusing:
     def _plan(self, operand: Operand, *, ordered: bool, nested: bool = False) -> Plan | None:
         if decides_at_once(operand):
             inputs = list(_inputs(operand))
+            # One that stages must run takes all to stages: what they pass on may come late.
             parts = self._parts(inputs)
             if parts is None:
                 return None

@@ -163,6 +163,7 @@ class DefinitionOutcome:
             for name, e in zip(names, places, strict=True)
         ]
         bound = f"def bound(events, g):\n{text}    return ({', '.join(pairs)},)\n"
+        # Others are put in order by their spans, or where these are equal by their whole orders.
         # Readings that end one after the other are in order as they stand.
         ends = " < ".join([f"{e}.end" for e in places])
         readings = " and ".join([f"{e}.primitive" for e in places])
@@ -204,7 +205,8 @@ class DefinitionOutcome:
             return [*lines, *(f"    {n} = e0.{n}" for n, _ in span)]
         if self._is_plain:
             each = {n: ", ".join([f"e{place}.{n}" for place in places]) for n, _ in span}
-            return [*lines, *(f"    {n} = {most}({each[n]})" for n, most in span)]
+            # One call for each, not a list: this is done for every event that is detected.
+            return [*lines, *(f"    {n} = {extreme}({each[n]})" for n, extreme in span)]
         bound = "[e for e in events if e is not None]" if self._layout.optional else "events"
         if not plain:
             self._constants.helper("flat", flat)
