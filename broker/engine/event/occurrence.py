@@ -213,17 +213,18 @@ def ids_of(occurrence: Occurrence) -> tuple[str, ...]:
 
 def _in_order(occurrence: Occurrence) -> list[Event] | None:
     """The events of an occurrence in order; None where that takes more than spans and ids."""
-    members: Sequence[Any] = occurrence[2:]
+    members = occurrence[2:]
     try:
-        primitive = all(map(_primitive, members))
+        if all(map(_primitive, members)):
+            return sorted(members, key=_moment)
     except AttributeError:  # a list, an absence or nothing
-        members = flat(members)
-        if any(member.__class__ is Absence for member in members):
-            return None
-        primitive = all(map(_primitive, members))
-    if primitive:
-        return sorted(members, key=_moment)
-    ordered = sorted(members, key=_span)
+        pass
+    events = flat(members)
+    if any(event.__class__ is Absence for event in events):
+        return None
+    if all(map(_primitive, events)):
+        return sorted(events, key=_moment)
+    ordered = sorted(events, key=_span)
     spans = list(map(_span, ordered))
     # Of detected events with one span the whole order decides; mostly there are none.
     return ordered if all(map(lt, spans, islice(spans, 1, None))) else None
