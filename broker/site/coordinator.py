@@ -45,6 +45,7 @@ def planning_of(section: CoordinatorSection, broker: NetworkBroker, life: int) -
         radius=section.radius,
         capacity=section.capacity_bytes_per_s,
         egress=section.egress_bytes_per_s,
+        link=section.link_bytes_per_s,
         price_percent=section.price_percent,
         change_percent=section.change_percent,
         measure_ms=section.measure_ms,
