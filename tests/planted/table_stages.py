@@ -201,10 +201,6 @@ sequence-uncounted: `nth` in a run counts nothing
 - self.counts = course is not None and course.asks
 + self.counts = False
 
-sequence-always-timeless: what one type fills twice is not looked at when its time is over
-- return plain and len(set(types)) == len(types)
-+ return plain
-
 sequence-pair-unordered: of left sides that end together the last made stands last
 - self._put_in_order(pairs[link].items[LEFT])
 + pass

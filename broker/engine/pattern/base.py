@@ -370,12 +370,8 @@ class Over(Asked):
 
     def held(self) -> int:
         """See Stage."""
-        held = 0
-        for items in self.kept():  # at each step: a loop is the least of ways
-            held += len(items)
-        for inbox in self.inboxes:
-            held += len(inbox.items) + inbox.stage.held()
-        return held
+        own = sum(map(len, self.kept()))
+        return own + sum([len(one.items) + one.stage.held() for one in self.inboxes])
 
     def idle(self) -> bool:
         """See Stage."""

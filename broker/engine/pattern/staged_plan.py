@@ -8,6 +8,7 @@ is given alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from broker.engine.event.agent import WATERMARK_END
@@ -147,6 +148,12 @@ class StagedPlan:
         if self.links is not None:  # the store alone says how long what is kept
             return False
         return isinstance(self.fused, FusedPlan) and self.fused.asks_durations()
+
+    def know(self, lasting: Mapping[str, int]) -> None:
+        """Take up how long events have lasted, before what is restored is forgotten by it."""
+        self.durations.know(lasting)
+        if self.fused is not None and self.observes:
+            self.fused.look_ahead()
 
     # --- partitions ----------------------------------------------------------------------
 

@@ -235,6 +235,31 @@ def test_a_run_that_time_ends_lets_the_next_one_complete():
     assert one["events"] == {"a": ["A2"], "b": ["B3"], "c": ["C4"]}
 
 
+def test_under_latest_nothing_replaces_what_its_bound_has_left_behind():
+    """The second B comes when the time of the first one is over, and C is near the second alone."""
+    engine = Engine(text_of("detect[latest] A then B then[..10 ms] C within 60 ms"))
+    rows = [("A", 0, 1), ("B", 5, 1), ("B", 20, 1), ("C", 25, 1)]
+    assert engine.push(readings(*rows)) + engine.finish() == []
+    engine = Engine(text_of("detect[latest] A then B then[..10 ms] C within 60 ms"))
+    rows[2] = ("B", 15, 1)
+    (match,) = engine.push(readings(*rows)) + engine.finish()
+    assert match["events"] == {"A": ["A0"], "B": ["B15"], "C": ["C25"]}
+
+
+def test_a_run_whose_time_is_over_leaves_its_events_to_the_next():
+    """The first A is too long ago for C; the second takes a B that the first one had.
+
+    So many wait that the operator is given them before C comes.
+    """
+    engine = Engine(text_of("detect[first] A then B then C within 100 ms"), longest_ms=20)
+    lasts = {"type": "A", "id": "A0", "source": "u", "start": 0, "end": 1, "x": 1}
+    found = engine.push([lasts])
+    for row in (("A", 45, 1), *(("B", at, 1) for at in range(46, 90)), ("C", 140, 1)):
+        found += engine.push(readings(row))
+    (match,) = found + engine.finish()
+    assert match["events"] == {"A": ["A45"], "B": ["B46"], "C": ["C140"]}
+
+
 def test_what_waits_behind_a_run_is_waited_for_further_on():
     """The match ends before D, and is passed on long after it has come."""
     defined = f"define P(x)\n{WAITS}\nassign x = c.x\n"
