@@ -371,7 +371,7 @@ class Over(Asked):
     def held(self) -> int:
         """See Stage."""
         own = sum(map(len, self.kept()))
-        return own + sum([len(one.items) + one.stage.held() for one in self.inboxes])
+        return own + sum([len(inbox.items) + inbox.stage.held() for inbox in self.inboxes])
 
     def idle(self) -> bool:
         """See Stage."""
