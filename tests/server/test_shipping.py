@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from server import shipping
+from server import executor_archive as shipping
 from server.errors import ServerError
-from server.shipping import archive, kept_archive
+from server.executor_archive import archive, kept_archive
 
 SCRIPT = """
 import sys
@@ -18,7 +18,7 @@ sys.path[:] = [p for p in sys.path if p.endswith("site-packages") or "lib/python
 sys.path.insert(0, sys.argv[1])
 from server.detection.course import Course, waiting_of
 from server.detection.processor import Detector
-from server.detection.packing import pack, unpacked
+from server.detection.event_batches import pack, unpacked
 from server.detection.program import Program
 program = Program(
     "event Temp(val: float) subscription Frost seq 1 from me to alerts detect Temp(val < 0)",
