@@ -59,6 +59,7 @@ class HomeFeed:
         self._is_alone = False
         self._away_at: int | None = None
         self._said_at: int | None = None  # when something was said that is not acknowledged
+        self._is_lost = False
         self._lazy_at: int | None = None
         self._withheld: dict[tuple[str, bytes], int] = {}  # behind which change
 
@@ -74,6 +75,11 @@ class HomeFeed:
         if self._is_alone:
             return "alone"
         return "copying" if self.kept < 0 else "following"
+
+    @property
+    def _patience_ms(self) -> int:
+        # A whole state may be long under way on a slow link.
+        return WAIT_MS if self.kept < 0 else SAY_AGAIN_MS
 
     @property
     def behind(self) -> int:
@@ -122,7 +128,7 @@ class HomeFeed:
             return
         if self._away_at is not None:
             self._away_at = None
-            self._said_at = 0  # it may be lost
+            self._is_lost = True  # what was under way may be
             self._is_alone = False
         self._say(now)
 
@@ -157,7 +163,8 @@ class HomeFeed:
         self.kept, self._is_due, self._said_at = -1, True, None
 
     def _say(self, now: int) -> None:
-        is_lost = self._said_at is not None and now - self._said_at >= SAY_AGAIN_MS
+        is_late = self._said_at is not None and now - self._said_at >= self._patience_ms
+        is_lost, self._is_lost = is_late or self._is_lost, False
         if self._is_due or (is_lost and self.kept < 0):
             self._is_due = False
             self._changes.clear()
@@ -169,9 +176,7 @@ class HomeFeed:
             first = self.number - len(self._changes) + 1
             behind = first if is_lost else max(first, self._sent + 1)
             self._lazy_at, self._sent = None, self.number
-            unsaid = [change for number, change in enumerate(self._changes, first)][
-                behind - first :
-            ]
+            unsaid = list(self._changes)[behind - first :]
             self._said_at = now if self._changes else None
             self._say_changes(behind, unsaid)
 
@@ -195,8 +200,7 @@ class HomeFeed:
             if kept.lacks:
                 self._begin_anew()  # its disk went back, or it has lost its copy
             return
-        if kept.lacks:  # a change was lost with a link
-            self._said_at = 0
+        self._is_lost = self._is_lost or kept.lacks  # a change was lost with a link
         # An acknowledgement beyond the last change is of nothing that was said.
         self.kept = max(self.kept, min(kept.number, self.number))
         while self._changes and self.number - len(self._changes) < self.kept:
@@ -220,7 +224,7 @@ class HomeFeed:
         if self._away_at is not None:
             return None if self._is_alone else self._away_at + WAIT_MS
         if self._said_at is not None:
-            wakes.append(self._said_at + SAY_AGAIN_MS)
+            wakes.append(self._said_at + self._patience_ms)
         return min([wake for wake in wakes if wake is not None], default=None)
 
     def status(self) -> dict[str, Any]:
