@@ -100,6 +100,8 @@ ROOMS = {
     ),
     "take-over": "brokers.",
     **dict.fromkeys(("backup", "restore"), "copies."),
+    **dict.fromkeys(("submit", "cancel", "resume", "ls", "tail"), "subscriptions."),
+    **dict.fromkeys(("check", "explain", "fmt", "replay", "test"), "specifications."),
     "functions": "functions.",
     "server": "server.",
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
