@@ -41,40 +41,41 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
                     one["why"] = f"it merges what {len(one['parts'])} brokers fold; {one['why']}"
         tasks.append(one)
     brokers = [] if ball is None else _brokers(ball, laid, known)
+    links = [] if ball is None else _links(ball, laid, known)
     return {
         "flow_bytes_per_s": None if ball is None else _rate(ball.flow),
-        "limits_broken": _broken(brokers),
+        "limits_broken": _broken(brokers, links),
         "brokers": brokers,
-        "links": [] if ball is None else _links(ball, laid),
+        "links": links,
         "tasks": tasks,
         "tasks_left_out": max(0, len(laid.pieces) - TASKS_MAX),
     }
 
 
 def violations(laid: Laid, known: Known) -> list[BrokenLimit]:
-    """Return the limits that the tasks exceed where they run now, in the order of brokers."""
+    """Return the limits that the tasks exceed where they run now: of brokers, then of links."""
     ball = _ball(laid, known, _submissions(laid, known))
-    return [] if ball is None else _broken(_brokers(ball, laid, known))
+    if ball is None:
+        return []
+    return _broken(_brokers(ball, laid, known), _links(ball, laid, known))
 
 
-def _broken(brokers: list[dict[str, Any]]) -> list[BrokenLimit]:
-    broken: list[BrokenLimit] = []
+def _broken(brokers: list[dict[str, Any]], links: list[dict[str, Any]]) -> list[BrokenLimit]:
+    loads: list[tuple[str, str, int, int | None]] = []
     for row in brokers:
-        for limit, rate in (
-            ("capacity", row["takes_bytes_per_s"]),
-            ("egress", row["sends_bytes_per_s"]),
+        for limit, load in (
+            ("capacity_bytes_per_s", row["takes_bytes_per_s"]),
+            ("egress_bytes_per_s", row["sends_bytes_per_s"]),
         ):
-            name = f"{limit}_bytes_per_s"
-            if row[name] is not None and rate > row[name]:
-                broken.append(
-                    {
-                        "broker": row["broker"],
-                        "limit": name,
-                        "bytes_per_s": rate,
-                        "at_most_bytes_per_s": row[name],
-                    }
-                )
-    return broken
+            loads.append((row["broker"], limit, load, row[limit]))
+    for row in links:
+        limit = f"link_bytes_per_s ({row['to']})"
+        loads.append((row["from"], limit, row["bytes_per_s"], row["at_most_bytes_per_s"]))
+    return [
+        {"broker": broker, "limit": limit, "bytes_per_s": load, "at_most_bytes_per_s": allowed}
+        for broker, limit, load, allowed in loads
+        if allowed is not None and load > allowed
+    ]
 
 
 def _submissions(laid: Laid, known: Known) -> dict[Piece, Submission]:
@@ -190,8 +191,8 @@ def _hosted(ball: Ball, node: int) -> tuple[Any, ...]:
     return ball.view.summaries[node].tables.hosted
 
 
-def _links(ball: Ball, laid: Laid) -> list[dict[str, Any]]:
-    """What travels over each link, each way."""
+def _links(ball: Ball, laid: Laid, known: Known) -> list[dict[str, Any]]:
+    """Return what travels over each link, each way."""
     found = []
     for node, parent in enumerate(ball.parent):
         if parent >= 0:
@@ -199,6 +200,11 @@ def _links(ball: Ball, laid: Laid) -> list[dict[str, Any]]:
             found.append((child, above, ball.up[node]))
             found.append((above, child, ball.down[node]))
     return [
-        {"from": whence, "to": whither, "bytes_per_s": _rate(load)}
+        {
+            "from": whence,
+            "to": whither,
+            "bytes_per_s": _rate(load),
+            "at_most_bytes_per_s": known.statements[whence].link or None,
+        }
         for whence, whither, load in sorted(found)
     ]
