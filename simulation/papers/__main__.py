@@ -103,7 +103,11 @@ def _run(said: Namespace) -> int:
         about += f" Runs with more than {said.most} subscriptions were left out."
     if missing := len(wanted) - len(ordered):
         about += f" {missing} of {len(wanted)} runs were not made; they show as “-”."
-    shown = [f"![{title}]({name})" for name, (title, _) in plots.PICTURES.items()]
+    pictures[plots.NETWORKS] = plots.draw_networks(
+        [one for one in settings if one.name in names], said.seed
+    )
+    shown = [f"![the networks: gateways, relays, sensors]({plots.NETWORKS})"]
+    shown += [f"![{title}]({name})" for name, (title, _) in plots.PICTURES.items()]
     text = f"{about}\n\n{tables.as_markdown(ordered, settings, shown if said.page else [])}"
     if said.page is None:
         sys.stdout.write(text + "\n")

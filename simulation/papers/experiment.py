@@ -47,7 +47,7 @@ the exact tests before the points leave open counts as covered."""
 
 def guessed(points: int, where: str) -> str:
     """Return the name of sampled covering with so many points."""
-    return f"sampled covering {where}, {points:,} points"
+    return f"sampled covering {where}, {points:,} point{'s' * (points != 1)}"
 
 
 AT_ARRIVAL, AT_SENDER = "at arrival", "before sending"

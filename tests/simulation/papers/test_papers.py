@@ -338,7 +338,7 @@ def test_the_command_writes_a_page_with_pictures(tmp_path, capsys) -> None:
     assert text.startswith("before\n<!-- figures: begin -->\n")
     assert text.endswith("<!-- figures: end -->\nafter\n")
     assert "what was" not in text
-    for name in ("subscriptions", "events", "recall"):
+    for name in ("networks", "subscriptions", "events", "recall"):
         assert f"(papers-{name}.svg)" in text
         assert (tmp_path / f"papers-{name}.svg").read_text().startswith("<?xml")
     assert main(arguments) == 0  # from what was kept
