@@ -326,7 +326,7 @@ def test_cells_side_by_side_give_what_they_give_in_a_row(recording, tmp_path) ->
     assert experiment.run(todo[:3], 2) == experiment.run(todo[:3], 1)
 
 
-@pytest.mark.timeout(120)  # the first import of matplotlib on a machine looks for fonts
+@pytest.mark.timeout(600)  # the first import of matplotlib on a machine looks for fonts
 def test_the_command_writes_a_page_with_pictures(tmp_path, capsys) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- figures: begin -->\nwhat was\n<!-- figures: end -->\nafter\n")
