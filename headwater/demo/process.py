@@ -63,7 +63,7 @@ class BrokerFailedError(HeadwaterError):
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """Where the broker is reached."""
+    """A broker's process, its ports and its log."""
 
     process: asyncio.subprocess.Process
     mqtt_port: int
@@ -71,7 +71,7 @@ class RunningBroker:
     log: Path
 
     def last_words(self) -> str:
-        """What it said last, on one line."""
+        """Return the last lines of its log, on one line."""
         try:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -124,15 +124,15 @@ async def _started(
         **more,
     )  # fmt: skip
     configuration.write_text(text, encoding="utf-8")
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             # -P: what lies in the folder where somebody tries this is none of ours.
             *(sys.executable, "-P", "-m", "headwater.cli", "broker"),
             *("--config", str(configuration)),
             env=_environment(folder),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,  # Ctrl-C is ours: the broker is ended after its clients
         )
     return RunningBroker(process, mqtt_port, http_port, log)
@@ -178,15 +178,15 @@ def free_ports(count: int) -> list[int]:
 
     Of these one might be given to a connection before a broker listens. Raises OSError.
     """
-    found: list[int] = []
+    ports: list[int] = []
     with contextlib.ExitStack() as stack:
         for port in secrets.SystemRandom().sample(FREE, len(FREE)):
-            one = stack.enter_context(socket.socket())
+            probe = stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
-                one.bind((HOST, port))
-                found.append(port)
-            if len(found) == count:
-                return found
+                probe.bind((HOST, port))
+                ports.append(port)
+            if len(ports) == count:
+                return ports
     raise OSError(errno.EADDRINUSE, f"fewer than {count} ports are free from {FREE[0]} on")
 
 
