@@ -32,6 +32,11 @@ FREE = range(20_000, 32_000)  # Linux gives outgoing connections ports from 32,7
 LOG_LINES = 5  # of what the broker said last, where it failed
 
 # Recorded stations send in the order of time, so that nothing has to be waited for.
+RECORDED = """\
+lateness_ms = 0
+idle_timeout_ms = 600000
+"""
+
 CONFIGURATION = """\
 [broker]
 name = "{name}"
@@ -45,9 +50,7 @@ port = {mqtt_port}
 port = {http_port}
 
 [intake]
-lateness_ms = 0
-idle_timeout_ms = 600000
-
+{intake}
 [links]
 host = "{host}"
 port = {link_port}
@@ -85,12 +88,18 @@ class RunningBroker:
 
 @asynccontextmanager
 async def running_network(
-    parents: Mapping[str, str], settings: str = "", tables: str = ""
+    parents: Mapping[str, str],
+    settings: str = "",
+    tables: str = "",
+    *,
+    intake: str = RECORDED,
+    ready_s_max: float = READY_S_MAX,
 ) -> AsyncIterator[dict[str, RunningBroker]]:
     """Starts brokers that link to each other in a tree, waits until each is ready, and ends them.
 
     `parents`: child -> parent; whoever is no child is the root. `settings` are further ones of
-    [broker], `tables` further tables, the same for all. Raises BrokerFailedError.
+    [broker], `intake` those of [intake], `tables` further tables, the same for all. Raises
+    BrokerFailedError.
     """
     names = list(dict.fromkeys([*parents.values(), *parents]))
     free = iter(free_ports(3 * len(names)))
@@ -101,10 +110,10 @@ async def running_network(
             for name in names:
                 parent = parents.get(name)
                 peers = "" if parent is None else _peer(parent, ports[parent][2])
-                more = {"peers": peers, "settings": settings, "tables": tables}
+                more = {"peers": peers, "settings": settings, "tables": tables, "intake": intake}
                 brokers[name] = await _started(Path(folder), name, ports[name], more)
             for broker in brokers.values():
-                await _ready(broker)
+                await _ready(broker, ready_s_max)
             yield brokers
         finally:
             await asyncio.gather(*(_end(broker.process) for broker in brokers.values()))
@@ -144,9 +153,9 @@ def _environment(folder: Path) -> dict[str, str]:
     return own | {"XDG_STATE_HOME": str(folder)}
 
 
-async def _ready(broker: RunningBroker) -> None:
+async def _ready(broker: RunningBroker, within_s: float) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(READY_S_MAX):
+        async with asyncio.timeout(within_s):
             while broker.process.returncode is None:
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     status, _ = await broker.get("/readyz")
@@ -155,7 +164,7 @@ async def _ready(broker: RunningBroker) -> None:
                 await asyncio.sleep(ASKED_EVERY_S)
     if broker.process.returncode is not None:
         raise BrokerFailedError(f"the broker did not start: {broker.last_words()}")
-    raise BrokerFailedError(f"the broker is not ready after {READY_S_MAX:.0f} s")
+    raise BrokerFailedError(f"the broker is not ready after {within_s:.0f} s")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
