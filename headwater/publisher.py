@@ -23,7 +23,7 @@ import aiomqtt
 from broker.core import topics
 from headwater.cli.mqtt_client import DEFAULT_PREFIX, why
 from headwater.cli.reach import EXIT_UNREACHABLE, BrokerAddress
-from headwater.connection import PACKET_BYTES_MAX, client_of, hang_up, hush
+from headwater.connection import PACKET_BYTES_MAX, PublishingClient, hush
 from headwater.payloads import batches, encoded
 from headwater.remote import ClientError
 
@@ -162,7 +162,9 @@ class Publisher:
 
     async def _connection(self) -> Exception | None:
         """One connection until its end; why there was none."""
-        client = client_of(self._broker, self._client_id, self._tls, self._granted, self._refuse)
+        client = PublishingClient(
+            self._broker, self._client_id, self._tls, self._granted, self._refuse
+        )
         try:
             async with client:
                 with self._changed:
@@ -172,7 +174,7 @@ class Publisher:
         except (aiomqtt.MqttError, ValueError) as error:
             return error
         finally:
-            hang_up(client)
+            client.hang_up()
             with self._changed:
                 # Before what was not sent yet: else the broker would find it late.
                 self._waiting.extendleft(reversed(self._sent.values()))

@@ -67,10 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " from 0 to 1",
     )
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="of what is lost; 1")
-    _configure_rehearsal(parser.add_argument_group("rehearsal of faults, in place of a scenario"))
+    _configure_rehearsal(parser)
 
 
-def _configure_rehearsal(group: argparse._ArgumentGroup) -> None:
+def _configure_rehearsal(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("rehearsal of faults, in place of a scenario")
     group.add_argument("--spec", metavar="SPEC.hw", help="the specification")
     functions_option(group)
     group.add_argument(

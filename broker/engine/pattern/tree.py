@@ -98,7 +98,7 @@ class FusedTree(Fused):
         given: dict[int, list[Entry]] = {}
         for entry in entries:
             number = owner.get(entry[0])
-            if number is None:
+            if number is None:  # an input of the top itself, which has no part beneath it
                 sides[side_of[entry[0]]].append(entry[1])
             else:
                 given.setdefault(number, []).append(entry)
@@ -156,6 +156,7 @@ class FusedTree(Fused):
 
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
+        # The top reaches its parts by `beneath`, so a snapshot has one form for both ways to run.
         return self._top.state()
 
     def restore(self, state: Any) -> None:
