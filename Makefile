@@ -77,6 +77,7 @@ papers: $(READY)  ## repeat the papers' experiments and write their pages; takes
 	@$(BIN)/python -m bench.papers --page docs/papers.md
 	@$(BIN)/python -m experiments.rfid --page docs/papers-rfid.md
 	@$(BIN)/python -m experiments.motes --page docs/papers-motes.md
+	@$(BIN)/python -m experiments.restriction --page docs/papers-time.md
 
 docs: $(READY)  ## write the pages that are generated from code
 	@$(BIN)/python -m headwater.pages

@@ -27,7 +27,7 @@ from broker.network.session.frames import DATA_BYTES
 from language import check_text
 from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
-from simulation.rehearsal.run import Kinds, rehearse
+from simulation.rehearsal.run import less, rehearse
 
 BROKERS = 24
 DEPTH = 88  # hops from all brokers to the sink
@@ -126,7 +126,7 @@ def _show(case: str, seed: int, material: Material) -> None:
     late_ms = sorted(one.at_ms - json.loads(one.row.payload)["end"] for one in outcome.found)
     print(f"\n{case}, seed {seed}: singly {messages:,} messages, {size_bytes:,} bytes")
     before, until, _ = outcome.kinds
-    run = _less(until, before)
+    run = less(until, before)
     for what, kinds in (("getting ready", before), ("while readings come", run)):
         print(f"{what}:")
         for kind, row in kinds.items():
@@ -142,14 +142,6 @@ def _show(case: str, seed: int, material: Material) -> None:
     if late_ms:
         p99 = late_ms[min(len(late_ms) - 1, len(late_ms) * 99 // 100)]
         print(f"{len(late_ms)} results, p50 {median(late_ms):.0f} ms after their end, p99 {p99} ms")
-
-
-def _less(until: Kinds, before: Kinds) -> Kinds:
-    nothing = {"messages": 0, "bytes": 0}
-    return {
-        kind: {key: row[key] - before.get(kind, nothing)[key] for key in row}
-        for kind, row in until.items()
-    }
 
 
 if __name__ == "__main__":

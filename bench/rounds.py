@@ -214,7 +214,7 @@ def price_table(arguments: argparse.Namespace) -> None:
 
 def changing(network: Problem, price: float, seed: int) -> list[tuple[int, int, float]]:
     """After each change of rates: how many pieces moved, and back where they were, and the flow."""
-    trial = rounds(network, 3, effort=Effort(most=100_000))
+    trial = rounds(network, 3, effort=Effort(total=100_000))
     for machine in trial.machines:  # what has not run yet has no state to take along
         machine.settings = replace(machine.settings, price=price)
     random = Random(seed)

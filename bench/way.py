@@ -20,10 +20,10 @@ from types import FrameType
 import msgspec
 
 from broker.config.reader import load
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
 from broker.process import claimed
-from broker.wiring.site import Site
+from broker.site.site import Site
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = tuple(f"{ROOT / room}/" for room in ("broker", "language", "planner", "headwater"))

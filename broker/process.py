@@ -15,12 +15,12 @@ from pathlib import Path
 
 from msgspec import structs
 
+from broker import logs
 from broker.config import Config
-from broker.wiring import logs
-from broker.wiring.data_dir import claimed, name_of
-from broker.wiring.reload import ReloadError
-from broker.wiring.site import Site
-from broker.wiring.supervisor import Supervisor
+from broker.site.data_dir import claimed, name_of
+from broker.site.reload import ReloadError
+from broker.site.site import Site
+from broker.site.supervisor import Supervisor
 
 _RELOADS: set[asyncio.Task[None]] = set()  # the loop itself would let go of them
 

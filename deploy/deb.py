@@ -96,7 +96,7 @@ def known_formats() -> dict[str, int]:
     """Return the newest formats of data that the broker of this tree knows, by their kinds."""
     from broker.core.recovery.durable import SNAPSHOT_VERSION
     from broker.core.recovery.records import VERSION
-    from broker.mqtt.kept import KEPT
+    from broker.mqtt.storage.rows import KEPT
     from broker.store import RESULTS
 
     parts = {part.name: part.version for part in (RESULTS, KEPT)}

@@ -24,8 +24,8 @@ from broker.engine.runtime.budget import BYTES_MAX, CANDIDATES_ALONE, CANDIDATES
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.results import told
 from headwater.events import Event, taken_out
-from headwater.release import Release
-from headwater.tables import tables_among, tables_beside
+from headwater.replays.reference_tables import tables_among, tables_beside
+from headwater.replays.release import Release
 from language import Program, Specification, check_text
 from language.errors import HeadwaterError
 

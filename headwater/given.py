@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.cli.output import CommandError, complain, read_text
-from headwater.tables import tables_beside
+from headwater.replays.reference_tables import tables_beside
 from language import ReadTable, Specification, check_text
 
 FAULTY = 2

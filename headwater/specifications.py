@@ -20,7 +20,7 @@ from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.errors import explain as explained
 from headwater.errors import for_programs, titles
 from headwater.given import functions_of
-from headwater.tables import tables_beside
+from headwater.replays.reference_tables import tables_beside
 from language import Specification, check_text, format_text
 from language.errors import LanguageError
 

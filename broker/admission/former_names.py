@@ -19,12 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from broker import logs
 from broker.config import Loaded
+from broker.errors import StartError
 from broker.journal.files import Files, put
 from broker.rights.names import NAME_PATTERN, NAME_SAYS
-from broker.wiring import logs
-from broker.wiring.data_dir import ANY, NAME, claimed, name_of
-from broker.wiring.errors import StartError
+from broker.site.data_dir import ANY, NAME, claimed, name_of
 
 FORMER = "broker.former"
 LOOK_S = 1.0

@@ -27,7 +27,7 @@ from broker.backup.manifest import (
     parse,
 )
 from broker.journal.files import Files
-from broker.wiring.data_dir import LOCK, NAME, claimed
+from broker.site.data_dir import LOCK, NAME, claimed
 
 TORN: Final = "the backup ended before it was whole; nothing was kept of it: try again"
 

@@ -16,7 +16,7 @@ RATE_AT_MOST = 2**50  # bytes a second, as many as brokers tell each other
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
     """Where tasks run in a network of brokers, see docs/planning.md.
 
-    All brokers of a network should have the same settings here, but for the two limits.
+    All brokers of a network should have the same settings here, but for the three limits.
     """
 
     enabled: Annotated[
@@ -58,6 +58,15 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
         int,
         About(
             "what this broker may send to all others together; 0: without limit",
+            unit="bytes/s",
+            at_least=0,
+            at_most=RATE_AT_MOST,
+        ),
+    ] = 0
+    link_bytes_per_s: Annotated[
+        int,
+        About(
+            "what this broker may send to each of its neighbours; 0: without limit",
             unit="bytes/s",
             at_least=0,
             at_most=RATE_AT_MOST,

@@ -7,9 +7,12 @@ and in a flag.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+from broker.config.joins import JOINS_MAX, JoinSection
+from broker.config.mappings import MAPPINGS_MAX, MappingSection
 
 NAME_PATTERN = r"[a-z](?:_?[a-z0-9]){0,31}"
 NAME_SAYS = "a small letter, then up to 31 small letters or digits, with single `_` between"
@@ -25,6 +28,13 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 Kinds = Mapping[str, Kind]
+
+# Each is an attribute of `Config` of the same name, a dict by the names.
+NAMED: Final = {
+    "joins": Kind("server", JOINS_MAX, "joined"),
+    "mappings": Kind("mapping", MAPPINGS_MAX, "taken"),
+}
+NAMED_TYPES: Final[dict[str, type[Any]]] = {"joins": JoinSection, "mappings": MappingSection}
 
 
 def section_names(

@@ -16,10 +16,9 @@ import msgspec
 from broker.config.checks import contradictions
 from broker.config.document import Document
 from broker.config.errors import ConfigError, RefusedError, did_you_mean
-from broker.config.kinds import NAMED
 from broker.config.links import PEERS_MAX, peers_of_text
 from broker.config.mappings import ATTRIBUTES_MAX, attributes_of_text
-from broker.config.named import not_named, section_names, tables_of
+from broker.config.named import NAMED, not_named, section_names, tables_of
 from broker.config.table import Config, Setting, sections, settings
 from broker.config.values import check_attribute, check_peer, checked, from_text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from broker.config.kinds import NAMED
+from broker.config.named import NAMED
 from broker.config.reader import Loaded, Origin
 from broker.config.table import Setting, introduction, sections, settings
 

@@ -16,9 +16,9 @@ import msgspec
 from broker.config.about import About
 from broker.config.coordinator import CoordinatorSection
 from broker.config.joins import JoinSection
-from broker.config.kinds import NAMED, NAMED_TYPES
 from broker.config.links import LinksSection
 from broker.config.mappings import MappingSection
+from broker.config.named import NAMED, NAMED_TYPES
 from broker.engine.limits import Limits
 from broker.mqtt.limits import Limits as MqttLimits
 from broker.network.overlay.limits import TopologyLimits

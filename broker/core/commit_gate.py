@@ -12,7 +12,7 @@ may ask at once for what it was told of; whatever stands behind it does not wait
     held ──commit(after)──▶ released
     held ──commit(after)──▶ answering (a Reply behind an Enlist) ──listed()──▶ released
 
-The real process (`broker.wiring.promises`) and the simulated one (`simulation.crashes.process`)
+The real process (`broker.driver.promises`) and the simulated one (`simulation.crashes.process`)
 carry out what this gate releases, so what the simulation finds holds of both.
 """
 

@@ -92,8 +92,9 @@ class SpecificationSubmitted(Struct, frozen=True):
     `client` is who asks; `proven`: by a password or certificate, so that the name can be relied
     on. `checked` is what `language.check_text` said of the text where somebody asked it before.
     `cells` is into how many cells its subscriptions may be parted, where they run as cells;
-    `split`: whether windows of these are split. `keeps_state`: tasks of a text that is replaced
-    hand on what they hold. Records of a journal that lack it are of a version that began anew.
+    `alone`: also those that need the same inputs; `split`: whether windows of these are split.
+    `keeps_state`: tasks of a text that is replaced hand on what they hold. Records of a journal
+    that lack it are of a version that began anew.
     """
 
     client: str
@@ -106,6 +107,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     cells: int = 1
     split: bool = False
     keeps_state: bool = True
+    alone: bool = True
 
 
 class CancelRequested(Struct, frozen=True):
@@ -171,7 +173,7 @@ class Woken(Struct, frozen=True):
 
 
 class ClockSet(Struct, frozen=True):
-    """The time of day is `ahead_ms` ahead of `now`; see `broker.wiring.clock`.
+    """The time of day is `ahead_ms` ahead of `now`; see `broker.driver.clock`.
 
     What is stamped on arrival, or judged as too far in the future, goes by the time of day, and all
     else by `now`. A process begins with 0.

@@ -1,15 +1,16 @@
-"""The process of a broker: what is told of it to those who look.
+"""Drives the core of a broker in a real process: messages in, effects out, time, and the disk.
 
-Problem: what a person wants to see of a broker lies in many rooms, each with its own words: links,
-the overlay tree, operators, tasks, the process. A page that has it all in one would know all rooms.
+Owns the carrying out of effects, the arrival of messages, when a snapshot is taken and when intake
+is held. Must not decide what a broker decides, nor know how faces are put together (`site`).
+Invariant: the core is only ever called from the event loop's thread, with a time that does not go
+back; what rests on a record is carried out when the commit gate of the core lets it go.
 
-    links.face ── state, address, what waits ─┐
-    network: topology, router, ways, traffic ─┼─▶ network_view ──▶ GET /v1/network
-    the process and its control group ────────┴─▶ usage ─────────▶ GET /v1/status
+    MQTT, HTTP, bridge → arrivals, requests ─▶ runner ─▶ the core ─▶ effects
+                     gate: is intake held?        ▲                    │
+                              clock: its wakes ───┘                    ▼
+    durability (journal, outbox, snapshots) ◀─ records ── promises ─▶ delivery → MQTT, live results
+                     └─ durable ─▶ the commit gate ───────▲
 
-Owns the shapes that people and programs see, as plain data. Must not know HTTP or the command line,
-and changes nothing. Invariant: everything is read at one moment, between two messages of the core;
-what has no bound of its own is cut at a named limit, and the cut is told.
-
-The way: the facade of the HTTP face asks one function of this room for each route.
+States of intake: open, or held for one of the gate's named reasons (a disk that is full or slow, a
+recovery, a name that is taken); publishers wait meanwhile, and nothing is acknowledged.
 """

@@ -20,7 +20,7 @@ from broker.http.log_handlers import LogHandlers, ValueTypes
 from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES
 from broker.mqtt.limits import Limits
-from broker.mqtt.logins import Logins
+from broker.mqtt.sessions.logins import Logins
 from broker.rights.current import CurrentRights
 from broker.rights.quotas import DoorCount, QuotaLedger
 

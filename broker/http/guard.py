@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import web
 
 from broker.config import is_loopback
-from broker.mqtt.logins import Logins
+from broker.mqtt.sessions.logins import Logins
 from broker.rights.current import CurrentRights
 from broker.rights.judge import Principal
 from broker.rights.quotas import DoorCount, Holder

@@ -52,7 +52,13 @@ PLAN_SCHEMAS: dict[str, Schema] = {
         egress_bytes_per_s=_maybe(COUNT),
         drained=_WHETHER,
     ),
-    "PlannedLink": shape_of("from to bytes_per_s", **{"from": TEXT}, to=TEXT, bytes_per_s=COUNT),
+    "PlannedLink": shape_of(
+        "from to bytes_per_s at_most_bytes_per_s",
+        **{"from": TEXT},
+        to=TEXT,
+        bytes_per_s=COUNT,
+        at_most_bytes_per_s=_maybe(COUNT),
+    ),
     "BrokenLimit": shape_of(
         "broker limit bytes_per_s at_most_bytes_per_s",
         broker=TEXT,

@@ -12,7 +12,7 @@ import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from broker.joining.backoff import Backoff
+from broker.bridge.backoff import Backoff
 from broker.links.socket import Socket
 
 if TYPE_CHECKING:

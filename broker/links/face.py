@@ -16,8 +16,8 @@ import ssl
 from collections import deque
 from typing import Any, Protocol, TypeAlias
 
+from broker.bridge.backoff import Backoff
 from broker.config.links import LinksSection, address_of, seeds_of
-from broker.joining.backoff import Backoff
 from broker.links.announcement import network_tags
 from broker.links.dialling import Dialler, sentence
 from broker.links.discovery import Discovery, segment

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from broker.config.links import LinksSection
-from broker.mqtt.listening import ListenError, Tls, common_name, tls_context
+from broker.mqtt.listeners import ListenError, Tls, common_name, tls_context
 
 SECRET_CHARS_MIN = 16  # a stranger who has overheard one greeting may guess as long as he likes
 SECRET_BYTES_MAX = 1_024

@@ -15,7 +15,7 @@ counted or how a scrape comes in. Invariant: each name stands in the table of fa
 histogram's counts never fall; nothing here is done for each event: observations come a batch at a
 time, and all else is read when somebody scrapes.
 
-The way: `broker.wiring.facade` fills a `Ledger`, and `exposition` renders it.
+The way: `broker.site.facade` fills a `Ledger`, and `exposition` renders it.
 """
 
 from broker.metrics.histogram import Histogram

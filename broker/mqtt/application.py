@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from broker.mqtt.packets import Properties
+from broker.mqtt.codec.packets import Properties
 
 Action = Literal["publish", "subscribe", "receive"]
 

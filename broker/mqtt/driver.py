@@ -9,13 +9,13 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 
 from broker.mqtt.application import Application, Credentials, InboundMessage
-from broker.mqtt.connection import Connection
+from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
-from broker.mqtt.listening import common_name
-from broker.mqtt.reasons import Reason
+from broker.mqtt.listeners import common_name
+from broker.mqtt.sessions.connection import Connection
 from broker.mqtt.sockets import ReadTurns, Socket, notice_silence
-from broker.mqtt.writing import Writing
+from broker.mqtt.storage.writer import Writing
 from broker.store import Store
 
 TOLD_MAX = 1000  # kinds of lines: clients choose their names

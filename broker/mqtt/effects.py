@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
+    from broker.mqtt.sessions.connection import Connection
 
 
 class Close(Struct):

@@ -7,29 +7,30 @@ client does wrong closes that client's connection alone.
 
 from collections.abc import Callable
 
-from broker.mqtt import handshake, publishing
 from broker.mqtt.application import (
     Authorize,
     InboundMessage,
     RetainedMessage,
     Token,
 )
-from broker.mqtt.backpressure import Holding, Slowing
-from broker.mqtt.codec import TopicNames
-from broker.mqtt.connection import Connection
+from broker.mqtt.codec.decoder import TopicNames
+from broker.mqtt.codec.encoder import encode
+from broker.mqtt.codec.packets import V5, V311, Connect, Disconnect, Puback, Publish
+from broker.mqtt.codec.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
 from broker.mqtt.counters import Counters
 from broker.mqtt.effects import Close, Effect
-from broker.mqtt.encode import encode
-from broker.mqtt.keeping import Keeping
-from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
-from broker.mqtt.logins import Logins
-from broker.mqtt.packets import V5, V311, Connect, Disconnect, Puback, Publish
-from broker.mqtt.publishing import receive
-from broker.mqtt.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
-from broker.mqtt.router import Prefix, Router
-from broker.mqtt.session import Session
-from broker.mqtt.timers import Timers
+from broker.mqtt.routing import publications as publishing
+from broker.mqtt.routing.publications import receive
+from broker.mqtt.routing.router import Prefix, Router
+from broker.mqtt.sessions import handshake
+from broker.mqtt.sessions.backpressure import Holding, Slowing
+from broker.mqtt.sessions.connection import Connection
+from broker.mqtt.sessions.departures import end_overflowed, shut
+from broker.mqtt.sessions.logins import Logins
+from broker.mqtt.sessions.session import Session
+from broker.mqtt.sessions.timers import Timers
+from broker.mqtt.storage.batches import Keeping
 from broker.rights.quotas import QuotaLedger
 
 CONNACK = b"\x20"  # how it begins, and no other packet

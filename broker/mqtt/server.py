@@ -21,23 +21,23 @@ from broker.mqtt.application import (
     RetainedMessage,
     Token,
 )
+from broker.mqtt.codec.packets import Properties, Publish
+from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.driver import Driver
 from broker.mqtt.hub import Hub
-from broker.mqtt.keeping import RESULTS_MARK, Keeping
 from broker.mqtt.limits import Limits
-from broker.mqtt.listening import (
+from broker.mqtt.listeners import (
     Listener,
     ListenError,
     check_listeners,
     files_allowed,
     tls_context,
 )
-from broker.mqtt.packets import Properties, Publish
-from broker.mqtt.reasons import Reason
-from broker.mqtt.rights import judge_again
-from broker.mqtt.router import Prefix
+from broker.mqtt.routing.router import Prefix
+from broker.mqtt.sessions.rights import judge_again
 from broker.mqtt.sockets import Socket
-from broker.mqtt.writing import wall_ms
+from broker.mqtt.storage.batches import RESULTS_MARK, Keeping
+from broker.mqtt.storage.writer import wall_ms
 from broker.rights.quotas import QuotaLedger
 from broker.store import Store
 
@@ -164,7 +164,7 @@ class MqttServer:
     ) -> int:
         """Put other rights and certificates in force; return how many clients are disconnected.
 
-        See `broker.mqtt.rights.judge_again`. Connections that stand keep their encryption.
+        See `broker.mqtt.sessions.rights.judge_again`. Connections that stand keep their encryption.
         """
         self._contexts = list(contexts)
         self._hub.users_only = bool(self._users)

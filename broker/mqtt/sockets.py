@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, cast
 from broker.rights.work import Wait, WorkLedger
 
 if TYPE_CHECKING:
-    from broker.mqtt.connection import Connection
     from broker.mqtt.driver import Driver
+    from broker.mqtt.sessions.connection import Connection
 
 # What a calm client waits for, beside its own message, is a turn at most. Half a millisecond costs
 # a flood a tenth of its rate (two calls of the kernel for each portion), a tenth of it a half.

@@ -86,6 +86,8 @@ ROOMS = {
         ("broker", "discover", "drain", "forget", "health", "invite", "join", "status"), "brokers."
     ),
     **dict.fromkeys(("backup", "restore"), "copies."),
+    **dict.fromkeys(("submit", "cancel", "resume", "ls", "tail"), "subscriptions."),
+    **dict.fromkeys(("check", "explain", "fmt", "replay", "test"), "specifications."),
     "functions": "functions.",
     "server": "server.",
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),

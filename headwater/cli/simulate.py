@@ -1,7 +1,7 @@
 """`headwater simulate`: a described network in virtual time: its loads, or a rehearsal of faults.
 
-Owns the command's options. Must not simulate: `headwater.simulating` and `headwater.rehearsing` see
-to it. Invariant: the same files and options give the same bytes.
+Owns the command's options. Must not simulate: `headwater.simulations` sees to it. Invariant:
+the same files and options give the same bytes.
 """
 
 import argparse
@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
         if rehearsed:
             name = rehearsed[0].replace("_", "-")
             raise CommandError(2, f"--{name} is for a rehearsal, which --spec begins")
-        return int(entry("headwater.simulating", "run")(arguments))
+        return int(entry("headwater.simulations.loads", "run")(arguments))
     missing = [name for name in ("network", "events") if not getattr(arguments, name)]
     if missing:
         raise CommandError(2, f"a rehearsal needs --{missing[0]}, too")
@@ -153,4 +153,4 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.approach != ALL:
         raise CommandError(2, "--approach is for a SCENARIO.json; a rehearsal runs what brokers do")
-    return int(entry("headwater.rehearsing", "run")(arguments))
+    return int(entry("headwater.simulations.rehearsal", "run")(arguments))

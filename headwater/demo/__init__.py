@@ -2,6 +2,11 @@
 
 Owns its entry. Must not know anything of a broker but what any client knows. Invariant: it ends
 what it started, also when it is interrupted.
+
+    layout, material (recordings as steps) ─▶ play ─▶ MQTT ─▶ brokers (process)
+                     screen, summary ◀─ tally, moments ◀─ results over MQTT ◀─┘
+
+It starts its brokers, submits, plays, waits for the last results, sums up, and ends them.
 """
 
 from __future__ import annotations

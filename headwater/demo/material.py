@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from headwater.readers import CsvEvents, read_events
+from headwater.replays.readers import CsvEvents, read_events
 from language import Specification, check_text
 from language.errors import HeadwaterError
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from headwater.cli.results import as_line
+from headwater.cli.subscriptions.results import as_line
 
 ALWAYS_SHOWN = 3  # of each subscription, the first results
 SHOWN_EVERY_S = 0.25  # of all others; more than that nobody reads

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.cli.output import CommandError, complain, read_text
-from headwater.columns import ColumnError, parse_map
 from headwater.explaining.record import OWN, Record, extended
 from headwater.explaining.tell import moment, result_data, results_lines
 from headwater.explaining.why import how_far, limits_text
 from headwater.given import functions_of
-from headwater.lines import UnreadableError
-from headwater.readers import read_events
-from headwater.replay import BadInputError, Replay
-from headwater.sorting import SortingError
-from headwater.tables import tables_beside
+from headwater.replays.columns import ColumnError, parse_map
+from headwater.replays.lines import UnreadableError
+from headwater.replays.readers import read_events
+from headwater.replays.reference_tables import tables_beside
+from headwater.replays.replay import BadInputError, Replay
+from headwater.replays.sorter import SortingError
 from language import Specification, check_text
 
 if TYPE_CHECKING:

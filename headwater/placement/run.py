@@ -14,10 +14,10 @@ from typing import Any
 
 from headwater.cli.output import CommandError, complain, print_json
 from headwater.given import checked_text, read_json, write_text
-from headwater.lines import STANDARD_INPUT
 from headwater.placement.changes import Older, difference, difference_lines, read_older
 from headwater.placement.show import table_lines
 from headwater.placing import placement_problem
+from headwater.replays.lines import STANDARD_INPUT
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find

@@ -21,7 +21,7 @@ from headwater.plan.steps import Plan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
 from headwater.plan.travel import travelling
-from headwater.tables import tables_beside
+from headwater.replays.reference_tables import tables_beside
 from language import Specification, check_text
 from language.suggest import nearest
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from headwater.tables import tables_beside
+from headwater.replays.reference_tables import tables_beside
 from headwater.testing.events import EventReader
 from headwater.testing.expectations import ExpectationReader
 from headwater.testing.notation import (

@@ -2,6 +2,10 @@
 
 Owns names, types and the limits of meaning. Must not know how anything runs. Invariant: an error
 in one place does not make others be noted that would vanish with it; unknown types stay silent.
+
+    tree ─▶ declarations (in the order of what needs what) ─▶ scope: names of a case
+                                                                 │
+    cases ─▶ patterns ─▶ expressions, calls (types by kinds) ─▶ times ─▶ specification, or errors
 """
 
 from __future__ import annotations

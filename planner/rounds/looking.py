@@ -24,7 +24,7 @@ class Look:
         self.vicinity = Vicinity(view, settings.price)
         instance = self.vicinity.instance
         cells = len(self.vicinity.groups) * len(view.brokers)
-        self.most = min(effort.most, effort.each * cells)
+        self.most = min(effort.total, effort.each * cells)
         self._at_once, self._gain = effort.at_once, settings.gain
         start = self.vicinity.beginning()
         self.search = Search(instance, SEED, start=start)

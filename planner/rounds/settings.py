@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a look goes on, in streams looked at at a broker, some 0.3 us of CPU each.
+    """Bound a look, in streams looked at at a broker, some 0.3 us of CPU each.
 
-    There are `each` a piece and member, up to `most`; `at_once` are taken in a row, and then it is
+    There are `each` a piece and member, up to `total`; `at_once` are taken in a row, and then it is
     seen whether what was found is worth a turn.
     """
 
-    most: int = 6_000_000
+    total: int = 6_000_000
     each: int = 8_000
-    at_once: int = 250_000
+    at_once: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

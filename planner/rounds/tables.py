@@ -144,14 +144,14 @@ def laid_tables(
             if node in passing:
                 entry = Passing(stream.number, stream.rate, up, tuple(sorted(down)))
                 passing[node].append(entry)
-    for one in aggregates:
-        sources = [*((maker, 1) for maker in sorted(one.makers)), *one.come]
-        for node, come in _gathered(tree, one.header, sources).items():
-            toward = tree.next_hop(node, one.header) if node != one.header else HERE
+    for joint in aggregates:
+        sources = [*((maker, 1) for maker in sorted(joint.makers)), *joint.come]
+        for node, come in _gathered(tree, joint.header, sources).items():
+            toward = tree.next_hop(node, joint.header) if node != joint.header else HERE
             assert toward is not None
             if node in joined:
-                counts, own = tuple(sorted(come.items())), node in one.makers
-                joined[node].append(Joined(one.number, one.rate, toward, counts, own))
+                counts, own = tuple(sorted(come.items())), node in joint.makers
+                joined[node].append(Joined(joint.number, joint.rate, toward, counts, own))
     return [
         Tables(
             tuple(sorted(hosted.get(node, ()), key=lambda one: one.piece)),
@@ -164,47 +164,47 @@ def laid_tables(
 
 def _spread(tree: Tree, source: int, ends: Sequence[int]) -> dict[int, tuple[int, list[int]]]:
     """Of each broker that a stream reaches: whence, and where on; ends out of reach are lost."""
-    found: dict[int, tuple[int, list[int]]] = {source: (HERE, [])}
+    reached: dict[int, tuple[int, list[int]]] = {source: (HERE, [])}
     for end in ends:
         node = end
         if end not in tree.hops(source):
             continue
-        while node not in found:
+        while node not in reached:
             before = tree.next_hop(node, source)
             assert before is not None
-            found[node] = (before, [])
+            reached[node] = (before, [])
             node = before
-    for node, (up, _) in found.items():
+    for node, (up, _) in reached.items():
         if up != HERE:
-            found[up][1].append(node)
-    return found
+            reached[up][1].append(node)
+    return reached
 
 
 def _gathered(
     tree: Tree, header: int, sources: Iterable[tuple[int, int]]
 ) -> dict[int, dict[int, int]]:
     """Of each broker on a way to the header: how many partial results come from whom."""
-    found: dict[int, dict[int, int]] = {header: {}}
+    counts: dict[int, dict[int, int]] = {header: {}}
     for source, count in sources:
         if source not in tree.hops(header):
             continue
-        found.setdefault(source, {})
+        counts.setdefault(source, {})
         for node, onward in pairwise(tree.way(source, header)):
-            come = found.setdefault(onward, {})
+            come = counts.setdefault(onward, {})
             come[node] = come.get(node, 0) + count
-    return found
+    return counts
 
 
-class Account:
-    """What one broker's tables come to: work, and what it sends over each of its links."""
+class TableLoads:
+    """Sum up one broker's tables: its work, and what it sends over each of its links."""
 
     def __init__(self, tables: Tables, *, drained: bool = False) -> None:
         # What is to go away counts at least as much as is felt.
-        self.work = sum(max(one.cost, SCALE if drained else 0) for one in tables.hosted)
+        self.work = sum(max(piece.cost, SCALE if drained else 0) for piece in tables.hosted)
         self.sent: dict[int, int] = {}
-        for one in tables.passing:
-            for neighbour in one.down:
-                self.sent[neighbour] = self.sent.get(neighbour, 0) + one.rate
+        for entry in tables.passing:
+            for neighbour in entry.down:
+                self.sent[neighbour] = self.sent.get(neighbour, 0) + entry.rate
         for joined in tables.joined:
             if joined.toward != HERE:
                 load = joined.rate * (joined.own + sum(count for _, count in joined.come))

@@ -20,10 +20,10 @@ from planner.layout import Aggregate, Layout, Piece, Role, Stream
 from planner.problem import Link, Node, Problem
 from planner.rounds.tables import (
     HERE,
-    Account,
     Hosted,
     LaidAggregate,
     LaidStream,
+    TableLoads,
     Tables,
     laid_tables,
 )
@@ -44,7 +44,7 @@ Value = tuple[int, int]
 
 def value_of(summary: Summary, tables: Tables, tree: Tree) -> Value:
     """Return what a broker with these tables breaks of its limits, and what it sends."""
-    account = Account(tables, drained=summary.drained)
+    account = TableLoads(tables, drained=summary.drained)
     judged = [
         (account.work, 0 if summary.drained else summary.capacity),
         (account.flow, summary.egress),
@@ -87,22 +87,29 @@ class Vicinity:
         self.start += [self._pieces[piece].hosts[0] for piece in self._headers.values()]
         self.prices = self._priced(int(price * PRICE_PARTS))
         priced = {piece: (self.start[piece], plain(units)) for piece, units in self.prices.items()}
-        self.instance = Instance(self._layout(), priced, CELLS_MAX)
+        # What goes over the links to those beyond is the same whatever is moved here.
+        members = view.numbers
+        limits = {
+            (members[a], members[b]): plain(limit)
+            for (a, b), limit in view.tree.limits.items()
+            if a in members and b in members
+        }
+        self.instance = Instance(self._layout(), priced, limits, CELLS_MAX)
 
     def _neighbours(self) -> Sequence[int]:
         """Return the brokers beyond by which streams come and leave."""
         view = self.view
         streams, joints = view.streams.values(), view.joints.values()
-        found = [broker for ends in streams for _, broker in ends.out]
-        found += [ends.whence for ends in streams if ends.whence != HERE]
-        found += [broker for joint in joints for _, broker, _ in joint.come]
-        return found + [joint.beyond for joint in joints if joint.beyond != HERE]
+        result = [broker for ends in streams for _, broker in ends.out]
+        result += [ends.whence for ends in streams if ends.whence != HERE]
+        result += [broker for joint in joints for _, broker, _ in joint.come]
+        return result + [joint.beyond for joint in joints if joint.beyond != HERE]
 
     # --- the problem ----------------------------------------------------------------------------
 
     def _add_pieces(self) -> None:
         view = self.view
-        costs = {one.piece: one.cost for each in view.summaries for one in each.tables.hosted}
+        costs = {item.piece: item.cost for each in view.summaries for item in each.tables.hosted}
         together: dict[tuple[int, int], list[int]] = {}
         for number, joint in view.joints.items():
             for piece in view.layout.aggregates[number].partials if joint.beyond != HERE else ():
@@ -117,43 +124,43 @@ class Vicinity:
         for number, joint in view.joints.items():
             if joint.beyond != HERE:
                 self._headers[number] = len(self._pieces)
-                known = view.layout.pieces[view.layout.aggregates[number].header]
+                listed = view.layout.pieces[view.layout.aggregates[number].header]
                 host = (self.numbers[joint.beyond],)
-                self._pieces.append(Piece(known.task, Role.HEADER, "", 0, host))
+                self._pieces.append(Piece(listed.task, Role.HEADER, "", 0, host))
 
     def _add(self, group: tuple[int, ...], cost: int) -> None:
         view, numbers = self.view, self.view.numbers
-        known = view.layout.pieces[group[0]]
-        common = set(known.hosts).intersection(*(view.layout.pieces[p].hosts for p in group))
+        listed = view.layout.pieces[group[0]]
+        common = set(listed.hosts).intersection(*(view.layout.pieces[p].hosts for p in group))
         allowed = [numbers[host] for host in sorted(common) if host in numbers]
         allowed = [node for node in allowed if not view.summaries[node].drained]
         # What nobody else may run stays.
         hosts = tuple(sorted(allowed)) or (view.at[group[0]],)
         self.piece_of.update((piece, len(self.groups)) for piece in group)
         self.groups.append(group)
-        self._pieces.append(Piece(known.task, known.role, known.key, plain(cost), hosts))
+        self._pieces.append(Piece(listed.task, listed.role, listed.key, plain(cost), hosts))
 
     def _layout(self) -> Layout:
         view, numbers = self.view, self.numbers
         streams, aggregates = self._streams()
         summaries = view.summaries
         nodes = [
-            Node(str(one.broker), 0 if one.drained else _plain(one.capacity), _plain(one.egress))
-            for one in summaries
+            Node(
+                str(item.broker), 0 if item.drained else _plain(item.capacity), _plain(item.egress)
+            )
+            for item in summaries
         ]
         nodes += [Node(str(broker)) for broker in self.brokers[len(summaries) :]]
-        links = []
-        for broker, number in numbers.items():
-            for other in view.tree.neighbours[broker]:
-                if number < numbers.get(other, 0):
-                    # What goes over the links to those beyond is the same whatever is moved here.
-                    beyond = max(number, numbers[other]) >= len(summaries)
-                    limit = None if beyond else view.tree.limits.get((broker, other))
-                    links.append(Link(str(broker), str(other), _plain(limit)))
+        links = [
+            Link(str(broker), str(other))
+            for broker, number in numbers.items()
+            for other in view.tree.neighbours[broker]
+            if number < numbers.get(other, 0)
+        ]
         problem = Problem(tuple(nodes), tuple(links), (), ())
         headers = [view.layout.aggregates[number].header for number in self._headers]
-        known = [*(group[0] for group in self.groups), *headers]
-        ranks = tuple(view.layout.ranks[piece] for piece in known)
+        listed = [*(group[0] for group in self.groups), *headers]
+        ranks = tuple(view.layout.ranks[piece] for piece in listed)
         return Layout(problem, {}, tuple(self._pieces), tuple(streams), tuple(aggregates), ranks)
 
     def _streams(self) -> tuple[list[Stream], list[Aggregate]]:
@@ -161,12 +168,12 @@ class Vicinity:
         streams: list[Stream] = []
         aggregates: list[Aggregate] = []
         for stream, ends in view.streams.items():
-            known = view.layout.streams[stream]
-            maker = self.piece_of.get(-1 if known.piece is None else known.piece)
+            listed = view.layout.streams[stream]
+            maker = self.piece_of.get(-1 if listed.piece is None else listed.piece)
             origin = None
             if maker is None:
                 origin = ends.source if ends.whence == HERE else numbers[ends.whence]
-            takers = dict.fromkeys(self.piece_of[p] for p in known.consumers if p in view.at)
+            takers = dict.fromkeys(self.piece_of[p] for p in listed.consumers if p in view.at)
             others = [numbers[broker] for broker in self._fixed_ends(stream)]
             rate = plain(ends.rate)
             streams.append(Stream("", rate, origin, maker, tuple(takers), tuple(sorted(others))))
@@ -187,10 +194,10 @@ class Vicinity:
 
     def _fixed_ends(self, stream: int) -> list[int]:
         """Return the brokers that a stream goes to wherever pieces are."""
-        known, ends = self.view.layout.streams[stream], self.view.streams[stream]
+        listed, ends = self.view.layout.streams[stream], self.view.streams[stream]
         members = self.view.numbers
-        there = [broker for broker in known.destinations if broker in members]
-        return there + [broker for _, broker in ends.out]
+        inside = [broker for broker in listed.destinations if broker in members]
+        return inside + [broker for _, broker in ends.out]
 
     def _priced(self, parts: int) -> dict[int, int]:
         """Return what a move of each piece costs: a part of the rate of its inputs, in units."""
@@ -216,9 +223,9 @@ class Vicinity:
         Less flow has to be less by the price of the moves and by `gain` of the flow.
         """
         view = self.view
-        at = self._apart(hosts)
-        moved = [piece for piece, host in enumerate(at) if host != self.start[piece]]
-        tables = self.tables(at)
+        placed = self._apart(hosts)
+        moved = [piece for piece, host in enumerate(placed) if host != self.start[piece]]
+        tables = self.tables(placed)
         before, after = self.value(), self.value(tables)
         price = sum(self.prices.get(piece, 0) for piece in moved)
         least = int(gain * before[1]) + price
@@ -227,14 +234,14 @@ class Vicinity:
         if after[0] == before[0] and before[1] - after[1] <= least:
             return None
         changed = {
-            one.broker: own
-            for one, own in zip(view.summaries, tables, strict=True)
-            if own != one.tables
+            item.broker: own
+            for item, own in zip(view.summaries, tables, strict=True)
+            if own != item.tables
         }
-        versions = {one.broker: one.version for one in view.summaries if one.broker in changed}
+        versions = {item.broker: item.version for item in view.summaries if item.broker in changed}
         pieces = sorted((each, piece) for piece in moved for each in self.groups[piece])
         moves = tuple(
-            (each, view.brokers[self.start[piece]], view.brokers[at[piece]])
+            (each, view.brokers[self.start[piece]], view.brokers[placed[piece]])
             for each, piece in pieces
         )
         return Proposal(changed, versions, moves)
@@ -242,46 +249,50 @@ class Vicinity:
     def value(self, tables: Sequence[Tables] | None = None) -> Value:
         """Return what all members' limits and flow come to, with their own or other `tables`."""
         view = self.view
-        pairs = zip(view.summaries, tables or [one.tables for one in view.summaries], strict=True)
-        found = [value_of(summary, own, view.tree) for summary, own in pairs]
-        return sum(broken_by for broken_by, _ in found), sum(flow for _, flow in found)
+        pairs = zip(view.summaries, tables or [item.tables for item in view.summaries], strict=True)
+        result = [value_of(summary, own, view.tree) for summary, own in pairs]
+        return sum(broken_by for broken_by, _ in result), sum(flow for _, flow in result)
 
     def _apart(self, hosts: Sequence[int]) -> list[int]:
         """Return `hosts` with those pieces back at the start that must not meet but do."""
-        at = list(hosts)
+        placed = list(hosts)
         for number in self._headers:
             partials = self.view.layout.aggregates[number].partials
             pieces = dict.fromkeys(self.piece_of[p] for p in partials if p in self.view.at)
-            while len({at[piece] for piece in pieces}) < len(pieces):
+            while len({placed[piece] for piece in pieces}) < len(pieces):
                 for piece in pieces:
-                    if any(at[piece] == at[other] for other in pieces if other != piece):
-                        at[piece] = self.start[piece]
-        return at
+                    if any(placed[piece] == placed[other] for other in pieces if other != piece):
+                        placed[piece] = self.start[piece]
+        return placed
 
-    def tables(self, at: Sequence[int]) -> list[Tables]:
+    def tables(self, placed: Sequence[int]) -> list[Tables]:
         """Return the tables of the members where the problem's pieces are at these hosts."""
         view, brokers = self.view, self.view.brokers
-        where = {p: brokers[at[self.piece_of[p]]] for group in self.groups for p in group}
+        where = {p: brokers[placed[self.piece_of[p]]] for group in self.groups for p in group}
         hosted: dict[int, list[Hosted]] = {}
         for member, summary in enumerate(view.summaries):
-            for one in summary.tables.hosted:
-                host = where[one.piece]
-                own = one if host == brokers[member] else Hosted(one.piece, one.term + 1, one.cost)
+            for item in summary.tables.hosted:
+                host = where[item.piece]
+                own = (
+                    item
+                    if host == brokers[member]
+                    else Hosted(item.piece, item.term + 1, item.cost)
+                )
                 hosted.setdefault(host, []).append(own)
         streams = []
         for number in sorted(view.streams):
-            known, ends = view.layout.streams[number], view.streams[number]
+            listed, ends = view.layout.streams[number], view.streams[number]
             source = ends.whence
             if source == HERE:
-                source = brokers[ends.source] if known.piece is None else where[known.piece]
-            to = [*(where[p] for p in known.consumers if p in where), *self._fixed_ends(number)]
+                source = brokers[ends.source] if listed.piece is None else where[listed.piece]
+            to = [*(where[p] for p in listed.consumers if p in where), *self._fixed_ends(number)]
             streams.append(LaidStream(number, ends.rate, source, to))
         aggregates = [self._joined(number, where) for number in sorted(view.joints)]
         return laid_tables(view.tree, brokers, hosted, streams, aggregates)
 
     def _joined(self, number: int, where: Mapping[int, int]) -> LaidAggregate:
-        joint, known = self.view.joints[number], self.view.layout.aggregates[number]
-        header = where[known.header] if joint.beyond == HERE else joint.beyond
-        makers = {where[piece] for piece in known.partials if piece in where}
+        joint, listed = self.view.joints[number], self.view.layout.aggregates[number]
+        header = where[listed.header] if joint.beyond == HERE else joint.beyond
+        makers = {where[piece] for piece in listed.partials if piece in where}
         come = [(broker, count) for _, broker, count in joint.come]
         return LaidAggregate(number, joint.rate, header, makers, come)

@@ -55,7 +55,11 @@ class Instance:
     """Hold what a search needs of a problem; brokers, pieces, flows and links count from 0."""
 
     def __init__(
-        self, layout: Layout, prices: Prices | None = None, cells_max: int = KEPT_CELLS_MAX
+        self,
+        layout: Layout,
+        prices: Prices | None = None,
+        limits: Mapping[Arc, float] | None = None,
+        cells_max: int = KEPT_CELLS_MAX,
     ) -> None:
         self.layout = layout
         # What it costs, in flow, to have a piece elsewhere than where it runs.
@@ -63,6 +67,8 @@ class Instance:
         # Answers about trees that are kept at once; a broker has less room than a planner of all.
         self.cells_max = cells_max
         self.network = net = Network(layout.problem)
+        # A link of a live network may carry more one way than the other.
+        net.limits.update(limits or {})
         self.nodes = len(net.names)
         self.pieces = len(layout.pieces)
         self.costs = [float(piece.cost) for piece in layout.pieces]

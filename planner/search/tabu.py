@@ -136,19 +136,19 @@ class TabuSearch:
         ]
         over = [loads.prices[limit] * part for limit, part in loads.broken.items()]
         relief = 2 * penalty * max(over, default=0.0)
-        most = min(gains, default=0.0) - relief
+        gain_max = min(gains, default=0.0) - relief
         best: list[tuple[float, Moves]] = []
         for first in range(instance.pieces):
-            if gains[first] + most >= least:
+            if gains[first] + gain_max >= least:
                 continue
             origin, changes = hosts[first], rows[first][1]
-            here = changes[origin]
+            now = changes[origin]
             for second in range(first):
                 target = hosts[second]
                 others = rows[second][1]
                 if target == origin or target not in changes or origin not in others:
                     continue
-                score = changes[target] - here + others[origin] - others[target]
+                score = changes[target] - now + others[origin] - others[target]
                 if score - relief >= least:
                     continue
                 more = costs[first] - costs[second]

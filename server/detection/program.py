@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headwater.tables import tables_beside
+from headwater.replays.reference_tables import tables_beside
 from language import Specification, Task, check_text
 from language.printing.items import item_text
 from language.tree import Case, Definition

@@ -1,8 +1,14 @@
 """The Python data source `headwater`: results of brokers, read from their output logs by HTTP.
 
-Owns everything that runs where rows are planned and read, on a driver or an executor. Imports the
-standard library, pyarrow and pyspark alone, so that it can be sent along by value and an executor
-needs nothing of Headwater. Invariant: a planned range of offsets gives the same rows each time.
+Owns everything that runs where rows are planned and read, on a driver or an executor. Must not know
+what becomes of rows. Invariant: a planned range of offsets gives the same rows each time.
+
+It imports the standard library, pyarrow and pyspark alone, so that it can be sent along by value
+and an executor needs nothing of Headwater.
+
+    Spark ─▶ source ─▶ planning (fanout: all brokers at once; aligning: by event time) ─▶ ranges
+    a range ─▶ reading ─▶ log (live), or history ─▶ columnar (untouched), or rows ─▶ Spark
+                places: what was read so far          gaps: what a history does not have
 """
 
 from server.source.source import HeadwaterSource, register

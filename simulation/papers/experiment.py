@@ -37,9 +37,41 @@ arrives. The brokers' own strategy also filters before it sends."""
 HOLDING = "hold and probe"
 """No approach of anybody's, but an estimate: see `simulation.papers.holding`."""
 
+ALONE = "pairwise covering before sending"
+"""Each operator is compared with one other at a time; of this only operators are counted."""
+
+POINTS = (1, 3, 10, 100)
+"""Fewer points than the usual 1,000: the fewer, the more probable is an error."""
+
+
+def guessed(points: int, where: str) -> str:
+    """Return the name of sampled covering with so many points."""
+    return f"sampled covering {where}, {points:,} points"
+
+
+AT_ARRIVAL, AT_SENDER = "at arrival", "before sending"
+GUESSED = {
+    **{
+        guessed(points, AT_ARRIVAL): Strategy(
+            guessed(points, AT_ARRIVAL), received=Check.SAMPLED, points=points
+        )
+        for points in POINTS
+    },
+    **{
+        guessed(points, AT_SENDER): Strategy(
+            guessed(points, AT_SENDER), sent=Check.SAMPLED, points=points
+        )
+        for points in (*POINTS, 1000)
+    },
+}
+"""With an error, at the fewest subscriptions of each setting."""
+
+COMPARED = {ALONE: Strategy(ALONE, received=Check.PAIRWISE, sent=Check.PAIRWISE)}
 VARIANTS = {
     ARRIVAL: Strategy(ARRIVAL, received=Check.EXACT),
     SAMPLED: Strategy(SAMPLED, received=Check.SAMPLED),
+    **COMPARED,
+    **GUESSED,
 }
 
 
@@ -72,18 +104,19 @@ def cells(settings: Sequence[Setting], most: int | None = None) -> list[Cell]:
         Cell(setting.name, count, approach)
         for setting in settings
         for count in setting.counts
-        for approach in approaches_of(setting)
+        for approach in approaches_of(setting, count)
         if most is None or count <= most
     ]
     ranks = {FSF: 0, HOLDING: 1, MJ: 2}
     return sorted(found, key=lambda cell: (cell.count, ranks.get(cell.approach, len(ranks))))
 
 
-def approaches_of(setting: Setting) -> tuple[str, ...]:
+def approaches_of(setting: Setting, count: int) -> tuple[str, ...]:
     """All where the paper has figures; elsewhere those that a comparison is about."""
     name = setting.name
     if name in {one.name for one in PAPER}:
-        return (*APPROACHES, ARRIVAL, SAMPLED, HOLDING)
+        erring = GUESSED if count == min(setting.counts) else ()
+        return (*APPROACHES, ARRIVAL, SAMPLED, HOLDING, *COMPARED, *erring)
     return (MJ, FSF) if name in {one.name for one in WIDTHS} else (OP, MJ, FSF, HOLDING)
 
 
@@ -102,6 +135,8 @@ def identity(data: Path, seed: int, settings: Sequence[Setting]) -> str:
 def run_cell(folder: Path, cell: Cell) -> Figures:
     """One run, over the scenario that lies in the folder."""
     scenario = drawing.first(read_scenario(folder / f"{cell.setting}.json"), cell.count)
+    if cell.approach in COMPARED:
+        scenario = scenario._replace(readings=())
     wanted = needed(scenario)
     if cell.approach == HOLDING:
         return _estimated(scenario, cell, wanted)

@@ -11,10 +11,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from simulation.papers.experiment import (
+    ALONE,
     APPROACHES,
     ARRIVAL,
     CENTRALISED,
     FSF,
+    GUESSED,
     HOLDING,
     MJ,
     NAIVE,
@@ -141,6 +143,7 @@ def as_markdown(found: Found, settings: Sequence[Setting], pictures: Sequence[st
     paper = [here[one.name] for one in PAPER if one.name in here]
     parts = ["### The paper's claims", *_claims(found, here)]
     parts += ["### Loads", *pictures, *(_loads(found, one) for one in paper)]
+    parts += ["### Figure 12: recall by the probability of an error", *_erring(found, paper)]
     parts += ["### How far from the bound", *_bounds(found, here)]
     parts += ["### How wide the ranges are", *_widths(found, here)]
     return "\n\n".join(parts)
@@ -184,10 +187,43 @@ def _loads(found: Found, setting: Setting) -> str:
                 *("-" if one is None else f"{100 * one.recall:.2f} %" for one in cells),
             ]
         )
+    operators = [
+        f"{found[cell].subscription:,}" if cell in found else "-"
+        for cell in (Cell(setting.name, count, ALONE) for count in setting.counts)
+    ]
+    rows.append([ALONE, *operators, *(["-"] * 2 * len(operators))])
     heads = [
         f"{what}, {count}" for what in ("operators", "events", "recall") for count in setting.counts
     ]
     return f"**{setting.title}**\n\n" + table(["", *heads], rows)
+
+
+def _erring(figures: Found, paper: Sequence[Setting]) -> list[str]:
+    """Sampled covering with ever more points: operators left out wrongly, and what that costs."""
+    rows = []
+    for setting in paper:
+        count = min(setting.counts)
+        for where, usual in (("arrival", ARRIVAL), ("sending", FSF)):
+            exact = figures.get(Cell(setting.name, count, usual))
+            names = [name for name in (*GUESSED, SAMPLED) if where in name]
+            for name in names:
+                guess = figures.get(Cell(setting.name, count, name))
+                if guess is None or exact is None:
+                    continue
+                left_out = 1.0 - guess.subscription / exact.subscription
+                rows.append(
+                    [
+                        setting.title.partition(":")[0],
+                        name if name in GUESSED else f"{name}, 1,000 points",
+                        f"{guess.subscription:,}",
+                        f"{100 * left_out:.1f} %",
+                        f"{guess.publication:,}",
+                        f"{100 * guess.recall:.2f} %",
+                    ]
+                )
+    about = "The fewest subscriptions of each setting; operators beside those of exact covering."
+    heads = ("setting", "covering", "operators", "left out wrongly", "events", "recall")
+    return [about, table(heads, rows)]
 
 
 def _bounds(found: Found, here: dict[str, Setting]) -> list[str]:

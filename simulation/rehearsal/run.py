@@ -5,12 +5,14 @@ comparison. Invariant: the same material and faults give the same outcome; each 
 own end by the clock of the run, which is the clock of all brokers.
 
 All sources are advertised, and all subscriptions active, before the first event is sent. After the
-last fault and event all sources are withdrawn, so that nothing that is open stays so.
+last fault and event all sources are withdrawn, so that nothing that is open stays so. What goes
+over links for that is counted apart: a network that runs on does not pay it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from random import Random
 
@@ -66,21 +68,26 @@ class Worked(Struct):
     notes: dict[str, int] = field(default_factory=dict)
 
 
-class Outcome(Struct):
-    """What a run came to; links are told by (from, to), `retained` by part of the time.
+Links = dict[tuple[str, str], Carried]  # by (from, to)
 
-    `kinds` is what went over links until all was ready, until the last event, and in the end.
+
+class Outcome(Struct):
+    """What a run came to; `retained` is told by part of the time.
+
+    `kinds` is what went over links until all was ready, until the last event, and in the end;
+    `links` what went over each until the sources were withdrawn, `withdrawal` what after that.
     """
 
     found: list[Found]
     arrived: dict[str, list[Arrived]]
     listening: dict[str, tuple[str, ...]]
-    links: dict[tuple[str, str], Carried]
+    links: Links
     brokers: dict[str, Worked]
     part_ms: int
     retained: dict[str, list[tuple[int, int]]]
     unsettled: list[str]
     kinds: tuple[Kinds, Kinds, Kinds] = ({}, {}, {})
+    withdrawal: Kinds = field(default_factory=dict)
 
 
 def rehearse(
@@ -129,6 +136,7 @@ class _Run:
             self._plan()
             self._play()
             meanwhile = self._kinds()
+            links = self._taken()
             unsettled = self._settle()
         except RuntimeError as error:
             raise MaterialError(
@@ -136,11 +144,7 @@ class _Run:
             ) from None
         for line in self.lines.values():
             line.end()
-        links = {
-            (name, line.other(name).name): carried
-            for line in self.lines.values()
-            for name, carried in line.carried.items()
-        }
+        until = table_of([carried.kinds for carried in links.values()])
         return Outcome(
             found=[one for site in self.sites.values() for one in site.found],
             arrived={name: site.arrived for name, site in self.sites.items()},
@@ -151,6 +155,7 @@ class _Run:
             retained=self._retained,
             unsettled=unsettled,
             kinds=(before, meanwhile, self._kinds()),
+            withdrawal=less(self._kinds(), until),
         )
 
     def _kinds(self) -> Kinds:
@@ -282,16 +287,26 @@ class _Run:
 
     # --- afterwards ------------------------------------------------------------------------
 
+    def _taken(self) -> Links:
+        """Let all events be taken, and return what went over links until then."""
+        for _ in range(SETTLES_MAX):
+            self.world.run(self.world.now + SETTLE_MS)
+            if all(one.idle for one in self._sources.values()):
+                break
+        for line in self.lines.values():
+            line.end()
+        return {
+            (name, line.other(name).name): deepcopy(carried)
+            for line in self.lines.values()
+            for name, carried in line.carried.items()
+        }
+
     def _settle(self) -> list[str]:
-        """Let all be taken and decided; what has not come to rest.
+        """Withdraw all sources, and let all be decided; what has not come to rest.
 
         What waits for sources that are gone is decided as time goes on, so that time has to.
         """
         world, senders = self.world, list(self._sources.values())
-        for _ in range(SETTLES_MAX):
-            world.run(world.now + SETTLE_MS)
-            if all(one.idle for one in senders):
-                break
         for one in senders:
             one.withdraw()
         begin_ms, step_ms = world.now, SETTLE_MS
@@ -341,6 +356,15 @@ class _Run:
             ends=site.ends,
             notes=dict(sorted(ledger.notes.items())),
         )
+
+
+def less(until: Kinds, before: Kinds) -> Kinds:
+    """Return what went over links between two looks, by kind."""
+    nothing = {"messages": 0, "bytes": 0}
+    return {
+        kind: {key: row[key] - before.get(kind, nothing)[key] for key in row}
+        for kind, row in until.items()
+    }
 
 
 def _waits_for_origins(network: NetworkedBroker) -> bool:

@@ -13,10 +13,12 @@ def test_nothing_is_coordinated_unless_it_is_wanted():
 
 def test_the_section_is_read(tmp_path):
     path = tmp_path / "site.toml"
-    path.write_text(f"{LINKED}[coordinator]\nenabled = true\ncapacity_bytes_per_s = 5000\n")
+    limits = "capacity_bytes_per_s = 5000\nlink_bytes_per_s = 70\n"
+    path.write_text(f"{LINKED}[coordinator]\nenabled = true\n{limits}")
     found = load(path).config.coordinator
     assert found.enabled
     assert found.capacity_bytes_per_s == 5_000
+    assert found.link_bytes_per_s == 70
 
 
 @pytest.mark.parametrize(

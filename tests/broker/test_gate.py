@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.wiring import logs
-from broker.wiring.gate import Gate
+from broker import logs
+from broker.driver.gate import Gate
 
 
 @pytest.fixture

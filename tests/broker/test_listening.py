@@ -4,8 +4,8 @@ import asyncio
 import json
 
 from broker.core.messages import ActorsListening
-from broker.mqtt.topics import FilterTree
-from broker.wiring.listening import Listening
+from broker.driver.actor_listeners import Listening
+from broker.mqtt.codec.topics import FilterTree
 from tests.broker.running import PATIENCE_S, RunningBroker, ask, client, take
 
 HELP = """event Call(room: text)
@@ -48,7 +48,7 @@ def test_what_has_changed_is_told_once_and_at_first_all():
 
 
 def test_many_changes_are_looked_at_together(monkeypatch):
-    monkeypatch.setattr("broker.wiring.listening.LOOK_AFTER_S", 0.0)
+    monkeypatch.setattr("broker.driver.actor_listeners.LOOK_AFTER_S", 0.0)
     here = Subscriptions()
 
     async def crowd():

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.bridge.mapping import Mappings
 from broker.config.mappings import MappingSection
 from broker.core.messages import EventsReceived, Payload, TopicRefused
+from broker.driver.arrivals import Arrivals
 from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
-from broker.wiring.arrivals import Arrivals
-from broker.wiring.mapping import Mappings
 from tests.broker.core.machine import NOW, Machine
 
 NOBODY = ClientInfo("c", None, "test:1", 5)

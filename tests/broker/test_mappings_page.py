@@ -4,13 +4,13 @@ import json
 import re
 from pathlib import Path
 
+from broker.bridge.mapping import Mappings
+from broker.bridge.sparkplug import births, messages, wire
 from broker.config import load
 from broker.config import mappings as settings
 from broker.core.messages import EventsReceived, Payload, SourceWithdrawn
 from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
-from broker.wiring.mapping import Mappings
-from broker.wiring.sparkplug import births, hearing, wire
 from tests.broker.core.machine import Machine
 from tests.broker.sparkplug.encoder import payload as encoded
 
@@ -120,6 +120,6 @@ def test_presets_and_bounds_are_those_of_the_code():
         "attributes of a mapping": str(settings.ATTRIBUTES_MAX),
         "keys of a path": str(settings.PATH_LEVELS_MAX),
         "metrics of a payload of Sparkplug B": str(wire.METRICS_MAX),
-        "characters of its topic": str(hearing.TOPIC_CHARS_MAX),
+        "characters of its topic": str(messages.TOPIC_CHARS_MAX),
         "entries of all births": str(births.WEIGHT_MAX),
     }

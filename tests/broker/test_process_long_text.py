@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from broker.wiring.requests import HOLD_S_MAX
+from broker.driver.requests import HOLD_S_MAX
 from tests.broker.running import PATIENCE_S, RunningBroker, ask, client
 
 HEAD = "event Temp(val: float) event Wind(val: float)\n"

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from broker import logs
 from broker.config import LogSection
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.effects import Acknowledge, Emit, Note, Publish
@@ -20,14 +21,13 @@ from broker.core.messages import (
     Woken,
 )
 from broker.core.recovery.durable_state import RestorableBroker
+from broker.driver import requests as requesting
+from broker.driver.clock import WallClock
+from broker.driver.requests import Requests
+from broker.driver.runner import Runner
 from broker.rights.current import CurrentRights
 from broker.rights.quotas import QuotaLedger
 from broker.rights.table import RightsTable
-from broker.wiring import logs
-from broker.wiring import requests as requesting
-from broker.wiring.clock import WallClock
-from broker.wiring.requests import Requests
-from broker.wiring.runner import Runner
 from tests.broker.core.machine import HOT
 
 PATIENCE_S = 10

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from broker import logs
 from broker.core.effects import Acknowledge, Append, Emission, Emit, Enlist, Entry, Reply
-from broker.wiring import logs
-from broker.wiring.gate import Gate
-from broker.wiring.promises import Promises
+from broker.driver.gate import Gate
+from broker.driver.promises import Promises
 
 
 class Outside:

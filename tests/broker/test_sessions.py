@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.kept import KEPT
-from broker.mqtt.listening import Listener
+from broker.driver.delivery import Delivery
+from broker.driver.mqtt_sessions import go_on
+from broker.mqtt.codec import packets as p
+from broker.mqtt.listeners import Listener
 from broker.mqtt.server import MqttServer
+from broker.mqtt.storage.rows import KEPT
 from broker.store import RESULTS, Outbox, Retention, Store
-from broker.wiring.delivery import Delivery
-from broker.wiring.sessions import go_on
 from tests.broker.mqtt.sockets import RawClient
 from tests.broker.rows import row_of
 

@@ -13,10 +13,10 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from broker.core.recovery.durable import DurableBroker
+from broker.driver import settled_log as settling
+from broker.driver.settled_log import Promised
 from broker.engine.limits import Limits
 from broker.store import Settled
-from broker.wiring import settling
-from broker.wiring.settling import Promised
 
 NOW = 1_700_000_000_000
 TEXT = "event A(n: int) event B(n: int) subscription S from x to y detect A as a assign n = a.n"

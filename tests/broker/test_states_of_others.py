@@ -3,10 +3,10 @@
 import json
 from types import SimpleNamespace
 
+from broker.bridge.joined import Way
 from broker.config.joins import JoinSection
 from broker.core.effects import Publication, Publish
-from broker.wiring.delivery import Delivery
-from broker.wiring.joined import Way
+from broker.driver.delivery import Delivery
 
 
 class Server:

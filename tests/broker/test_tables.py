@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from broker.wiring import tables
-from broker.wiring.tables import TablesError, load_tables
+from broker.driver import reference_tables as tables
+from broker.driver.reference_tables import TablesError, load_tables
 from tests.broker.running import CONFIG, RunningBroker, refused
 
 SPECIFICATION = """

@@ -11,9 +11,9 @@ import threading
 import time
 from contextlib import contextmanager
 
-from broker.mqtt.kept import KEPT
-from broker.mqtt.listening import Listener
+from broker.mqtt.listeners import Listener
 from broker.mqtt.server import MqttServer
+from broker.mqtt.storage.rows import KEPT
 from broker.store import Store
 from tests.broker.mqtt.sockets import Application
 from tests.broker.mqtt.world import HEADWATER

@@ -14,14 +14,14 @@ import sys
 from collections import deque
 from types import FunctionType, ModuleType
 
+from broker.mqtt.codec.packets import Publish
+from broker.mqtt.codec.reasons import ProtocolError
 from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
-from broker.mqtt.keeping import Keeping
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import Publish
-from broker.mqtt.reasons import ProtocolError
-from broker.mqtt.restoring import restore
-from broker.mqtt.router import Prefix
+from broker.mqtt.routing.router import Prefix
+from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.restoration import restore
 from tests.broker.mqtt.world import Disk, due
 from tests.conformance import wire as w
 from tests.conformance.corpus import Corpus

@@ -18,9 +18,9 @@ from aiomqtt.client import ProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from broker.mqtt.kept import KEPT
-from broker.mqtt.listening import Listener
+from broker.mqtt.listeners import Listener
 from broker.mqtt.server import MqttServer
+from broker.mqtt.storage.rows import KEPT
 from broker.store import Store
 from tests.broker.mqtt.sockets import Application
 from tests.conformance import wire as w

@@ -13,8 +13,8 @@ import pytest
 
 from broker.mqtt.driver import TOLD_MAX
 from broker.mqtt.hub import Hub
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.router import Router
+from broker.mqtt.routing.router import Router
+from broker.mqtt.sessions.client_queue import Outgoing
 from tests.conformance import wire as w
 from tests.conformance.clients import Scene
 from tests.conformance.corpus import Corpus

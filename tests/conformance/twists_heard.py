@@ -5,8 +5,8 @@ Owns these faults. Must not know the tests. Invariant: each fault is in one thin
 
 from msgspec.structs import replace
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import Decoder
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import Decoder
 from broker.mqtt.hub import Hub
 
 HEARD = []

@@ -3,7 +3,7 @@
 Owns these faults. Must not know the tests. Invariant: each fault is in one thing only.
 """
 
-from broker.mqtt.connection import Connection
+from broker.mqtt.sessions.connection import Connection
 from tests.conformance import wire as w
 
 ACKS = (w.PUBACK, w.PUBREC, w.PUBREL, w.PUBCOMP, w.SUBACK, w.UNSUBACK)

@@ -12,7 +12,7 @@ from broker.core.broker import BrokerOptions
 from broker.core.recovery import durable, records
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import make_limits
-from broker.mqtt.kept import KEPT
+from broker.mqtt.storage.rows import KEPT
 from broker.store import RESULTS, Store
 
 KNOWN = deb.known_formats()

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from broker.config.table import settings
 from headwater.cli import main
-from headwater.cli.diagnostics import rendered
 from headwater.cli.frame import COMMANDS, module_of
 from headwater.cli.output import print_table
-from headwater.cli.replay import lateness_ms
-from headwater.cli.results import as_line
+from headwater.cli.specifications.diagnostics import rendered
+from headwater.cli.specifications.replay import lateness_ms
+from headwater.cli.subscriptions.results import as_line
 from simulation.rehearsal.faults import duration_ms
 
 

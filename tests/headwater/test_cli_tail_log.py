@@ -129,7 +129,7 @@ def test_the_log_of_one_subscription_keeps_its_offsets(tmp_path, capsys):
 
 def test_a_long_log_is_asked_for_in_ranges_and_told_whole(tmp_path, capsys, monkeypatch):
     """Of sizes that the broker allows, whatever the command would like."""
-    monkeypatch.setattr("headwater.cli.tail.ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr("headwater.cli.subscriptions.tail.ROWS_AT_A_TIME", 7)
     monkeypatch.setattr(log_handlers, "ROWS_MAX", 5)
     with running(tmp_path) as log:
         log.add(*[("Frost", n) for n in range(40)])

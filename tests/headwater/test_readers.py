@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater import records
-from headwater.columns import ColumnError, parse_map
-from headwater.lines import UnreadableError, lines_of
-from headwater.readers import BadLine, CsvEvents, JsonLines, read_events
+from headwater.replays import records
+from headwater.replays.columns import ColumnError, parse_map
+from headwater.replays.lines import UnreadableError, lines_of
+from headwater.replays.readers import BadLine, CsvEvents, JsonLines, read_events
 
 TYPES = {
     "Temp": {"val": "float", "count": "int", "note": "text", "ok": "bool", "raw": "bytes"},

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import headwater
-from headwater import replay, sorting
 from headwater.cli import main
+from headwater.replays import replay
+from headwater.replays import sorter as sorting
 
 SPECIFICATION = """\
 event Temp(val: float, raw: bytes)

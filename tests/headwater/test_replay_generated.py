@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 import headwater
-from headwater import replay
-from headwater.readers import JsonLines
-from headwater.replay import Replay
-from headwater.sorting import ExternalSort
+from headwater.replays import replay
+from headwater.replays.readers import JsonLines
+from headwater.replays.replay import Replay
+from headwater.replays.sorter import ExternalSort
 from language import check_text
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater import sorting
-from headwater.sorting import ExternalSort, SortingError
+from headwater.replays import sorter as sorting
+from headwater.replays.sorter import ExternalSort, SortingError
 
 Item = tuple[int, int]  # (what is sorted by, when it came)
 

@@ -1,7 +1,7 @@
 """Faults in what brokers tell each other of what is suspended, of what they want, and of cells.
 
-Owns the tables for `broker/core/suspension`, `broker/network/routing` and cells that fail or are
-saved. Must not know how faults are run. Invariant: as for fault.Fault.
+Owns the tables for `broker/core/suspension`, `broker/network/routing` and cells that are parted,
+fail or are saved. Must not know how faults are run. Invariant: as for fault.Fault.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from tests.planted.fault import part
 
 ROUTING = ("tests/broker/network/routing",)
 PLACED = ("tests/broker/core/network/test_cells_placed.py",)
+PARTED = ("tests/broker/core/network/test_cell_parts.py",)
 SAVED = ("tests/broker/core/network/test_cells.py",)
 SUSPENDED = ("tests/broker/core/suspension",)
 
@@ -111,4 +112,26 @@ saved-in-vain: promises alone cost snapshots
     tests=SAVED,
 )
 
-TABLE = [*STANDING, *WANTS, *PROBES, *FAILED, *SAVING]
+GRAIN = part(
+    "broker/core/network/cell_parts.py",
+    r"""
+grain-by-inputs: what needs the same inputs is at one broker
+- for bonds in (_definitions, _inputs) if message.alone else (_inputs,):
++ for bonds in (_inputs,):
+
+grain-of-before: records of an earlier version come to other cells than it had
+- for bonds in (_definitions, _inputs) if message.alone else (_inputs,):
++ for bonds in (_definitions, _inputs):
+
+grain-too-many: what needs the same inputs is not even together where there are too many
+- if len(parted) <= most:
++ if len(parted) <= most or bonds is _definitions:
+
+grain-twice: a definition that several need runs for each
+- return subscription.definitions
++ return subscription.definitions[:0]
+""",
+    tests=PARTED,
+)
+
+TABLE = [*STANDING, *WANTS, *PROBES, *FAILED, *SAVING, *GRAIN]

@@ -155,7 +155,7 @@ answers-of-the-next: an answer does not wait for the change before it alone
 )
 
 PROMISES = part(
-    "broker/wiring/promises.py",
+    "broker/driver/promises.py",
     r"""
 told-before-stored: a result goes out that the outbox does not have
 - self._outbox.append(results, partial(self._stored, results))
@@ -180,7 +180,7 @@ never-read-on: intake is held for ever once too much waited
 )
 
 KEEPER = part(
-    "broker/wiring/snapshots.py",
+    "broker/driver/snapshots.py",
     r"""
 snapshot-before-its-results: a snapshot is written that stands for results nobody has
 - await self._line.settled(number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.planted.fault import MQTT, part
 
 WIRE = part(
-    "broker/mqtt/wire.py",
+    "broker/mqtt/codec/wire.py",
     r"""
 varint-edge: 16,384 is written in two bytes
 - if value < 0x4000:
@@ -36,7 +36,7 @@ null-character: U+0000 is read in a text
 )
 
 DECODE = part(
-    "broker/mqtt/decode.py",
+    "broker/mqtt/codec/bodies.py",
     r"""
 qos-three: a PUBLISH of QoS 3 is read
 - if qos == 3:
@@ -62,7 +62,7 @@ clean-start-as-retain: the will's retain flag is taken for another
 )
 
 ENCODE = part(
-    "broker/mqtt/encode.py",
+    "broker/mqtt/codec/encoder.py",
     r"""
 qos-bit: QoS is written one bit too far
 - packet.dup << 3 | packet.qos << 1
@@ -80,7 +80,7 @@ password-without-flag: a password comes without its flag
 )
 
 CODEC = part(
-    "broker/mqtt/codec.py",
+    "broker/mqtt/codec/decoder.py",
     r"""
 short-way-too-long: the short way takes a packet that is larger than allowed
 - if stop <= end and stop - position <= most:
@@ -103,7 +103,7 @@ length-of-five: a remaining length of five bytes is waited for
 )
 
 TOPICS = part(
-    "broker/mqtt/topics.py",
+    "broker/mqtt/codec/topics.py",
     r"""
 parent-unmatched: `a/#` does not match `a`
 - found.extend(node.beneath.items())  # "a/#"
@@ -133,7 +133,7 @@ retained-dollar: `#` finds what is retained beneath `$`
 )
 
 OUTGOING = part(
-    "broker/mqtt/outgoing.py",
+    "broker/mqtt/sessions/client_queue.py",
     r"""
 receive-max-passed: one message more than a client takes is under way
 - len(self._releasing) < pipe.receive_max
@@ -181,7 +181,7 @@ confirmed-bytes-stay: what was confirmed still counts as queued
 )
 
 ROOM = part(
-    "broker/mqtt/outgoing.py",
+    "broker/mqtt/sessions/client_queue.py",
     r"""
 queue-edge: one message more than allowed waits
 - waiting >= limits.queue_messages_max
@@ -195,7 +195,7 @@ total-of-one: what all queues hold together is not bounded
 )
 
 ROUTER = part(
-    "broker/mqtt/router.py",
+    "broker/mqtt/routing/router.py",
     r"""
 worst-qos: of overlapping subscriptions the least QoS counts
 - max(item.filter.qos for item in subscriptions)
@@ -217,7 +217,7 @@ old-expiry-kept: a message goes when the one that it replaced would have
 )
 
 TIMERS = part(
-    "broker/mqtt/timers.py",
+    "broker/mqtt/sessions/timers.py",
     r"""
 timer-one-late: a timer fires after its moment
 - self._heap[0].when_ms <= now_ms:
@@ -231,7 +231,7 @@ ties-turned: of two timers of one moment the later goes first
 )
 
 SUBSCRIBING = part(
-    "broker/mqtt/subscribing.py",
+    "broker/mqtt/sessions/subscriptions.py",
     r"""
 retain-handling-one: a subscription that is there already gets what is retained
 - (item.retain_handling == 1 and new)
@@ -254,7 +254,7 @@ _KEPT = (
 )
 
 KEEPING = part(
-    "broker/mqtt/keeping.py",
+    "broker/mqtt/storage/batches.py",
     r"""
 body-once-too-often: a message that is in one queue still goes from the disk
 - if not message.keepers:
@@ -278,7 +278,7 @@ later-first: of two batches the older one counts
 )
 
 KEPT = part(
-    "broker/mqtt/kept.py",
+    "broker/mqtt/storage/rows.py",
     r"""
 born-and-gone: a row that came and went is taken from the disk all the same
 - del self.rows[key]
@@ -288,7 +288,7 @@ born-and-gone: a row that came and went is taken from the disk all the same
 )
 
 WRITING = part(
-    "broker/mqtt/writing.py",
+    "broker/mqtt/storage/writer.py",
     r"""
 awaited-batch-left: an empty batch for which somebody waits is not taken
 - elif keeping.awaited >= keeping.number:
@@ -298,7 +298,7 @@ awaited-batch-left: an empty batch for which somebody waits is not taken
 )
 
 RESTORING = part(
-    "broker/mqtt/restoring.py",
+    "broker/mqtt/storage/restoration.py",
     r"""
 numbers-anew: numbers of messages are given again after a restart
 - keeping.messages_last = max(keeping.messages_last, row.number)
@@ -324,7 +324,7 @@ rights-as-before: a subscription stays though its user may not have it any longe
 )
 
 WAITING = part(
-    "broker/mqtt/connection.py",
+    "broker/mqtt/sessions/connection.py",
     r"""
 let-go-one-early: bytes leave before their batch is durable
 - self.held_back[0][0] <= number
@@ -364,7 +364,7 @@ lingers-for-ever: what comes after the end is not counted
 )
 
 SLOWING = part(
-    "broker/mqtt/backpressure.py",
+    "broker/mqtt/sessions/backpressure.py",
     r"""
 slowed-for-itself: a client that hears itself is not read, nor what it confirms
 - if queue is not own
@@ -383,7 +383,7 @@ one-of-a-group: one member that is behind slows publishers though another is not
 
 NARROWED = [
     *part(
-        "broker/mqtt/router.py",
+        "broker/mqtt/routing/router.py",
         """
 denied-delivered: what is denied goes to who has a wildcard
 - elif found.outgoing.receives(topic):
@@ -392,7 +392,7 @@ denied-delivered: what is denied goes to who has a wildcard
         tests=("tests/broker/mqtt/test_narrowing.py",),
     ),
     *part(
-        "broker/mqtt/outgoing.py",
+        "broker/mqtt/sessions/client_queue.py",
         """
 denied-retained: what is denied comes where it is retained
 - if not self.receives(message.topic):
@@ -401,7 +401,7 @@ denied-retained: what is denied comes where it is retained
         tests=("tests/broker/mqtt/test_narrowing.py",),
     ),
     *part(
-        "broker/mqtt/sharing.py",
+        "broker/mqtt/routing/shared_groups.py",
         """
 denied-shared: one of a group gets what is denied to it
 - if not outgoing.receives(message.topic):
@@ -413,7 +413,7 @@ denied-shared: one of a group gets what is denied to it
 
 ALIASES = [
     *part(
-        "broker/mqtt/message.py",
+        "broker/mqtt/routing/message.py",
         """
 alias-unsent: a message that is never sent sets an alias
 - if not is_set and len(data) <= size_max:
@@ -426,7 +426,7 @@ alias-beyond: more aliases are set than the client takes
         tests=("tests/broker/mqtt/test_aliases.py",),
     ),
     *part(
-        "broker/mqtt/handshake.py",
+        "broker/mqtt/sessions/handshake.py",
         """
 keep-alive-of-none: a client without a keep-alive is not told one
 - 0 < connect.keep_alive_s <= keep_alive_s
@@ -454,7 +454,7 @@ quota-not-given-back: what another has written still counts for who wrote before
         tests=("tests/broker/mqtt/test_quotas.py",),
     ),
     *part(
-        "broker/mqtt/leaving.py",
+        "broker/mqtt/sessions/departures.py",
         """
 ended-still-counted: the subscriptions of a session that is over still count
 - hub.quotas.give("subscriptions", session.holder, len(session.subscriptions))

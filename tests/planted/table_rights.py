@@ -29,7 +29,7 @@ quota-unheard: a quota that forbids what holds without limit is passed over
         tests=CONTENTS,
     ),
     *part(
-        "broker/mqtt/subscribing.py",
+        "broker/mqtt/sessions/subscriptions.py",
         r"""
 subscription-not-given-back: what a reload takes away counts for ever
 -     hub.quotas.give("subscriptions", session.holder)
@@ -39,7 +39,7 @@ subscription-not-given-back: what a reload takes away counts for ever
         only="reload_takes_away",
     ),
     *part(
-        "broker/mqtt/rights.py",
+        "broker/mqtt/sessions/rights.py",
         r"""
 lost-and-stays: who loses a subscription by a reload is not told
 - if lost or not welcome(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 ROUNDS = ("tests/planner/rounds",)
+SEEN = ("tests/broker/core/coordinator/test_seen.py",)
 COORDINATOR = ("tests/broker/core/coordinator",)
 
 TABLE = [
@@ -34,6 +35,32 @@ rounds-no-farther: who finds no room looks no farther than before
 +         self.radius += 0
 """,
         tests=ROUNDS,
+    ),
+    *part(
+        "broker/core/coordinator/laying.py",
+        """
+laid-one-way: of a link one direction has no limit
+-     both = [*links, *[(b, a) for a, b in links]]
++     both = list(links)
+
+laid-by-receiver: what a broker may send bounds what it is sent
+-     limits = {arc: statements[names[arc[0]]].link for arc in both}
++     limits = {arc: statements[names[arc[1]]].link for arc in both}
+""",
+        tests=SEEN,
+    ),
+    *part(
+        "broker/core/coordinator/seen.py",
+        """
+seen-links-unbroken: nobody is told that a link carries too much
+-     return _broken(_brokers(ball, laid, known), _links(ball, laid, known))
++     return _broken(_brokers(ball, laid, known), [])
+
+seen-links-of-receiver: a link is held against the limit of who is sent to
+-             "at_most_bytes_per_s": known.statements[whence].link or None,
++             "at_most_bytes_per_s": known.statements[whither].link or None,
+""",
+        tests=SEEN,
     ),
     *part(
         "broker/core/coordinator/works.py",
@@ -78,12 +105,12 @@ broken-for-ever: nobody hears that limits are kept again
         "broker/core/coordinator/seen.py",
         r"""
 limit-of-nobody: a limit of 0, which is none, is broken by all
-- if row[name] is not None and rate > row[name]:
-+ if rate > (row[name] or 0):
+- if allowed is not None and load > allowed
++ if load > (allowed or 0)
 
 limit-the-wrong-way: a broker that has room left breaks its limit
-- row[name] is not None and rate > row[name]
-+ row[name] is not None and rate < row[name]
+- if allowed is not None and load > allowed
++ if allowed is not None and load < allowed
 """,
         tests=("tests/broker/core/coordinator/test_violations.py",),
     ),

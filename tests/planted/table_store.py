@@ -237,7 +237,7 @@ proof-lost: what a user who had logged in had installed is anybody's to change
 )
 
 SESSIONS = part(
-    "broker/wiring/sessions.py",
+    "broker/driver/mqtt_sessions.py",
     r"""
 needed-taken: retention takes results before kept sessions have them
 - log.keep_from = server.results_needed
@@ -275,7 +275,7 @@ not-tried: a folder that cannot be written is found out when sensors wait
 )
 
 GIVEN_UP = part(
-    "broker/mqtt/leaving.py",
+    "broker/mqtt/sessions/departures.py",
     r"""
 given-up-in-silence: nobody is told which session ended with what was acknowledged
 - hub.given_up[outgoing.client_id] =

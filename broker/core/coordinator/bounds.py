@@ -72,17 +72,19 @@ RATE_MAX = 2**50
 
 
 class CoordinatorSettings(Struct, frozen=True):
-    """What can be configured; 0 is no limit of `capacity` and `egress`, in bytes a second.
+    """What can be configured; 0 is no limit of `capacity`, `egress`, `link`, in bytes a second.
 
     `capacity` bounds what the tasks that run here take in, `egress` what this broker sends to
-    others. `price_percent` of the rate of its inputs is what moving a task must gain. Rates are
-    means over `measure_ms` and told anew once they differ by `change_percent`, and by `rate_least`
-    bytes a second: a change of less moves nothing that would be worth it.
+    others, `link` what it sends to each neighbour. `price_percent` of the rate of its inputs is
+    what moving a task must gain. Rates are means over `measure_ms` and told anew once they differ
+    by `change_percent`, and by `rate_least` bytes a second: a change of less moves nothing that
+    would be worth it.
     """
 
     radius: int = 3
     capacity: int = 0
     egress: int = 0
+    link: int = 0
     price_percent: int = 10
     change_percent: int = 20
     measure_ms: int = 30_000

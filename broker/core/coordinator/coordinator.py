@@ -197,7 +197,8 @@ class Coordinator:
         others = self.known.statements
         subs = self.works.submissions(lambda name: name in overlay.hops and name in others)
         limits = (self.capacity.bytes_per_s, self.settings.egress)
-        return Statement(self.me, self._life, self._serial, *limits, self.drained, subs)
+        place = self.me, self._life, self._serial
+        return Statement(*place, *limits, self.drained, subs, self.settings.link)
 
     def _shape(self, statement: Statement) -> list[object]:
         """What of a statement makes for another epoch at once; hosts can wait."""

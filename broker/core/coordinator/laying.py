@@ -12,12 +12,12 @@ travels twice. Results go from the host to the home, which alone tells others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.known import Known
-from broker.core.coordinator.statement import Input, Piece, Submission
+from broker.core.coordinator.statement import Input, Piece, Statement, Submission
 from broker.network.overlay.tree import Tree as Overlay
 from planner.layout import lay_out
 from planner.problem import Content, Node, Problem, Task
@@ -109,12 +109,21 @@ def lay(known: Known, overlay: Overlay) -> Laid:
     edges = [(edge.low, edge.high) for edge in overlay.edges]
     links = [(numbers[a], numbers[b]) for a, b in edges if a in numbers and b in numbers]
     layout = lay_out(problem)
-    tree = Tree(len(names), links, {})
+    tree = Tree(len(names), links, _limits(known.statements, names, links))
     homes = {(home, one.key): one.host for home in names for one in _of(known, home)}
     hosts = tuple(numbers.get(homes[piece], numbers[piece[0]]) for piece in pieces)
     laid = Laid(names, pieces, levels, Standing(layout, tree, hosts, Amounts(layout)))
     _state(laid, known)
     return laid
+
+
+def _limits(
+    statements: Mapping[str, Statement], names: tuple[str, ...], links: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], int]:
+    """Return the most that each direction of a link carries, as its sender says."""
+    both = [*links, *[(b, a) for a, b in links]]
+    limits = {arc: statements[names[arc[0]]].link for arc in both}
+    return {arc: scaled(limit) for arc, limit in limits.items() if limit}
 
 
 def _of(known: Known, home: str) -> tuple[Submission, ...]:

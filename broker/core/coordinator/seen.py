@@ -14,7 +14,7 @@ from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
 from broker.core.coordinator.violations import BrokenLimit
 from broker.core.network.cell_view import ROWS
-from planner.rounds.tables import Account, Amounts, Standing, Tables
+from planner.rounds.tables import Amounts, Standing, TableLoads, Tables
 from planner.rounds.units import plain, scaled
 from planner.rounds.vicinity import Vicinity
 from planner.rounds.view import Summary, View, view_of
@@ -46,40 +46,41 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
         tasks.append(one)
     accounts = [] if view is None else _accounts(view)
     brokers = [] if view is None else _brokers(view, laid, known)
+    links = [] if view is None else _links(view, laid, known)
     return {
         "flow_bytes_per_s": None if view is None else _rate(sum(one.flow for one in accounts)),
-        "limits_broken": _broken(brokers),
+        "limits_broken": _broken(brokers, links),
         "brokers": brokers,
-        "links": [] if view is None else _links(view, laid),
+        "links": links,
         "tasks": tasks,
         "tasks_left_out": max(0, len(laid.pieces) - TASKS_MAX),
     }
 
 
 def violations(laid: Laid, known: Known) -> list[BrokenLimit]:
-    """Return the limits that the tasks exceed where they run now, in the order of brokers."""
+    """Return the limits that the tasks exceed where they run now: of brokers, then of links."""
     view = _view(laid, known, _submissions(laid, known))
-    return [] if view is None else _broken(_brokers(view, laid, known))
+    if view is None:
+        return []
+    return _broken(_brokers(view, laid, known), _links(view, laid, known))
 
 
-def _broken(brokers: list[dict[str, Any]]) -> list[BrokenLimit]:
-    broken: list[BrokenLimit] = []
+def _broken(brokers: list[dict[str, Any]], links: list[dict[str, Any]]) -> list[BrokenLimit]:
+    loads: list[tuple[str, str, int, int | None]] = []
     for row in brokers:
-        for limit, rate in (
-            ("capacity", row["takes_bytes_per_s"]),
-            ("egress", row["sends_bytes_per_s"]),
+        for limit, load in (
+            ("capacity_bytes_per_s", row["takes_bytes_per_s"]),
+            ("egress_bytes_per_s", row["sends_bytes_per_s"]),
         ):
-            name = f"{limit}_bytes_per_s"
-            if row[name] is not None and rate > row[name]:
-                broken.append(
-                    {
-                        "broker": row["broker"],
-                        "limit": name,
-                        "bytes_per_s": rate,
-                        "at_most_bytes_per_s": row[name],
-                    }
-                )
-    return broken
+            loads.append((row["broker"], limit, load, row[limit]))
+    for row in links:
+        limit = f"link_bytes_per_s ({row['to']})"
+        loads.append((row["from"], limit, row["bytes_per_s"], row["at_most_bytes_per_s"]))
+    return [
+        {"broker": broker, "limit": limit, "bytes_per_s": load, "at_most_bytes_per_s": allowed}
+        for broker, limit, load, allowed in loads
+        if allowed is not None and load > allowed
+    ]
 
 
 def _submissions(laid: Laid, known: Known) -> dict[Piece, Submission]:
@@ -182,8 +183,8 @@ def _value(evaluator: Evaluator) -> tuple[float, float]:
     return round(evaluator.excess(), 9), round(evaluator.flow, 3)
 
 
-def _accounts(view: View) -> list[Account]:
-    return [Account(summary.tables) for summary in view.summaries]
+def _accounts(view: View) -> list[TableLoads]:
+    return [TableLoads(summary.tables) for summary in view.summaries]
 
 
 def _brokers(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
@@ -203,8 +204,8 @@ def _brokers(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
     return [found[name] for name in sorted(found)]
 
 
-def _links(view: View, laid: Laid) -> list[dict[str, Any]]:
-    """What travels over each link, each way."""
+def _links(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
+    """Return what travels over each link, each way."""
     sent = {
         (broker, to): load
         for broker, account in zip(view.brokers, _accounts(view), strict=True)
@@ -213,6 +214,11 @@ def _links(view: View, laid: Laid) -> list[dict[str, Any]]:
     arcs = [(broker, to) for broker in view.brokers for to in view.tree.neighbours[broker]]
     found = [(laid.names[a], laid.names[b], sent.get((a, b), 0)) for a, b in arcs]
     return [
-        {"from": whence, "to": whither, "bytes_per_s": _rate(load)}
+        {
+            "from": whence,
+            "to": whither,
+            "bytes_per_s": _rate(load),
+            "at_most_bytes_per_s": known.statements[whence].link or None,
+        }
         for whence, whither, load in sorted(found)
     ]

@@ -45,7 +45,8 @@ class Submission(Struct, array_like=True, frozen=True):
 class Statement(Struct, array_like=True, frozen=True):
     """All that a home says; of two the one with the higher (life, serial) holds.
 
-    Each stands for a moment: what changes later of rates is told by `Rated`.
+    Each stands for a moment: what changes later of rates is told by `Rated`. `link` is the most
+    that it sends to each neighbour, 0 without limit; a broker of an earlier version says none.
     """
 
     broker: str
@@ -55,6 +56,7 @@ class Statement(Struct, array_like=True, frozen=True):
     egress: int
     drained: bool
     submissions: tuple[Submission, ...]
+    link: int = 0
 
     @property
     def place(self) -> tuple[int, int]:
@@ -148,7 +150,7 @@ def statement_of(broker: str, place: tuple[int, int], data: bytes) -> Statement:
         raise StatementError("a statement is of another than it says")
     if len(found.submissions) > bounds.SUBMISSIONS_MAX:
         raise StatementError("a statement has too many submissions")
-    if found.capacity < 0 or found.egress < 0:
+    if min(found.capacity, found.egress, found.link) < 0:
         raise StatementError("a limit is less than nothing")
     if len({one.key for one in found.submissions}) < len(found.submissions):
         raise StatementError("a statement has a submission twice")

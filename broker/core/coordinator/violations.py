@@ -17,10 +17,10 @@ CHECK_MS = 5_000  # a limit that is kept again by then is not worth a line: a ta
 
 
 class BrokenLimit(TypedDict):
-    """A limit of a broker that the tasks running now exceed."""
+    """A limit of a broker, or of what it sends to one neighbour, that tasks running now exceed."""
 
     broker: str
-    limit: str  # the setting's name
+    limit: str  # the setting's name; of a link with the neighbour's
     bytes_per_s: int
     at_most_bytes_per_s: int
 

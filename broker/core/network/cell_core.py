@@ -65,7 +65,7 @@ class CellKeepingBroker(ActivatingBroker):
         room = self.limits.cells_max // PARTED_SHARE - len(self.book.cells)
         subscriptions, tasks = self.catalogue.subscriptions, self.tasks()
         installed = [subscriptions[key] for key in fresh if not subscriptions[key].clocks]
-        for part in parts(installed, tasks, min(message.cells, room)) if installed else ():
+        for part in parts(installed, tasks, message, room):
             needed = dict.fromkeys([key for one in part for key in (*one.definitions, one.task)])
             splits = message.split and may_split(message.text, {key: tasks[key] for key in needed})
             self.book.begin([one.key for one in part], self._now, splits=splits)

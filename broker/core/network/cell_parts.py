@@ -1,15 +1,18 @@
-"""Which subscriptions of one text share a cell: what has nothing in common may run apart.
+"""Which subscriptions of one text share a cell: each runs apart, but with whom it shares a task.
 
 Owns the parting. Must not know where cells run. Invariant: each subscription is in one part, and
-those that need the same definition or the same events of the same places are in one together.
+those that need the same definition are in one together, so that it runs once for all of them.
 
-Tasks that consume the same would be placed alike, and each cell costs its host: it is fed by
-itself, and saves its state by itself. Seed paper 3 (section 5) calls what shares events dependent.
+Those that need the same events are placed each by itself: what travels to several of them travels
+once over each link, which the plan knows, and which moves them together where that pays. Yet each
+cell costs its host, as it is fed by itself, and saves its state by itself. So where a text comes to
+more parts than there may be, what consumes the same inputs stays together; seed paper 3 (section 5)
+calls that dependent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.core.operators.making import task_operators
@@ -17,48 +20,66 @@ from broker.core.operators.times import Times
 
 if TYPE_CHECKING:
     from broker.core.catalogue import Installed
+    from broker.core.messages import SpecificationSubmitted
     from language import Task
 
 PARTS_MAX = 16  # of one text: each reads all of it once more where it begins
 PARTED_MAX = 64  # subscriptions; a longer text takes too long to read for each part
 
 _NO_TIMES = Times(uncertainty_ms_max=0)  # what is asked here does not depend on them
+_Bonds = Callable[["Installed", Mapping[str, "Task"]], Iterable[object]]
 
 
 def parts(
-    subscriptions: Sequence[Installed], tasks: Mapping[str, Task], most: int
+    subscriptions: Sequence[Installed],
+    tasks: Mapping[str, Task],
+    message: SpecificationSubmitted,
+    room: int,
 ) -> list[list[Installed]]:
-    """The subscriptions in parts, at most so many, all in the order given.
+    """Return the subscriptions in parts, in the order given: as many as `message` allows, and room.
 
-    Where there are more, or the text is long, none is parted: a few large cells beside many small
-    ones would be placed by chance.
+    Where there would be too many even so, or the text is long, none is parted: a few large cells
+    beside many small ones would be placed by chance.
     """
-    if most <= 1 or len(subscriptions) > PARTED_MAX:
-        return [list(subscriptions)]
-    found: list[tuple[set[object], list[Installed]]] = []
-    for one in subscriptions:
-        shared = set(_shared(one, tasks))
-        members = [one]
+    most = min(message.cells, room)
+    if most > 1 and len(subscriptions) <= PARTED_MAX:
+        for bonds in (_definitions, _inputs) if message.alone else (_inputs,):
+            parted = _parted(subscriptions, tasks, bonds)
+            if len(parted) <= most:
+                return parted
+    return [list(subscriptions)] if subscriptions else []
+
+
+def _parted(
+    subscriptions: Sequence[Installed], tasks: Mapping[str, Task], bonds: _Bonds
+) -> list[list[Installed]]:
+    """Return those together that have a bond in common."""
+    groups: list[tuple[set[object], list[Installed]]] = []
+    for subscription in subscriptions:
+        shared = set(bonds(subscription, tasks))
+        members = [subscription]
         apart = []
-        for known, others in found:
+        for known, others in groups:
             if known & shared:
                 shared |= known
                 members = [*others, *members]
             else:
                 apart.append((known, others))
-        found = [*apart, (shared, members)]
-    if len(found) > most:
-        return [list(subscriptions)]
-    order = {one.key: place for place, one in enumerate(subscriptions)}
-    ordered = [sorted(members, key=lambda one: order[one.key]) for _, members in found]
-    return sorted(ordered, key=lambda members: order[members[0].key])
+        groups = [*apart, (shared, members)]
+    order = {subscription.key: place for place, subscription in enumerate(subscriptions)}
+    parted = [sorted(members, key=lambda each: order[each.key]) for _, members in groups]
+    return sorted(parted, key=lambda members: order[members[0].key])
 
 
-def _shared(one: Installed, tasks: Mapping[str, Task]) -> Iterable[object]:
-    """What makes another subscription that has it, too, run with this one."""
+def _definitions(subscription: Installed, _tasks: Mapping[str, Task]) -> Iterable[object]:
+    return subscription.definitions
+
+
+def _inputs(subscription: Installed, tasks: Mapping[str, Task]) -> Iterable[object]:
+    """Yield the same, and all of its inputs as one: types, sources and places."""
+    yield from subscription.definitions
     inputs: dict[object, None] = {}
-    for name in (*one.definitions, one.task):
-        yield name
+    for name in (*subscription.definitions, subscription.task):
         for operator in task_operators(tasks[name], _NO_TIMES):
             for key in operator.keys:
                 inputs[key.type_name, key.source or "", key.location or "", key.region] = None

@@ -81,6 +81,7 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     proven: bool
     cells: int = 1
     keeps_state: bool = False  # of an earlier version, where a changed text began anew
+    alone: bool = False  # of an earlier version, where what needs the same inputs was one cell
 
 
 class _Split(_Submitted, array_like=True, frozen=True, tag="split"):
@@ -174,7 +175,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
         case messages.SpecificationSubmitted():
             kind = _Split if message.split else _Submitted
             asked = _asked(message, message.text)
-            return _encode(kind(now, *asked, message.cells, message.keeps_state))
+            grain = message.cells, message.keeps_state, message.alone
+            return _encode(kind(now, *asked, *grain))
         case messages.CancelRequested():
             shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
             return _encode(shape(now, *_asked(message, message.name)))
@@ -231,6 +233,7 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
                 cells=told.cells,
                 split=isinstance(told, _Split),
                 keeps_state=told.keeps_state,
+                alone=told.alone,
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))

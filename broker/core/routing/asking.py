@@ -7,7 +7,7 @@ once as long as it stays the same.
 
 from __future__ import annotations
 
-from broker.core.routing.covering import Check
+from broker.core.routing.covering import POINTS, Check
 from broker.core.routing.covers import Covers
 from broker.core.routing.messages import Unwant, Want
 from broker.core.routing.operator import Operator
@@ -18,8 +18,8 @@ Owner = tuple[str, str]  # where an operator came from, its id
 class Asking:
     """The operators wanted of one neighbour; `check` finds those that need not be sent."""
 
-    def __init__(self, check: Check) -> None:
-        self._covers = Covers(check)
+    def __init__(self, check: Check, points: int = POINTS) -> None:
+        self._covers = Covers(check, points)
         self._owners: dict[str, dict[Owner, None]] = {}
 
     def sent(self) -> list[Operator]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from broker.core.routing.covering_table import Row
 
 
+POINTS = 1000  # of a sampling check, unless its strategy says otherwise
+
+
 class Check(Enum):
     """How covering is decided."""
 
@@ -69,7 +72,7 @@ class CoverIndex:
     """The boxes of one class of operators under their names."""
 
     def __init__(
-        self, axes: int, check: Check = Check.EXACT, *, budget: int = BUDGET, guesses: int = 1000
+        self, axes: int, check: Check = Check.EXACT, *, budget: int = BUDGET, guesses: int = POINTS
     ) -> None:
         self._check = check
         self._budget = budget

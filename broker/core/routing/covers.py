@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from broker.core.routing.boxes import ANYTHING, AXES_MAX, Box, Cuts, box_of, cuts
-from broker.core.routing.covering import Check, CoverIndex
+from broker.core.routing.covering import POINTS, Check, CoverIndex
 from broker.core.routing.operator import Key, Operator
 
 _Class = tuple[Any, ...]
@@ -26,8 +26,9 @@ class _Item(NamedTuple):
 class Covers:
     """Operators by id, each covered by others of its class or not."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Check, points: int = POINTS) -> None:
         self._check = check
+        self._points = points
         self._items: dict[str, _Item] = {}
         self._classes: dict[_Class, CoverIndex] = {}
         self._covering: dict[str, dict[str, None]] = {}  # by coverer, in the order of covering
@@ -80,7 +81,7 @@ class Covers:
     def _index(self, kind: _Class, axes: int) -> CoverIndex:
         index = self._classes.get(kind)
         if index is None:
-            index = self._classes[kind] = CoverIndex(axes, self._check)
+            index = self._classes[kind] = CoverIndex(axes, self._check, guesses=self._points)
         return index
 
     def _settle(self, name: str) -> None:

@@ -79,7 +79,7 @@ class Router:
         self.shed_count = 0
         self._store = Store()
         self._entries: dict[str, dict[str, _Entry]] = {LOCAL: {}}
-        self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received)}
+        self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.points)}
         self._asking: dict[str, Asking] = {}
         self._matchers: dict[str, Matcher] = {LOCAL: self._matcher(LOCAL)}
         self._bits: dict[str, int] = {LOCAL: 0}
@@ -258,7 +258,7 @@ class Router:
         for held in self._store.everything():
             if held.via != neighbour:
                 held.sent &= ~self._bits[neighbour]
-        self._asking[neighbour] = Asking(self._strategy.sent)
+        self._asking[neighbour] = Asking(self._strategy.sent, self._strategy.points)
         out += [Send(neighbour, Advertise(each)) for each in self._directory.around(neighbour)]
         for entry in self._all():
             entry.plan.pop(neighbour, None)
@@ -295,9 +295,9 @@ class Router:
         self._entries = {LOCAL: self._entries[LOCAL], **{name: {} for name in names}}
         self._received = {
             LOCAL: self._received[LOCAL],
-            **{name: Covers(received) for name in names},
+            **{name: Covers(received, strategy.points) for name in names},
         }
-        self._asking = {name: Asking(strategy.sent) for name in names}
+        self._asking = {name: Asking(strategy.sent, strategy.points) for name in names}
         self._matchers = {
             LOCAL: self._matchers[LOCAL],
             **{name: self._matcher(name) for name in names},

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from broker.core.routing.covering import Check
+from broker.core.routing.covering import POINTS, Check
 from broker.core.routing.joins import Variant
 from broker.core.routing.matching import Part, parts_of, plain
 from broker.core.routing.messages import LOCAL
@@ -31,6 +31,7 @@ class Strategy(NamedTuple):
     are not sent because what was sent before covers them. `each`: each operator has its own result
     set, covered ones included; else an event goes over a link once. `rings`: operators are split
     into binary joins. `central`: everything happens at one broker. `clip`: see `project`.
+    `points`: how many a sampling check draws.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Strategy(NamedTuple):
     rings: bool = False
     central: bool = False
     clip: bool = False
+    points: int = POINTS
 
 
 FILTER_SPLIT_FORWARD = Strategy("filter-split-forward", Check.EXACT, Check.EXACT)

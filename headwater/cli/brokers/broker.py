@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from broker.wiring.errors import StartError
+    from broker.errors import StartError
 
     if arguments.log is not None:
         arguments.overrides.append(f"log.format={arguments.log}")

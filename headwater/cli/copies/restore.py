@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Restore; 2 where that is refused."""
     from broker.backup.manifest import BackupError
     from broker.backup.target import restore
-    from broker.wiring.errors import StartError
+    from broker.errors import StartError
 
     config = loaded(arguments).config
     try:

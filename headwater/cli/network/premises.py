@@ -35,7 +35,7 @@ def premises(file: str) -> list[Finding]:
 def _secrets(file: str, config: "Config") -> list[Finding]:
     from broker.config import ConfigError
     from broker.links.securing import LinkConfigError, load_security
-    from broker.wiring.reload import read_table
+    from broker.site.reload import read_table
 
     rows = []
     mend = "correct the file, or name another one"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.admission.former_names import former_names
-from broker.wiring.data_dir import claimed
+from broker.site.data_dir import claimed
 from headwater.cli import main
 
 FILE = """# ours

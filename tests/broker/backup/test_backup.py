@@ -10,8 +10,8 @@ import pytest
 from broker.backup.manifest import MANIFEST, BackupError
 from broker.backup.source import Backup
 from broker.backup.target import receive, restore
-from broker.wiring.data_dir import claimed
-from broker.wiring.errors import StartError
+from broker.errors import StartError
+from broker.site.data_dir import claimed
 
 SEGMENT = f"{1:020d}-0000.segment"
 SNAPSHOT = f"{7:020d}.snapshot"

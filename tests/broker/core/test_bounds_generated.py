@@ -13,7 +13,7 @@ from broker.core.intake import IntakeOptions
 from broker.engine.limits import Limits
 from broker.engine.pattern.bounds import Inputs, bounds_of
 from headwater.engine import Pipeline
-from headwater.tables import tables_beside
+from headwater.replays.reference_tables import tables_beside
 from language import check_text
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
 from tests.oracles.recipes_values import files_of

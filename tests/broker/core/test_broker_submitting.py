@@ -3,8 +3,8 @@
 import pytest
 
 from broker.core.messages import RequestRefused, SpecificationSubmitted
+from broker.driver.requests import listed
 from broker.engine.limits import Limits
-from broker.wiring.requests import listed
 from language import check_text
 from tests.broker.core.machine import DECLARED, HOT, NOW, Machine, event, subscription
 

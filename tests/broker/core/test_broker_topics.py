@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core import topics
-from broker.mqtt.topics import check_topic
+from broker.mqtt.codec.topics import check_topic
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 

@@ -7,7 +7,7 @@ import pytest
 import headwater
 from broker.core import topics
 from broker.engine.event.group_keys import form_of
-from broker.mqtt.topics import check_topic
+from broker.mqtt.codec.topics import check_topic
 from tests.oracles import spec as s
 from tests.oracles.matcher import run
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.config import Config
-from broker.driver.certificates import certificate_ends
+from broker.site.certificates import certificate_ends
 
 DAY_S = 86_400
 

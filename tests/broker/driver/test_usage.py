@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.driver.power import granted_ms_per_s
-from broker.driver.usage import usage
+from broker.site.power import granted_ms_per_s
+from broker.site.usage import usage
 
 
 def write(folder, files):

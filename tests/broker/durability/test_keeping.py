@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import msgpack
 
+from broker import logs
 from broker.config import load
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
@@ -17,12 +18,11 @@ from broker.core.messages import Payload, SourceAdvertised, SpecificationSubmitt
 from broker.core.recovery import records
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.records import HEADER_BYTES, frame, frame_snapshot, header
+from broker.driver.clock import WallClock
+from broker.driver.durability import Keeping
+from broker.driver.runner import Runner
+from broker.errors import StartError
 from broker.journal import Files
-from broker.wiring import logs
-from broker.wiring.clock import WallClock
-from broker.wiring.errors import StartError
-from broker.wiring.keeping import Keeping
-from broker.wiring.runner import Runner
 from tests.broker.core.machine import HOT
 
 PATIENCE_S = 10
@@ -312,7 +312,7 @@ def test_a_snapshot_waits_until_the_outbox_has_what_it_stands_for(tmp_path):
 def test_a_snapshot_that_fails_is_told_and_intake_goes_on_until_the_journal_is_too_large(
     tmp_path, monkeypatch, lines
 ):
-    monkeypatch.setattr("broker.wiring.snapshots.AGAIN_S", 0.05)
+    monkeypatch.setattr("broker.driver.snapshots.AGAIN_S", 0.05)
 
     def failing(*_):
         raise OSError(errno.ENOSPC, "full")
@@ -517,7 +517,7 @@ def test_what_it_cannot_read_it_refuses_in_a_sentence_and_leaves_alone(
 def test_a_long_recovery_tells_how_far_it_has_come(tmp_path, monkeypatch, lines):
     async def scene():
         await some(tmp_path, Life.crash)
-        monkeypatch.setattr("broker.wiring.keeping.PROGRESS_S", 0)
+        monkeypatch.setattr("broker.driver.durability.PROGRESS_S", 0)
         life = await Life(tmp_path).begin()
         await life.end()
 

@@ -21,7 +21,7 @@ from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.routes import ROUTES, SCHEMAS
 from broker.metrics.ledger import FAMILIES
 from broker.mqtt.limits import Limits
-from broker.mqtt.logins import Logins
+from broker.mqtt.sessions.logins import Logins
 from broker.rights.current import CurrentRights
 from broker.rights.table import RightsTable, TokenEntry, UserEntry
 from tests.broker.http.fakes import OPEN, FakeBroker, rights_of, talk

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from broker.mqtt import packets as p
-from broker.mqtt.properties import TABLE
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.properties import TABLE
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 blobs = st.binary(max_size=40)

@@ -6,10 +6,10 @@ import ssl
 import subprocess
 from contextlib import asynccontextmanager, suppress
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import Decoder, TopicNames, encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
 from broker.mqtt.limits import Limits
-from broker.mqtt.listening import Listener
+from broker.mqtt.listeners import Listener
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.world import HEADWATER
 

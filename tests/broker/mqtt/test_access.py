@@ -8,8 +8,8 @@ import pytest
 
 from broker.config import ConfigError, load
 from broker.credentials import hash_password
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import Reason
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
 from tests.broker.mqtt.sockets import RawClient, make_certificates
 from tests.broker.running import CONFIG, RunningBroker, refused
 from tests.conftest import require_program

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from broker.mqtt import packets as p
+from broker.mqtt.codec import packets as p
 from tests.broker.mqtt.world import World, kept
 
 

@@ -4,12 +4,12 @@ import gc
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
+from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.limits import Limits
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.reasons import Reason
-from broker.mqtt.timers import Timers
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.timers import Timers
 from tests.broker.mqtt.world import VERSIONS, World, kept
 
 

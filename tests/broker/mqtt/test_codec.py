@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import Decoder, TopicNames, encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
+from broker.mqtt.codec.properties import TABLE
+from broker.mqtt.codec.reasons import ProtocolError, Reason
+from broker.mqtt.codec.wire import varint
 from broker.mqtt.limits import Limits
-from broker.mqtt.properties import TABLE
-from broker.mqtt.reasons import ProtocolError, Reason
-from broker.mqtt.wire import varint
 from tests.broker.mqtt.packet_cases import packets
 from tests.broker.mqtt.world import VERSIONS
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
+from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.limits import Limits
-from broker.mqtt.logins import Logins
-from broker.mqtt.reasons import Reason
+from broker.mqtt.sessions.logins import Logins
 from tests.broker.mqtt.world import VERSIONS, Client, World, kept
 
 HOUR_MS = 3_600_000

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import Decoder, TopicNames, encode
-from broker.mqtt.handshake import UNSUPPORTED
-from broker.mqtt.kept import (
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
+from broker.mqtt.codec.reasons import CONNECT_RETURN_CODES, Reason
+from broker.mqtt.limits import Limits
+from broker.mqtt.sessions.handshake import UNSUPPORTED
+from broker.mqtt.storage.rows import (
     MessageRow,
     PacketRow,
     QueueRow,
@@ -23,8 +25,6 @@ from broker.mqtt.kept import (
     SessionRow,
     SubscriptionRow,
 )
-from broker.mqtt.limits import Limits
-from broker.mqtt.reasons import CONNECT_RETURN_CODES, Reason
 from tests.broker.mqtt.packet_cases import packets
 from tests.broker.mqtt.sockets import RawClient, serving
 from tests.broker.mqtt.world import VERSIONS, Disk, World

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
 from tests.broker.mqtt.test_fuzz import Arena, Hostile
 
 SHARDS = 100

@@ -13,10 +13,16 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from broker.mqtt import outgoing, router
-from broker.mqtt import packets as p
-from broker.mqtt.connection import Connection
-from broker.mqtt.kept import (
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.routing import router
+from broker.mqtt.routing.message import Held
+from broker.mqtt.routing.router import Router
+from broker.mqtt.sessions import client_queue as outgoing
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.connection import Connection
+from broker.mqtt.sessions.session import Session
+from broker.mqtt.storage.rows import (
     MessageRow,
     PacketRow,
     QueueRow,
@@ -24,11 +30,6 @@ from broker.mqtt.kept import (
     SessionRow,
     SubscriptionRow,
 )
-from broker.mqtt.message import Held
-from broker.mqtt.outgoing import Outgoing
-from broker.mqtt.reasons import Reason
-from broker.mqtt.router import Router
-from broker.mqtt.session import Session
 from tests.broker.mqtt.hub_model import EXPIRY_311_MS, Heard, Model, Said, Wanted, Will
 from tests.broker.mqtt.world import Disk, World
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
-from broker.mqtt.kept import Batch, MarkRow, QueueRow
-from broker.mqtt.reasons import Reason
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
+from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.storage.rows import Batch, MarkRow, QueueRow
 from tests.broker.mqtt.world import VERSIONS, Disk, World, kept
 
 ORDERLY = pytest.mark.parametrize("orderly", [True, False], ids=["ended", "killed"])

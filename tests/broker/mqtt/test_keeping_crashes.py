@@ -4,10 +4,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from broker.mqtt import packets as p
-from broker.mqtt.connection import Connection
+from broker.mqtt.codec import packets as p
 from broker.mqtt.hub import Hub
-from broker.mqtt.keeping import Keeping
+from broker.mqtt.sessions.connection import Connection
+from broker.mqtt.storage.batches import Keeping
 from tests.broker.mqtt.world import Disk, World, kept
 
 STEPS = st.lists(

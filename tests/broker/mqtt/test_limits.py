@@ -7,10 +7,10 @@ from dataclasses import fields
 
 import pytest
 
-from broker.mqtt import packets as p
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import ProtocolError, Reason
 from broker.mqtt.limits import Limits
-from broker.mqtt.logins import Logins
-from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.sessions.logins import Logins
 from tests.broker.mqtt.world import Client, Disk, World, kept
 
 MiB = 2**20

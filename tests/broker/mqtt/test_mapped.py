@@ -1,7 +1,7 @@
 """Topics that the application wants as well: for clients they are as plain as before."""
 
-from broker.mqtt import packets as p
-from broker.mqtt.router import Prefix
+from broker.mqtt.codec import packets as p
+from broker.mqtt.routing.router import Prefix
 from tests.broker.mqtt.world import VERSIONS, Disk, World, kept
 
 MAPPED = Prefix("headwater", (), ("home/+", "headwater/#"))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import ProtocolError
-from broker.mqtt.topics import FilterTree, TopicTree, check_filter, check_topic, matches
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import ProtocolError
+from broker.mqtt.codec.topics import FilterTree, TopicTree, check_filter, check_topic, matches
 from tests.broker.mqtt.matching import filter_matches
 from tests.broker.mqtt.world import World
 

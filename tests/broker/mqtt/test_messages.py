@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import ProtocolError, Reason
 from tests.broker.mqtt.world import VERSIONS, World, kept
 
 # --- QoS --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from broker.mqtt import packets as p
+from broker.mqtt.codec import packets as p
 from tests.broker.mqtt.programs import PATIENCE_S, Watched, publish, run, subscriber
 from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, RunningBroker

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.credentials import Users, hash_password
-from broker.mqtt.listening import Listener, Tls
+from broker.mqtt.listeners import Listener, Tls
 from tests.broker.mqtt.sockets import (
     Program,
     make_certificates,

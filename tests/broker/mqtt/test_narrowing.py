@@ -1,7 +1,7 @@
 """A `deny` narrows what a wildcard delivers: the filter is granted, its topics are asked for."""
 
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import Reason
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
 from tests.broker.mqtt.world import VERSIONS, Disk, World, kept
 
 

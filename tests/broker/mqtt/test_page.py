@@ -54,7 +54,7 @@ def test_every_counter_and_every_reason_is_there():
     counters = [item.name for item in fields(Counters)]
     assert told[: len(counters)] == counters
     code = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "broker" / "mqtt").glob("*.py")
+        path.read_text(encoding="utf-8") for path in (ROOT / "broker" / "mqtt").rglob("*.py")
     )
     forms = (r'\.drop\(\s*"(\w+)"', r'\breason = "(\w+)"', r'\bend_session\([^)"]*"([a-z_]+)"')
     reasons = [name for form in forms for name in re.findall(form, code)]

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import Reason
-from broker.mqtt.rights import judge_again
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.sessions.rights import judge_again
 from broker.rights.quotas import Holder
 from broker.rights.table import Quota, QuotaTable
 from tests.broker.mqtt.world import VERSIONS, Client, Disk, World, kept

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from broker.mqtt import packets as p
+from broker.mqtt.codec import packets as p
 from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, RunningBroker, ask, client
 

@@ -4,9 +4,9 @@ import tomllib
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import Reason
-from broker.mqtt.rights import judge_again
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.sessions.rights import judge_again
 from broker.rights.current import CurrentRights
 from broker.rights.reader import read_rights
 from tests.broker.mqtt.world import World

@@ -9,10 +9,10 @@ import aiomqtt
 import pytest
 
 from broker.credentials import Users, hash_password
-from broker.mqtt import packets as p
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import ProtocolError, Reason
 from broker.mqtt.limits import Limits
-from broker.mqtt.listening import Listener, ListenError, Tls, files_allowed
-from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.listeners import Listener, ListenError, Tls, files_allowed
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.sockets import (
     Application,

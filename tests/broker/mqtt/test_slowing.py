@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import Reason
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
 from tests.broker.mqtt.world import VERSIONS, World, kept
 
 

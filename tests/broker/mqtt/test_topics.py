@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.mqtt.router import Prefix
-from broker.mqtt.topics import FilterTree, TopicTree, matches
+from broker.mqtt.codec.topics import FilterTree, TopicTree, matches
+from broker.mqtt.routing.router import Prefix
 
 few = st.sampled_from(["a", "b", "", "$x", "c"])
 names = st.lists(few, min_size=1, max_size=4).map("/".join).filter(bool)

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import encode
+from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.limits import Limits
-from broker.mqtt.reasons import Reason
 from broker.mqtt.sockets import PORTION_BYTES_LEAST, PORTION_BYTES_MOST, TURN_S, ReadTurns
 from broker.rights.table import Quota, QuotaTable
 from tests.broker.mqtt.sockets import RawClient, serving, until

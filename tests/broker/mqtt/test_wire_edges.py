@@ -2,12 +2,12 @@
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import Decoder, TopicNames
-from broker.mqtt.encode import encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import Decoder, TopicNames
+from broker.mqtt.codec.encoder import encode
+from broker.mqtt.codec.reasons import ProtocolError, Reason
+from broker.mqtt.codec.wire import VARINT_MAX, Reader, varint
 from broker.mqtt.limits import Limits
-from broker.mqtt.reasons import ProtocolError, Reason
-from broker.mqtt.wire import VARINT_MAX, Reader, varint
 
 LENGTHS = (0, 0x7F, 0x3FFF, 0x1FFFFF, VARINT_MAX)
 NEAR = sorted({length + more for length in LENGTHS for more in (-1, 0, 1, 2)})

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import settings
 from sqlalchemy import create_engine
 
-from broker.mqtt import packets as p
-from broker.mqtt import writing
-from broker.mqtt.keeping import Keeping
-from broker.mqtt.kept import (
+from broker.mqtt.codec import packets as p
+from broker.mqtt.server import MqttServer
+from broker.mqtt.storage import writer as writing
+from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.rows import (
     KEPT,
     KEYS,
     Batch,
@@ -21,9 +22,8 @@ from broker.mqtt.kept import (
     SessionRow,
     key_of,
 )
-from broker.mqtt.server import MqttServer
-from broker.mqtt.tables import TABLES, load, write
-from broker.mqtt.writing import Writing
+from broker.mqtt.storage.tables import TABLES, load, write
+from broker.mqtt.storage.writer import Writing
 from broker.store import Store, StoreError
 from tests.broker.mqtt.sockets import until
 from tests.broker.mqtt.test_fuzz import siege

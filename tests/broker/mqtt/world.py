@@ -2,15 +2,15 @@
 
 import pytest
 
-from broker.mqtt import packets as p
-from broker.mqtt.codec import Decoder, TopicNames, encode
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
 from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
-from broker.mqtt.keeping import Keeping
-from broker.mqtt.kept import KEYS, Kept
 from broker.mqtt.limits import Limits
-from broker.mqtt.restoring import restore
-from broker.mqtt.router import Prefix
+from broker.mqtt.routing.router import Prefix
+from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.restoration import restore
+from broker.mqtt.storage.rows import KEYS, Kept
 
 VERSIONS = pytest.mark.parametrize("version", [p.V311, p.V5])
 HEADWATER = Prefix("headwater", ("headwater/events/#",))

@@ -17,8 +17,8 @@ from paho.mqtt.properties import Properties
 
 from broker.credentials import hash_password, new_token, token_digest
 from broker.http.routes import ROUTES
-from broker.mqtt import packets as p
-from broker.mqtt.reasons import Reason
+from broker.mqtt.codec import packets as p
+from broker.mqtt.codec.reasons import Reason
 from broker.rights.requests import BY_ROUTE, BY_TOPIC, REQUESTS
 from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.bridge.mapping import Mappings
+from broker.bridge.sparkplug import mapping as asking
 from broker.config.mappings import MappingSection
 from broker.core.messages import EventsReceived, Payload, SourceWithdrawn, TopicRefused
 from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
-from broker.wiring.mapping import Mappings
-from broker.wiring.sparkplug import mapping as asking
 from tests.broker.core.machine import Machine
 from tests.broker.sparkplug.encoder import payload, read
 

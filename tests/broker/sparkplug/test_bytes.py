@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.bridge import mapping
+from broker.bridge.mapping import Mappings
+from broker.bridge.sparkplug import births, messages, wire
 from broker.config.mappings import MappingSection
 from broker.core.messages import EventsReceived, Payload, SourceWithdrawn, TopicRefused
 from broker.engine.limits import Limits
+from broker.errors import StartError
 from broker.mqtt.application import ClientInfo, InboundMessage
-from broker.wiring import mapping
-from broker.wiring.errors import StartError
-from broker.wiring.mapping import Mappings
-from broker.wiring.sparkplug import births, hearing, wire
 from tests.broker.core.machine import Machine
 from tests.broker.sparkplug.encoder import FIELDS, field, metric, payload
 
@@ -178,8 +178,8 @@ def test_births_are_bounded_and_the_one_silent_for_longest_is_forgotten():
 
 
 def test_what_nobody_wants_of_a_birth_is_not_held():
-    heard = hearing.Hearing()
-    address = hearing.address_of("spBv1.0/g/DBIRTH/e/d")
+    heard = messages.Hearing()
+    address = messages.address_of("spBv1.0/g/DBIRTH/e/d")
     long = "x" * 50_000
     born = payload(
         {"name": long, "alias": 1, "datatype": 3, "int_value": 1},

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.bridge.mapping import Mappings
 from broker.config.mappings import MappingSection
 from broker.core.messages import TopicRefused
 from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
-from broker.wiring.mapping import Mappings
 from tests.broker.sparkplug.encoder import payload
 
 NOBODY = ClientInfo("c", None, "test:1", 5)

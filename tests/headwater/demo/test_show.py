@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.mqtt.listening import Listener
-from broker.mqtt.router import Prefix
+from broker.mqtt.listeners import Listener
+from broker.mqtt.routing.router import Prefix
 from broker.mqtt.server import MqttServer
 from headwater.cli.output import CommandError
 from headwater.demo import show

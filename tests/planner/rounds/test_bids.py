@@ -55,7 +55,7 @@ def test_a_candidate_that_is_not_allowed_is_not_elected() -> None:
 @pytest.mark.parametrize("maker", [1, 3, 6])
 def test_the_death_of_the_header_elects_another_and_results_go_on(maker: int) -> None:
     problem = ring((maker, (maker + 2) % 8), (maker + 1) % 8)
-    trial = Trial(problem, Settings(radius=1, effort=Effort(most=20_000, at_once=20_000)), maker)
+    trial = Trial(problem, Settings(radius=1, effort=Effort(total=20_000, at_once=20_000)), maker)
     trial.until_quiet()
     header = next(n for n, piece in enumerate(trial.layout.pieces) if piece.role is Role.HEADER)
     dead = trial.hosts[header]

@@ -19,7 +19,7 @@ def fault_of(seed: int, radius: int = 2) -> str:
     """What is wrong with a run: nothing, or in a word."""
     random = Random(seed)
     problem = generated(random, 14, 14, (None, 3), ring=True)
-    effort = Effort(most=5_000, at_once=5_000)
+    effort = Effort(total=5_000, at_once=5_000)
     conditions = Conditions(delay_ms=(2, 60), loss=0.2)
     # Brokers that look at about the same time ask for the same members.
     settings = Settings(radius=radius, price=0, effort=effort, spread_ms=200)

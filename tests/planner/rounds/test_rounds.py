@@ -19,7 +19,7 @@ from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
 ROOT = Path(__file__).resolve().parents[3]
-QUICK = Effort(most=20_000, at_once=20_000)
+QUICK = Effort(total=20_000, at_once=20_000)
 
 
 def quick(radius: int, price: float = 0.0) -> Settings:

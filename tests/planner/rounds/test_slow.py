@@ -13,7 +13,7 @@ from tests.planner.rounds.networks import generated
 # Words take longer than a broker waits from one to its next look; only claims on what nobody runs
 # must come sooner than that is found.
 ADOPT_MS = 30_000
-BRIEF = Effort(most=5_000, at_once=5_000)
+BRIEF = Effort(total=5_000, at_once=5_000)
 DELAYS_MS = (500, 4_000)
 CHANGES = 3  # of rates one soon after the other, so that looks go by words that are over
 GAP_MS = 6_000

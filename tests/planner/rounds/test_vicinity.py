@@ -22,7 +22,7 @@ from planner.search.evaluator import ABSENT, Evaluator
 from tests.planner.rounds.networks import generated
 
 EVERYWHERE = 99
-BRIEF = Settings(price=0.0, gain=0.0, effort=Effort(most=30_000, at_once=30_000))
+BRIEF = Settings(price=0.0, gain=0.0, effort=Effort(total=30_000, at_once=30_000))
 SCENES = st.integers(0, 10**6)
 
 

@@ -10,6 +10,7 @@ a network makes of it.
 """
 
 import json
+import re
 from functools import partial
 from zlib import crc32
 
@@ -33,6 +34,7 @@ LEAD_MS = (READY_S_MAX + 5) * 1_000
 FAULTS_MS = 6_000  # at least so long, so that faults find their moments
 QUIET_MS = 30_000
 WHOLE_MS = 2**45
+SPAN_MS = 3_600_000  # of several cases at once: days of them are too many steps
 # Counted from when the tasks begin, which is the first event of a recording.
 FROM_THE_BEGINNING = {"absent", "for"}
 
@@ -163,6 +165,41 @@ def network_case(spec, events, lasting=False):
         return None
     expected = detected(text, events) if check_text(text).ok else None
     return None if expected is None else (text, events, expected)
+
+
+def joined_case(cases):
+    """As `network_case`, of several (specification, events) as one text.
+
+    Each keeps the names of its own definitions, sets and regions. A definition of each, if there is
+    one, is subscribed to once more by itself. Ids are of one case each, and the types are shared.
+    """
+    lines, declared, events = [], {}, []
+    for number, (spec, some) in enumerate(cases):
+        if files_of(spec):
+            return None
+        names = [one.name for one in (*spec.definitions, *spec.subscriptions)]
+        names += [name for name, _ in (*spec.sets, *spec.regions)]
+        own = text_of(spec)
+        if spec.definitions:
+            own += f"\nsubscription Again from tester to out\n  detect {spec.definitions[0].name}\n"
+        for line in _renamed(own, [*names, "Again"], number).splitlines():
+            if line.startswith("event "):
+                declared[line] = None
+            else:
+                lines.append(line)
+        events += [one | {"id": f"{number}-{one['id']}"} for one in moved(some) if "id" in one]
+    text = "\n".join([*declared, *lines])
+    times = [end_of(one) for one in events]
+    if not events or max(times) - min(times) > SPAN_MS or FROM_THE_BEGINNING & set(text.split()):
+        return None
+    expected = detected(text, events) if check_text(text).ok else None
+    return None if expected is None else (text, events, expected)
+
+
+def _renamed(text, names, number):
+    """A text in which these names end in a number; what stands between quotes stays."""
+    pattern = re.compile(r'"[^"]*"|\b(?:' + "|".join(map(re.escape, names)) + r")\b")
+    return pattern.sub(lambda one: one[0] if one[0][0] == '"' else f"{one[0]}_{number}", text)
 
 
 def detected(text, events):

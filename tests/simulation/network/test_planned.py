@@ -1,8 +1,10 @@
 """Whole networks whose brokers decide where tasks run: results are those of one engine."""
 
 from functools import partial
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from broker.core.network.cell_frames import Hosted
 from broker.core.network.cell_hosts import CellHosts, CellRefusedError
@@ -12,7 +14,8 @@ from simulation import texts
 from simulation.crashes.clients import Asker, Sensor, Wish
 from simulation.network import planned
 from simulation.network.links import Link
-from simulation.network.planned import PlannedRun
+from simulation.network.place import Place
+from simulation.network.planned import SETTINGS, PlannedPlace, PlannedRun
 from simulation.network.scenario import Shape
 
 # All readings travel to it, while it keeps and finds little: it is better off near the sources.
@@ -35,6 +38,22 @@ subscription Drier from client to alerts
 detect[recent] Humidity as h then Humidity as k within 80 ms where h.val > k.val + 7
 """
 )
+# Two windows of different length over one input, of which each needs about half.
+WINDOWS = (
+    texts.DECLARATIONS
+    + """
+define Short(n) aggr every 2 s
+detect Temp(val <= 4)
+assign n = Count(Temp)
+define Long(n) aggr every 5 s
+detect Temp(val > 4)
+assign n = Count(Temp)
+subscription Low from client to alerts
+detect Short(n > 220)
+subscription High from client to alerts
+detect Long(n > 520)
+"""
+)
 
 
 def cells_of(run: PlannedRun) -> tuple[CellView, ...]:
@@ -47,12 +66,14 @@ class Line(PlannedRun):
     """b0 to b4 in a row; b2 wants what comes in at both ends, at rates that change."""
 
     wish = Wish("submit", TEXT, {"Both": 1})
+    ends = (0, 4)  # where the sources are
+    home = 2
 
     def __init__(self, seed: int, phases: list[tuple[int, int]]) -> None:
         self.phases = phases  # how many ms between two readings at b0 and at b4, in each
         self.happens: dict[int, list[tuple[int, object]]] = {}
         self.hosts: list[str] = []
-        super().__init__(seed, Shape(brokers=5, faults=0))
+        super().__init__(seed, Shape(brokers=max(self.ends) + 1, faults=0))
 
     def _link_all(self, more: int) -> None:
         for one, other in zip(self.places, self.places[1:], strict=False):
@@ -62,10 +83,10 @@ class Line(PlannedRun):
 
     def _plan_askers(self) -> None:
         self._specifications["client"] = self.wish.text
-        self._askers.append(Asker(self.places[2], "client", [self.wish]))  # type: ignore[arg-type]
+        self._askers.append(Asker(self.places[self.home], "client", [self.wish]))  # type: ignore[arg-type]
 
     def _plan_sensors(self) -> None:
-        for number, (place, name) in enumerate(((0, "Temp"), (4, "Humidity"))):
+        for number, (place, name) in enumerate(zip(self.ends, ("Temp", "Humidity"), strict=True)):
             sensor = Sensor(self.places[place], f"s{number}", name, 20)  # type: ignore[arg-type]
             self._places[sensor.name] = self._where(number)
             sensor.advertise(self._places[sensor.name])
@@ -108,6 +129,28 @@ class TwoParts(Line):
         return " ".join(one.host for one in cells_of(self) if one.home == "b2")
 
 
+class TightLine(TwoParts):
+    """b0, b1, b2 in a row, of which none can take all that is needed of the source at b0."""
+
+    ends = (0, 2)
+    capacity = 18_000
+    wish = Wish("submit", WINDOWS, {"Low": 1, "High": 1})
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, [(FAST, SLOW)] * 2)
+
+    def _place(self, name: str) -> Place:
+        machine = super()._place(name).machine
+        return PlannedPlace(self.world, machine, replace(SETTINGS, capacity=self.capacity))
+
+    def plan(self) -> dict[str, Any]:
+        """What a broker tells of all tasks and limits."""
+        place = self.places[1]
+        assert isinstance(place, PlannedPlace)
+        assert place.planning is not None
+        return place.planning.plan()
+
+
 # ms between two readings; a snapshot holds the last thousand, so that less often is not worth it.
 SLOW, FAST = 500, 5
 
@@ -117,6 +160,20 @@ def test_what_has_nothing_in_common_goes_its_own_way() -> None:
     run = TwoParts(4, [(20, 20)])
     outcome = run.run()
     assert run.hosts == ["b0 b4"]
+    assert outcome.results > 0
+
+
+@pytest.mark.timeout(300)
+def test_two_windows_of_a_text_that_no_broker_has_room_for_are_at_two() -> None:
+    run = TightLine(3)
+    told: list[dict[str, Any]] = []
+    run.happens[2] = [lambda: told.append(run.plan())]
+    outcome = run.run()
+    (plan,) = told
+    assert sum(task["takes_bytes_per_s"] for task in plan["tasks"]) > run.capacity
+    assert sorted(task["host"] for task in plan["tasks"]) == ["b0", "b1"]
+    assert not plan["limits_broken"]
+    assert not plan["infeasible"]
     assert outcome.results > 0
 
 

@@ -15,7 +15,9 @@ from simulation.papers.bound import lower_bound
 from simulation.papers.experiment import (
     APPROACHES,
     ARRIVAL,
+    AT_SENDER,
     FSF,
+    GUESSED,
     MJ,
     OP,
     SAMPLED,
@@ -23,9 +25,11 @@ from simulation.papers.experiment import (
     Experiment,
     Figures,
     cells,
+    guessed,
     identity,
     keep,
     kept,
+    run_cell,
 )
 from simulation.papers.holding import estimate
 from simulation.papers.recording import (
@@ -221,6 +225,19 @@ def test_what_holding_back_starts_from_is_what_the_routers_send(recording, tmp_p
     assert lower_bound(scenario, wanted) <= found.held <= found.plain
 
 
+def test_covering_that_errs_leaves_operators_out_and_loses_events(recording, tmp_path) -> None:
+    """One point finds a gap only by chance; a thousand find nearly every one."""
+    setting = MEDIUM._replace(nodes=20, stations=2, counts=(40,), matching_min=5, hours=2)
+    drawing.write(setting, recording, 1, tmp_path)
+    exact, one, thousand = (
+        run_cell(tmp_path, Cell(setting.name, 40, name))
+        for name in (FSF, guessed(1, AT_SENDER), guessed(1000, AT_SENDER))
+    )
+    assert exact.recall == 1.0
+    assert one.recall < thousand.recall
+    assert one.subscription < thousand.subscription <= exact.subscription
+
+
 def test_a_rare_lead_lets_go_only_what_matches_with_it() -> None:
     """Broker 0 has the leading sensor and the user; 2 has the other, beyond 1."""
     sensors = {"lead": Sensor("lead", 0, "a", (0, 0)), "often": Sensor("often", 2, "b", (0, 0))}
@@ -287,7 +304,7 @@ def test_figures_are_kept_for_the_same_experiment_alone(tmp_path) -> None:
 def test_runs_with_few_subscriptions_come_first_and_those_with_many_can_be_left_out() -> None:
     counts = [cell.count for cell in cells(PAPER)]
     assert counts == sorted(counts)
-    assert len(counts) == len(PAPER) * 3 * (len(APPROACHES) + 3)
+    assert len(counts) == len(PAPER) * (3 * (len(APPROACHES) + 4) + len(GUESSED))
     assert {cell.count for cell in cells(PAPER, 400)} == {100, 400}
 
 
@@ -307,7 +324,7 @@ def test_the_command_writes_a_page_with_pictures(tmp_path, capsys) -> None:
     arguments = ["--quick", "--data", str(DATA), "--only", "small", "--jobs", "1"]
     arguments += ["--page", str(page), "--keep", str(tmp_path / "kept")]
     assert main(arguments) == 0
-    assert "16/16" in capsys.readouterr().err
+    assert "27/27" in capsys.readouterr().err
     text = page.read_text()
     assert text.startswith("before\n<!-- figures: begin -->\n")
     assert text.endswith("<!-- figures: end -->\nafter\n")
@@ -322,7 +339,7 @@ def test_the_command_writes_a_page_with_pictures(tmp_path, capsys) -> None:
     (tmp_path / "kept").write_bytes(b"".join(lines[:-4]))
     assert main([*arguments, "--show"]) == 0
     assert capsys.readouterr().err == ""
-    assert "4 of 16 runs were not made" in page.read_text()
+    assert "4 of 27 runs were not made" in page.read_text()
 
 
 def test_a_page_without_a_place_for_figures_is_told_before_anything_is_run(tmp_path, capsys):

@@ -220,7 +220,7 @@ def test_a_drawing_is_made_or_the_extra_is_named(tmp_path, capsys, monkeypatch):
     assert main(words) == 0
     assert drawn.read_bytes() == first
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "headwater.simulated_plot", raising=False)
+    monkeypatch.delitem(sys.modules, "headwater.simulations.loads_plot", raising=False)
     assert main(words) == 2
     assert "headwater[plots]" in capsys.readouterr().err
 

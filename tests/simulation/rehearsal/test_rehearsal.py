@@ -6,6 +6,7 @@ import pytest
 
 from broker.core.network.network_broker import TICK_MS_MAX
 from broker.engine.ingest.network_clocks import NetworkClocks
+from broker.network.overlay.kinds import table_of
 from broker.network.replication.progress import ASK_AGAIN_MS
 from planner.problem import ProblemError
 from simulation.rehearsal.described import read_rehearsed
@@ -210,3 +211,21 @@ def test_results_that_end_last_come_and_soon_when_all_sources_have_gone(nodes, s
     # went by what was not known yet is asked again.
     last_ms = max(each.at_ms for each in outcome.found)
     assert last_ms - one.last_ms <= SETTLE_MS + 2 * TICK_MS_MAX + ASK_AGAIN_MS
+
+
+def test_what_the_withdrawal_takes_is_counted_apart(small, plain):
+    """The two together are all that went over links."""
+    links = table_of([carried.kinds for carried in plain.links.values()])
+    for count in ("messages", "bytes"):
+        counted, withdrawn, whole = (
+            sum(row[count] for row in kinds.values())
+            for kinds in (links, plain.withdrawal, plain.kinds[2])
+        )
+        assert withdrawn > 0
+        assert counted + withdrawn == whole
+    assert sum(carried.size_bytes for carried in plain.links.values()) == sum(
+        row["bytes"] for row in links.values()
+    )
+    # Who has no source any more says so; nothing is sent that was measured.
+    assert plain.withdrawal["advertisements"]["messages"] > 0
+    assert plain.withdrawal.get("events", {"messages": 0})["messages"] == 0

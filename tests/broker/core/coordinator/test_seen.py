@@ -1,6 +1,9 @@
 """What people are told of a plan: where, why there, and what else would cost."""
 
-from broker.core.coordinator.seen import plan
+import pytest
+
+from broker.core.coordinator.bounds import CoordinatorSettings
+from broker.core.coordinator.seen import plan, violations
 from tests.broker.core.coordinator.town import Town, drawn
 
 LINE = [(0, 1), (1, 2), (2, 3), (3, 4)]
@@ -29,6 +32,46 @@ def test_a_plan_tells_the_flow_and_the_next_best_broker() -> None:
     brokers = {one["broker"]: one for one in told["brokers"]}
     assert brokers["b4"]["tasks"] == 1
     assert brokers["b4"]["takes_bytes_per_s"] == 1300
+
+
+LIMIT = 1_500
+
+
+@pytest.mark.parametrize(("limit", "host"), [(0, "b0"), (LIMIT, "b1"), (2_100, "b0")])
+def test_a_link_that_may_carry_little_moves_a_task(limit: int, host: str) -> None:
+    """What b2 sends would pass from b1 to b0; with the task at b1 nothing comes from there."""
+    limits = {"b1": CoordinatorSettings(measure_ms=6_000, link=limit)}
+    town = Town(1, 3, LINE[:2], {("b0", "A"): 3000.0, ("b2", "B"): 2000.0}, limits)
+    town.submit("b1", {("b0", "A"): 1.0, ("b2", "B"): 1.0}, 0.0)
+    town.run(60)
+    told = seen(town)
+    (task,) = told["tasks"]
+    assert task["host"] == host
+    assert not told["limits_broken"]
+    assert (task["next"]["broker"], task["next"]["breaks_limits"]) == (
+        ("b0", True) if host == "b1" else ("b1", False)
+    )
+    most = {(one["from"], one["to"]): one["at_most_bytes_per_s"] for one in told["links"]}
+    assert most == dict.fromkeys([("b0", "b1"), ("b2", "b1")]) | dict.fromkeys(
+        [("b1", "b0"), ("b1", "b2")], limit or None
+    )
+
+
+def test_a_link_that_cannot_but_carry_too_much_is_told_of_everywhere() -> None:
+    """It is the link of who sends that is too narrow; the way back may carry more."""
+    limits = {name: CoordinatorSettings(measure_ms=6_000, link=LIMIT) for name in ("b0", "b1")}
+    town = Town(1, 3, LINE[:2], {("b0", "A"): 3000.0, ("b2", "B"): 2000.0}, limits)
+    town.submit("b1", {("b0", "A"): 1.0, ("b2", "B"): 1.0}, 0.0)
+    town.run(60)
+    for name in town.names:
+        told = seen(town, name)
+        (row,) = told["limits_broken"]
+        one = town.houses[name].coordinator
+        assert one.laid is not None
+        assert violations(one.laid, one.known) == [row]
+        assert (row["broker"], row["limit"]) == ("b1", "link_bytes_per_s (b0)")
+        assert (row["bytes_per_s"], row["at_most_bytes_per_s"]) == (2_000, LIMIT)
+        assert told["tasks"][0]["host"] == "b0"
 
 
 def test_every_broker_tells_the_same_and_the_true_flow() -> None:

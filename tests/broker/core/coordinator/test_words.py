@@ -94,6 +94,7 @@ def wrong() -> list[Statement]:
     return [
         Statement("b0", 1, 1, 0, 0, False, (base, base)),
         Statement("b0", 1, 1, -1, 0, False, ()),
+        Statement("b0", 1, 1, 0, 0, False, (), -1),
         Statement("b0", 1, 1, 0, 0, False, (submission(rates=(-1,)),)),
         Statement("b0", 1, 1, 0, 0, False, (submission(rates=(bounds.RATE_MAX + 1,)),)),
         Statement("b0", 1, 1, 0, 0, False, (Submission("k", "n", "h", (("a", "T"),), (), 0),)),

@@ -44,16 +44,18 @@ def test_what_needs_other_types_runs_apart():
     assert found == [["One"], ["Two"], ["Three"]]
 
 
-def test_what_needs_the_same_types_runs_together():
+def test_what_needs_the_same_types_runs_apart_too():
     found = cells(("Hot", "A(val > 3)"), ("Other", "B"), ("Cold", "A(val < 1)"))
-    assert found == [["Hot", "Cold"], ["Other"]]
+    assert found == [["Hot"], ["Other"], ["Cold"]]
 
 
 @pytest.mark.parametrize("condition", ['location in path("hall/{}")', 'source = "{}"'])
-def test_what_needs_other_places_or_sources_runs_apart(condition):
+def test_where_too_many_would_be_apart_those_of_the_same_places_are_together(condition):
     wanted = [f"A({condition.format(one)} and val > {place})" for place, one in enumerate("ppq")]
-    found = cells(("First", wanted[0]), ("Second", wanted[1]), ("Third", wanted[2]))
-    assert found == [["First", "Second"], ["Third"]]
+    many = [(f"S{number}", "BCD"[number % 3]) for number in range(PARTS_MAX - 2)]
+    found = cells(("First", wanted[0]), ("Second", wanted[1]), ("Third", wanted[2]), *many)
+    assert found[:2] == [["First", "Second"], ["Third"]]
+    assert len(found) == 2 + len("BCD")
 
 
 def test_what_shares_a_definition_runs_together():
@@ -69,10 +71,11 @@ def test_what_links_two_others_brings_them_together():
         ("Two", "Warm"),
         ("Four", "D"),
         ("Three", "B(val > 1) and Warm within 1 s"),
-        ("Five", "B(val > 2) and A(val > 5) within 1 s"),
-        before=shared,
+        ("Five", "Mild(val > 2) and Warm within 1 s"),
+        ("Six", "Mild"),
+        before=shared + "define Mild(val) detect B(val > 1) assign val = B.val\n",
     )
-    assert found == [["One"], ["Two", "Three", "Five"], ["Four"]]
+    assert found == [["One"], ["Two", "Three", "Five", "Six"], ["Four"]]
 
 
 def test_too_many_parts_are_one():
@@ -83,6 +86,7 @@ def test_too_many_parts_are_one():
 
 def test_a_long_text_is_one():
     many = [(f"S{number}", f"A(val > {number})") for number in range(PARTED_MAX - 1)]
+    assert len(many) > PARTS_MAX
     assert len(cells(*many, ("Last", "B"))) == 2
     assert len(cells(*many, ("More", "A"), ("Last", "B"))) == 1
 
@@ -110,7 +114,7 @@ def test_what_an_older_version_wrote_down_is_not_parted():
     text = DECLARED + subscription("One", "A") + subscription("Two", "B")
     record = durable_told.written(messages.SpecificationSubmitted("x", "r", text, cells=5), 7)
     rows = msgspec.msgpack.decode(record)
-    *older, cells, _ = rows
+    *older, cells, _, _ = rows
     assert cells == 5
     message, now = durable_told.read(msgspec.msgpack.encode(older))
     assert (message.cells, now) == (1, 7)
@@ -121,3 +125,16 @@ def test_what_an_older_version_wrote_down_is_not_parted():
     message, now = durable_told.read(record)
     broker.handle(message, now)
     assert cells_of(broker) == [["One"], ["Two"]]
+
+
+def test_what_an_older_version_wrote_down_is_parted_as_it_did():
+    """Else records behind it, of cells by their numbers, would be of others."""
+    text = DECLARED + "".join(subscription(*one) for one in (("One", "A"), ("Two", "A(val > 1)")))
+    record = durable_told.written(messages.SpecificationSubmitted("x", "r", text, cells=5), 7)
+    *older, alone = msgspec.msgpack.decode(record)
+    assert alone is True
+    for data, found in ((record, [["One"], ["Two"]]), (older, [["One", "Two"]])):
+        broker = home()
+        message, now = durable_told.read(data if data is record else msgspec.msgpack.encode(data))
+        broker.handle(message, now)
+        assert cells_of(broker) == found

@@ -23,8 +23,9 @@ from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
 
 TEXT = """event Temp(val: float)
-subscription Hot from x to y detect Temp(val > 3)
-subscription Cold from x to y detect Temp(val < 1)
+define Read(val) detect Temp assign val = Temp.val
+subscription Hot from x to y detect Read(val > 3)
+subscription Cold from x to y detect Read(val < 1)
 """
 BEGIN_MS = 1_700_000_000_000
 
@@ -114,7 +115,7 @@ class Net:
         return one
 
     def values(self, home):
-        return [one["values"]["Temp"]["val"] for one in self.found[home]]
+        return [one["values"]["Read"]["val"] for one in self.found[home]]
 
 
 @pytest.fixture

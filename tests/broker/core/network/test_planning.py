@@ -29,7 +29,7 @@ def planning() -> Planning:
 
 def test_a_broker_whose_coordinator_is_off_does_not_even_load_the_planner() -> None:
     script = (
-        "import sys, broker.wiring.site, broker.wiring.networking, broker.http;"
+        "import sys, broker.site.site, broker.site.networking, broker.http;"
         "print([n for n in sys.modules if n.split('.')[0] == 'planner'"
         " or n.startswith('broker.core.coordinator')])"
     )
@@ -53,7 +53,7 @@ from broker.core.broker import BrokerOptions
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
 from broker.core.messages import SpecificationSubmitted
-from broker.wiring.networking import Networking
+from broker.site.networking import Networking
 from language.reading.parser import parser
 
 core = DurableBroker(BrokerOptions(name="a", networked=True, cells=True), Limits())

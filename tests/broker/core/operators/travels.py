@@ -20,7 +20,7 @@ from broker.core.operators.times import Times
 from broker.core.routing.operator import Operator
 from broker.engine.event.event import in_order
 from headwater.engine import Extent, Pipeline
-from headwater.release import Release
+from headwater.replays.release import Release
 from language import Specification, check_text
 from tests.oracles import spec as s
 from tests.oracles.draw import SeededDraw

@@ -1,0 +1,372 @@
+"""The joined MQTT servers between the core and the world, beside the broker's own faces.
+
+Owns the way of an effect to them and of their messages to the core. Must not know how a server is
+joined, nor what the broker decides. Invariant: what comes in by a joined server is handled as what
+comes in by the broker's own MQTT face, and answered where it came from; what goes out goes to both.
+"""
+
+import asyncio
+import logging
+import random
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from broker import logs
+from broker.bridge.backoff import Backoff
+from broker.bridge.connection import Terms, sentence, tls_context
+from broker.bridge.join import Join
+from broker.bridge.mapping import Mappings
+from broker.bridge.messages import Arrived, JoinToken, Outgoing
+from broker.bridge.supply import Result, Supply, forget_others
+from broker.config import Config
+from broker.config.joins import JoinSection
+from broker.core import topics
+from broker.core.effects import Acknowledge, Emission, Emit, Note, Publish, Reply
+from broker.core.messages import Message, RequestRefused
+from broker.driver.arrivals import AnswerTo, Arrivals, PreviewRequested, Request
+from broker.driver.runner import Outside, Runner
+from broker.errors import StartError
+from broker.mqtt.application import ClientInfo, InboundMessage
+from broker.rights.judge import JOIN, Principal
+from broker.store import StoreError
+
+if TYPE_CHECKING:
+    from broker.store import Outbox
+
+PASSWORD_BYTES_MAX = 65_535  # MQTT has no room for a longer one
+END_S = 15.0  # a connection that is just being made has its own time-outs, which are shorter
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Request | RequestRefused)
+
+
+class AnswerThere(msgspec.Struct, frozen=True):
+    """Where a client of a joined server wants its answer."""
+
+    way: "Way"
+    to: AnswerTo
+
+
+class Way:
+    """Between one joined server and the core."""
+
+    def __init__(
+        self,
+        join: Join,
+        settings: JoinSection,
+        client_id: str,
+        broker: str,
+        mappings: Mappings | None = None,
+    ) -> None:
+        """`broker`: the name of this one."""
+        self.join = join
+        self._own_status = topics.status(broker)
+        self._mappings = mappings
+        self._prefix = settings.prefix
+        self._results = settings.results
+        self._client = ClientInfo(client_id, None, join.address, 5 if settings.is_5 else 4)
+        self._arrivals: Arrivals
+        self.supply: Supply | None = None
+        join.receiver = self
+
+    def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
+        """Have what comes go to the core. The server is asked for, as its clients have no names."""
+        server = Principal(f"{JOIN}{self.join.name}")
+
+        def message(one: Message) -> None:
+            runner.add(self._answered_here(one) if isinstance(one, RequestRefused) else one)
+
+        self._arrivals = Arrivals(
+            self._prefix,
+            runner.add_payload,
+            message,
+            lambda request, _: ask(self._answered_here(request), server),
+            runner.flush,
+        )
+        self._arrivals.mappings = self._mappings
+        if self._mappings is not None:
+            self._mappings.advertised = runner.is_advertised
+            self._mappings.publish = self._command
+            self.join.on_lost = self._mappings.missed
+
+    def _answered_here(self, request: T) -> T:
+        if isinstance(request, PreviewRequested):
+            return replace(request, submission=self._answered_here(request.submission))
+        return replace(request, reply_to=AnswerThere(self, request.reply_to))
+
+    def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
+        """See broker.bridge.join.Receiver."""
+        self._arrivals.on_publish(
+            [
+                InboundMessage(
+                    topic=message.topic,
+                    payload=message.payload,
+                    qos=message.qos,
+                    retain=message.retain,
+                    dup=message.dup,
+                    client=self._client,
+                    properties=message.properties,
+                    token=token,  # type: ignore[arg-type]  # it comes back to us as it is
+                )
+                for message, token in messages
+            ]
+        )
+
+    def publish(self, effect: Publish) -> None:
+        """What concerns nobody in particular, but for what stands there already, or may.
+
+        Advertisements do; and of other brokers' states those tell it themselves that have joined.
+        """
+        if self._results:
+            for one in effect.publications:
+                other = one.topic.startswith(f"{topics.STATUS}/") and one.topic != self._own_status
+                if not other and not one.topic.startswith(f"{topics.SOURCES}/"):
+                    self._send(one.topic, one.payload, retain=one.retain)
+
+    def emit(self, results: Sequence[Emission]) -> None:
+        """Of what lies in an outbox the supply sees to it, also to what came before there was one.
+
+        Of one piece either all or nothing lies there.
+        """
+        if not self._results or not results:
+            return
+        if results[0].offset < 0:
+            for one in results:
+                self.put(one)
+        elif self.supply is not None:
+            self.supply.offer(results)
+
+    def put(self, one: Result) -> None:
+        """To subscriber and actor."""
+        for topic in (topics.result(one.subscriber, one.subscription), topics.actor(one.actor)):
+            said = Outgoing(f"{self._prefix}/{topic}", one.payload, offset=one.offset)
+            self.join.publish(said)
+
+    def supplied(self, outbox: "Outbox", now_ms: Callable[[], int]) -> Supply | None:
+        """What sees to it that no result is left out; None where none are wanted there."""
+        if self._results:
+            self.supply = Supply(self.join, outbox, self.put, now_ms)
+        return self.supply
+
+    def reply(self, effect: Reply, to: AnswerTo) -> None:
+        """To whom asked."""
+        self.join.publish(Outgoing(to.topic, effect.payload, correlation=to.correlation))
+
+    def _command(self, topic: str, payload: bytes) -> None:
+        self.join.publish(Outgoing(topic, payload))
+
+    def _send(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
+        self.join.publish(Outgoing(f"{self._prefix}/{topic}", payload, retain))
+
+
+class Joined:
+    """All of them; an Outside around that of the broker's own faces.
+
+    `draw` is for the waits between tries.
+    """
+
+    def __init__(self, config: Config, inside: Outside, draw: random.Random | None = None) -> None:
+        """Raises StartError where a password or certificate cannot be read."""
+        draw = draw or random.Random()
+        self.ways: list[Way] = []
+        self._inside = inside
+        self._tasks: list[asyncio.Task[None]] = []
+        self._supplying: list[asyncio.Task[None]] = []
+        self._faults = 0
+        for name, settings in config.joins.items():
+            terms = _terms(name, settings, config)
+            mappings = _mappings(config, settings)
+            foreign = mappings.filters() if mappings is not None else []
+            subscribed = [*filters(settings), *foreign]
+            join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
+            self.ways.append(Way(join, settings, terms.client_id, config.broker.name, mappings))
+
+    def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
+        """Have what comes go to the core; requests by the line in which they are checked."""
+        for way in self.ways:
+            way.attach(runner, ask)
+
+    def start(self, outbox: "Outbox | None", now_ms: Callable[[], int]) -> None:
+        """Connect, now or as soon as it can be done; without an outbox there is none."""
+        for way in self.ways:
+            supply = way.supplied(outbox, now_ms) if outbox is not None else None
+            if supply is not None:
+                self._supplying.append(asyncio.create_task(supply.run()))
+            task = asyncio.create_task(way.join.run(), name=f"join {way.join.name}")
+            self._tasks.append(task)
+        if outbox is not None:
+            names = [way.join.name for way in self.ways if way.supply is not None]
+            self._supplying.append(asyncio.create_task(forget_others(outbox, names)))
+        for task in self._supplying:
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """What supplies a server ends with the broker alone; else that is a fault to be seen."""
+        if not task.cancelled() and task.exception() is not None:
+            self._faults += 1
+            logger.error("a joined server gets no more results", exc_info=task.exception())
+
+    async def stop(self) -> None:
+        """Take leave, after what still waits has been sent, if that is soon."""
+        for way in self.ways:
+            way.join.end()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=END_S)
+            for task in (*late, *self._supplying):
+                task.cancel()
+            await asyncio.gather(*self._tasks, *self._supplying, return_exceptions=True)
+        for way in self.ways:
+            if way.supply is not None:
+                with suppress(StoreError):
+                    await way.supply.write()
+
+    # --- what is to be seen --------------------------------------------------------------
+
+    @property
+    def faults(self) -> int:
+        """Faults of the program's own."""
+        return self._faults + sum(way.join.faults for way in self.ways)
+
+    def missing(self) -> list[str]:
+        """The servers that are not connected, in words."""
+        told = [way.join.missing for way in self.ways]
+        return [one for one in told if one is not None]
+
+    def status(self) -> dict[str, Any]:
+        """Each by its name."""
+        return {
+            way.join.name: {
+                **way.join.status(),
+                "missed": 0 if way.supply is None else way.supply.missed,
+            }
+            for way in self.ways
+        }
+
+    def up(self) -> dict[str, int]:
+        """1 for each that is connected, else 0."""
+        return {way.join.name: int(way.join.up) for way in self.ways}
+
+    def counts(self) -> dict[str, int]:
+        """What was counted of all together, since the start."""
+        found: dict[str, int] = {}
+        for way in self.ways:
+            for what, count in way.join.counted().items():
+                found[what] = found.get(what, 0) + count
+        return found
+
+    # --- effects, see broker.driver.runner.Outside ---------------------------------------
+
+    def publish(self, effect: Publish) -> None:
+        """Here and there."""
+        self._inside.publish(effect)
+        for way in self.ways:
+            way.publish(effect)
+
+    def emit(self, effect: Emit) -> None:
+        """Here and there."""
+        self._inside.emit(effect)
+        for way in self.ways:
+            way.emit(effect.results)
+
+    def reply(self, effect: Reply) -> None:
+        """Where it was asked."""
+        to = effect.reply_to
+        if isinstance(to, AnswerThere):
+            to.way.reply(effect, to.to)
+        else:
+            self._inside.reply(effect)
+
+    def acknowledge(self, effect: Acknowledge) -> None:
+        """Each where it came from. What is refused for good is not to come again either."""
+        theirs = [token for token in effect.tokens if isinstance(token, JoinToken)]
+        if not theirs:
+            self._inside.acknowledge(effect)
+            return
+        for token in theirs:
+            token.join.taken(token)
+        ours = tuple(token for token in effect.tokens if not isinstance(token, JoinToken))
+        if ours:
+            self._inside.acknowledge(replace(effect, tokens=ours))
+
+    def fail(self, tokens: list[Any]) -> None:
+        """Each where it came from."""
+        for token in tokens:
+            if isinstance(token, JoinToken):
+                token.join.failed(token)
+        ours = [token for token in tokens if not isinstance(token, JoinToken)]
+        if ours:
+            self._inside.fail(ours)
+
+    def note(self, effect: Note) -> None:
+        """A log line."""
+        self._inside.note(effect)
+
+    def hold(self, *, on: bool) -> None:
+        """Read no further from anybody, or read on."""
+        self._inside.hold(on=on)
+        for way in self.ways:
+            way.join.hold(on=on)
+
+
+def filters(settings: JoinSection) -> list[str]:
+    """What is subscribed there."""
+    kinds = [topics.EVENTS, topics.SOURCES] if settings.events else []
+    if settings.requests:
+        kinds += [topics.SUBMIT, topics.PREVIEW, topics.CANCEL, topics.LIST]
+    return [f"{settings.prefix}/{kind}/#" for kind in kinds]
+
+
+def _mappings(config: Config, settings: JoinSection) -> Mappings | None:
+    """What of this server's other topics becomes events; None where nothing does."""
+    if not (config.mappings and settings.mappings):
+        return None
+    return Mappings(config.mappings, config.limits, joined=True)
+
+
+def _terms(name: str, settings: JoinSection, config: Config) -> Terms:
+    broker = config.broker.name
+    try:
+        context = tls_context(settings) if settings.tls else None
+    except (OSError, ValueError) as error:
+        named = ", ".join(filter(None, (settings.tls_ca, settings.tls_cert, settings.tls_key)))
+        why = f"the certificates cannot be read ({named}): {sentence(error)}"
+        raise StartError(f"joins.{name}: {why}") from None
+    lost = Outgoing(f"{settings.prefix}/{topics.status(broker)}", b'{"state":"lost"}', retain=True)
+    return Terms(
+        settings=settings,
+        client_id=settings.client_id or f"headwater-{broker}",
+        packet_bytes_max=config.mqtt_limits.packet_bytes_max,
+        password=_password(name, settings),
+        tls=context,
+        will=lost if settings.results else None,
+    )
+
+
+def _password(name: str, settings: JoinSection) -> str | None:
+    """The password, which is never logged. Raises StartError."""
+    if not settings.password_file:
+        return settings.password or None
+    path = Path(settings.password_file)
+    try:
+        with path.open("rb") as file:
+            data = file.read(PASSWORD_BYTES_MAX + 1)
+            mode = path.stat().st_mode
+        line = data.decode().split("\n", 1)[0].removesuffix("\r")
+    except UnicodeDecodeError:
+        raise StartError(f"joins.{name}.password_file: {path} is not UTF-8") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StartError(f"joins.{name}.password_file: {path} cannot be read: {reason}") from None
+    if not line or len(line.encode()) > PASSWORD_BYTES_MAX:
+        raise StartError(f"joins.{name}.password_file: the first line of {path} is no password")
+    if mode & stat.S_IROTH:
+        why = "every user of this machine can read it; `chmod 600` it"
+        logs.tell("warning", "password_file", join=name, file=str(path), reason=why)
+    return line

@@ -1,0 +1,188 @@
+"""What the broker promises is carried out when the commit gate lets it go.
+
+Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers.
+Must not know what waits for what (`broker.core.commit_gate`), how a record is written or a result
+stored. Invariant: no result is given out before it is stored; all are carried out in the order in
+which the gate lets them go.
+
+    Acknowledge, Reply,   are carried out
+    SendFrame
+    Enlist                goes into the catalogue; the gate hears when it is stored
+    Emit                  likewise into the outbox, all that became durable together in one
+                          transaction; and from there to subscribers
+    CommitMark            is reached when all before it is stored
+    Publish, Note         never waited
+
+What waits is bounded: above a maximum intake is held until half of it is left.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from broker.core.commit_gate import CommitGate, CommitMark, Held
+from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
+from broker.driver.gate import Gate
+from broker.driver.runner import Outside
+from broker.journal import Journal
+
+WAITING_BYTES_MAX = 16 * 2**20  # some seconds of what a small machine takes in
+
+logger = logging.getLogger(__name__)
+
+Done: TypeAlias = Callable[[BaseException | None], None]
+
+
+class Outbox(Protocol):
+    """Where results and subscriptions are stored."""
+
+    def append(self, results: Sequence[Emission], done: Done) -> None:
+        """Store results behind all before them; `done` once they are durable, in order."""
+
+    def enlist(self, effect: Enlist, done: Done) -> None:
+        """Store which subscriptions there are; `done` once that is durable, in order."""
+
+    def full(self) -> bool:
+        """Whether more waits to be stored than should."""
+
+
+class Promises:
+    """See `broker.driver.runner.Outside`; `begin` comes before anything is appended."""
+
+    def __init__(
+        self,
+        inner: Outside,
+        outbox: Outbox,
+        gate: Gate,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+    ) -> None:
+        self.publish = inner.publish
+        self.note = inner.note
+        self.fail = inner.fail
+        self.hold = inner.hold
+        self.acknowledge = self.reply = self.emit = self.enlist = self._promise
+        self.faults = 0
+        self.commits = CommitGate()
+        # What a core with a journal wants besides what any core does.
+        self.kept: dict[type[Any], Callable[[Any], None]] = {
+            Append: self.append,
+            Enlist: self.enlist,
+            SendFrame: self._promise,
+        }
+        self.send: Callable[[SendFrame], None]  # of a broker with links
+        self._inner = inner
+        self._outbox = outbox
+        self._gate = gate
+        self.waiting_bytes_max = waiting_bytes_max
+        self._journal: Journal
+
+    def begin(self, journal: Journal) -> None:
+        """Wait for this journal, which calls `durable` and `trouble`."""
+        self._journal = journal
+        self.commits.durable = journal.durable
+
+    def __len__(self) -> int:
+        return len(self.commits)
+
+    # --- what the core wants ------------------------------------------------------------------
+
+    def append(self, effect: Append) -> None:
+        """A record for the journal."""
+        self._journal.append(effect.number, effect.data)
+        if self._journal.waiting_bytes > self.waiting_bytes_max:
+            self._gate.shut("journal behind")
+
+    def settled(self, number: int) -> "asyncio.Future[None]":
+        """Done once all that was promised so far, up to this record, is durable and stored."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._promise(CommitMark(number, future))
+        return future
+
+    # --- what the journal tells ---------------------------------------------------------------
+
+    def durable(self, number: int) -> None:
+        """All records up to the number are durable."""
+        self._go_on(self.commits.commit(number))
+        if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
+            self._gate.open("journal behind")
+
+    def trouble(self, why: str) -> None:
+        """The journal cannot be written, or can again."""
+        self._gate.put("journal", why)
+
+    # --- carrying out -------------------------------------------------------------------------
+
+    def _promise(self, promised: Held) -> None:
+        self._go_on(self.commits.put(promised))
+
+    def _go_on(self, released: Sequence[Held]) -> None:
+        results: list[Emission] = []
+        for one in released:
+            if isinstance(one, Emit):
+                results += one.results
+            elif isinstance(one, Enlist | CommitMark):
+                self._store(results)
+                results = []
+                self._behind(one)
+            else:
+                self._carry_out(one)
+        self._store(results)
+
+    def _carry_out(self, one: Held) -> None:
+        if isinstance(one, SendFrame):
+            self._guarded(self.send, one)
+        elif isinstance(one, Reply):
+            self._guarded(self._inner.reply, one)
+        else:
+            self._guarded(self._inner.acknowledge, one)
+
+    def _behind(self, one: Enlist | CommitMark) -> None:
+        """Store what has its turn when all before it is durable."""
+        if isinstance(one, Enlist):
+            self._outbox.enlist(one, self._listed)
+        else:
+            self._outbox.append((), partial(_settle, one.token))
+
+    def _listed(self, error: BaseException | None) -> None:
+        if error is not None:  # not the disk: the journal has it, the next start tries again
+            self.faults += 1
+            logger.error("the catalogue cannot be brought up to date", exc_info=error)
+        self._go_on(self.commits.listed())
+
+    def _store(self, results: list[Emission]) -> None:
+        if results:
+            self._outbox.append(results, partial(self._stored, results))
+            if self._outbox.full():
+                self._gate.shut("outbox behind")
+
+    def _stored(self, results: list[Emission], error: BaseException | None) -> None:
+        if error is None:
+            self._guarded(self._inner.emit, Emit(tuple(results)))
+            return
+        # Not the disk: that is tried again. What cannot be stored at all must not be passed over.
+        self.faults += 1
+        logger.error("results cannot be stored", exc_info=error)
+        self._gate.shut("outbox", f"results cannot be stored: {error}")
+
+    def room(self) -> None:
+        """The outbox takes more again."""
+        self._gate.open("outbox behind")
+
+    def _guarded(self, carry: Callable[[Any], None], effect: Any) -> None:
+        """One effect that fails stops no other."""
+        try:
+            carry(effect)
+        except Exception:
+            self.faults += 1
+            logger.exception("an effect failed: %s", type(effect).__name__)
+
+
+def _settle(future: "asyncio.Future[None]", error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

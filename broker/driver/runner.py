@@ -1,0 +1,264 @@
+"""Runs the core on the event loop: messages in, effects out, and its waking.
+
+Owns the inbox of messages that wait for the core, and the timer. Must not know what messages mean.
+Invariant: the core handles one message at a time, in the order of arrival; payloads that came one
+after another before a `flush` are one batch.
+
+A fault of the core on one message is logged, counted and told to whoever asked; the broker goes on
+and says that it is not healthy, so that a supervisor may restart it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from broker.core import refusals
+from broker.core.broker import Broker
+from broker.core.effects import (
+    Acknowledge,
+    Effect,
+    Emit,
+    Note,
+    Publish,
+    Reply,
+)
+from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
+from broker.core.recovery.durable import CoreFaultError, DurableBroker
+from broker.driver.clock import WallClock
+
+if TYPE_CHECKING:  # a broker without links does without that half of the core, and its memory
+    from broker.core.network.network_broker import Message, NetworkBroker
+
+LOOK_AFTER_S = 0.02  # the core is asked for its waking once in so long, not after each batch
+LOOK_SHARE = 50  # and not before it has worked so many times as long as the last answer took
+SLEEP_S_MAX = 86_400.0  # timers far off are looked at again
+
+logger = logging.getLogger(__name__)
+
+Core: TypeAlias = Broker | DurableBroker
+
+
+class Outside(Protocol):
+    """Whoever carries out effects."""
+
+    def publish(self, effect: Publish) -> None:
+        """Publish what concerns nobody in particular."""
+
+    def emit(self, effect: Emit) -> None:
+        """Give out results."""
+
+    def reply(self, effect: Reply) -> None:
+        """Answer a request."""
+
+    def acknowledge(self, effect: Acknowledge) -> None:
+        """Answer publishers."""
+
+    def fail(self, tokens: list[Any]) -> None:
+        """Tell publishers that the broker failed on what they sent."""
+
+    def note(self, effect: Note) -> None:
+        """Write a log line."""
+
+    def hold(self, *, on: bool) -> None:
+        """Read no further from those who publish to the core, or read on."""
+
+
+class Runner:
+    """Between the core and the event loop; all methods belong to the loop's thread.
+
+    `hold` lets messages wait that clients publish. `pause` also stops what the broker would tell
+    its core by itself, and requests, whose line asks `running`. `kept` carries out what a core with
+    a journal wants besides; `network` is told all instead of the core, where it is around it.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        outside: Outside,
+        clock: WallClock | None = None,
+        kept: Mapping[type[Any], Callable[[Any], None]] | None = None,
+        network: "NetworkBroker | None" = None,
+    ) -> None:
+        self.core = core
+        self._machine: Any = network or core
+        self.faults = 0
+        self._outside = outside
+        self.clock = clock or WallClock()
+        self._loop = asyncio.get_running_loop()
+        self._inbox: list[Message | list[Payload]] = []
+        self._scheduled = False
+        self._holders = 0
+        self._running = asyncio.Event()  # cleared while paused
+        self._running.set()
+        self._look: asyncio.Handle | None = None
+        self._look_after_s = LOOK_AFTER_S
+        self._wake: asyncio.TimerHandle | None = None
+        self._carry: dict[type[Any], Callable[[Any], None]] = {
+            Publish: outside.publish,
+            Emit: outside.emit,
+            Reply: outside.reply,
+            Acknowledge: outside.acknowledge,
+            Note: outside.note,
+        }
+        self._carry.update(kept or {})
+
+    def carry_by(self, kind: type[Any], carry: Callable[[Any], None]) -> None:
+        """Have effects of a kind carried out by this."""
+        self._carry[kind] = carry
+
+    def now_ms(self) -> int:
+        """The time by which the core goes."""
+        return self.clock.now_ms()
+
+    def is_advertised(self, source: str) -> bool:
+        """Whether a source said what it is, and that holds."""
+        core = self.core.core if isinstance(self.core, DurableBroker) else self.core
+        return core.stated(source) is not None
+
+    def put(self, message: "Message") -> None:
+        """Have the core handle a message soon."""
+        self.add(message)
+        self._schedule()
+
+    def add(self, message: "Message") -> None:
+        """Have the core handle a message with the next `flush`."""
+        self._inbox.append(message)
+
+    def add_payload(self, payload: Payload) -> None:
+        """The same of a payload, with those that come right before and after it."""
+        inbox = self._inbox
+        if inbox and isinstance(inbox[-1], list):
+            inbox[-1].append(payload)
+        else:
+            inbox.append([payload])
+
+    def flush(self) -> None:
+        """Handle all that waits, unless it is held."""
+        if self._inbox and not self._holders:
+            self._step()
+
+    def hold(self, *, quietly: bool = False) -> None:
+        """Let messages wait until `release`; may be called several times, each with its own.
+
+        `quietly`: nobody can publish yet who would have to be held.
+        """
+        self._holders += 1
+        if not quietly:
+            self._outside.hold(on=True)
+
+    def release(self) -> None:
+        """One reason less to wait."""
+        self._holders -= 1
+        if not self._holders:
+            self._outside.hold(on=False)
+            self._schedule()
+
+    def pause(self) -> None:
+        """Hold, and have nothing wake the core either: it could not write down what it is told."""
+        self._running.clear()
+        self.hold()
+
+    def resume(self) -> None:
+        """Go on after `pause`; what became due meanwhile is due now."""
+        self._running.set()
+        self.release()
+        if self._look is None:
+            self._look = self._loop.call_soon(self._arm)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether it is neither paused nor held."""
+        return self._running.is_set() and not self._holders
+
+    async def running(self) -> None:
+        """Return when it is not paused."""
+        await self._running.wait()
+
+    def settle(self) -> None:
+        """Handle what waits now, whoever asked to hold it; for the end."""
+        self._holders = 0
+        self._step()
+
+    def close(self) -> None:
+        """No more waking."""
+        for timer in (self._look, self._wake):
+            if timer is not None:
+                timer.cancel()
+
+    def _schedule(self) -> None:
+        if self._inbox and not self._scheduled and not self._holders:
+            self._scheduled = True
+            self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._scheduled = False
+        if self._holders:
+            return
+        inbox, self._inbox = self._inbox, []
+        for item in inbox:
+            self.handle(EventsReceived(tuple(item)) if isinstance(item, list) else item)
+
+    def handle(self, message: "Message") -> None:
+        """Handle a message at once, before all that waits."""
+        try:
+            effects = self._machine.handle(message, self.clock.now_ms())
+        except Exception as error:
+            self.faults += 1
+            logger.exception("the core failed on %s", type(message).__name__)
+            effects = error.effects if isinstance(error, CoreFaultError) else []
+            self._outside.fail(_tokens(message))
+            effects += self._regret(message)
+        self.perform(effects)
+        if self._look is None:
+            self._look = self._loop.call_later(self._look_after_s, self._arm)
+
+    def _regret(self, message: "Message") -> list[Effect]:
+        """The answer to a request on which the core failed."""
+        if getattr(message, "reply_to", None) is None or isinstance(message, RequestRefused):
+            return []
+        one: Any = message
+        regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
+        try:
+            effects: list[Effect] = self._machine.handle(regret, self.clock.now_ms())
+        except Exception:  # what waits behind it is not to be lost with it
+            self.faults += 1
+            logger.exception("the core failed on an answer")
+            return []
+        return effects
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Carry out effects, in order; one that fails stops no other."""
+        for effect in effects:
+            try:
+                self._carry[type(effect)](effect)
+            except Exception:
+                self.faults += 1
+                logger.exception("an effect failed: %s", type(effect).__name__)
+
+    def _arm(self) -> None:
+        """Set the timer for the core's next waking."""
+        self._look = None
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        began_s = perf_counter()
+        due_ms = self._machine.next_wake()
+        self._look_after_s = max(LOOK_AFTER_S, LOOK_SHARE * (perf_counter() - began_s))
+        if due_ms is not None:
+            wait_s = max(0, due_ms - self.clock.now_ms() + 1) / 1000
+            self._wake = self._loop.call_later(min(wait_s, SLEEP_S_MAX), self._woken)
+
+    def _woken(self) -> None:
+        self._wake = None
+        if self._running.is_set():
+            self.handle(Woken())
+
+
+def _tokens(message: "Message") -> list[Any]:
+    if isinstance(message, EventsReceived):
+        found = [payload.token for payload in message.payloads]
+    else:
+        found = [getattr(message, "token", None)]
+    return [token for token in found if token is not None]

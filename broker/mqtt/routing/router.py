@@ -1,0 +1,288 @@
+"""Who gets what: subscriptions, what is retained, and the way of each topic.
+
+Owns the filter tree, the retained messages and the cache of routes. Must not know connections or
+packets. Invariant: a cached route is used only while no subscription has changed since it was made.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.mqtt.codec.packets import Filter
+from broker.mqtt.codec.topics import FilterTree, TopicTree, matches, split_share
+from broker.mqtt.codec.wire import text
+from broker.mqtt.counters import Counters
+from broker.mqtt.limits import Limits
+from broker.mqtt.routing.message import Delivery, Message, Replay, Taker
+from broker.mqtt.routing.shared_groups import Share
+from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.timers import Timer, Timers
+
+if TYPE_CHECKING:
+    from broker.mqtt.storage.batches import Keeping
+
+# After so many changes of subscriptions the routes let go of whom they led to, as a route that is
+# not used again would keep the queues of sessions that have ended.
+SWEEP_AFTER = 1_000
+
+
+class Prefix(Struct, frozen=True):
+    """Which topics the application takes: all at or beneath `name`; an empty name: none.
+
+    Those that also match one of `shown` (filters) go to clients subscribed to them as well. Other
+    topics that match one of `mapped` it takes, too, and they are as plain for everybody as before.
+    """
+
+    name: str = ""
+    shown: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
+
+    def holds(self, topic: str) -> bool:
+        """Whether the application takes this topic."""
+        name = self.name
+        return bool(name) and topic.startswith(name) and topic[len(name) :][:1] in {"", "/"}
+
+
+class Subscription(Struct, frozen=True):
+    """One subscription of one client; `identifier` 0 is none."""
+
+    outgoing: Outgoing
+    filter: Filter
+    identifier: int
+
+
+class Route(Struct):
+    """The way of one topic: who takes it, and to whom it goes while `version` is the router's."""
+
+    topic: str
+    head: bytes
+    plain: bool  # none of those below, and nobody has to be asked
+    taken: bool  # by the application
+    reserved: bool  # clients must not publish to it
+    shown: bool  # to clients, though taken
+    mapped: bool  # plain for clients, and the application gets it as well
+    version: int = -1
+    deliveries: tuple[Delivery, ...] = ()
+
+
+class Router:
+    """The subscriptions and retained messages of all clients."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        counters: Counters,
+        timers: Timers,
+        prefix: Prefix,
+        *,
+        authorized: bool = False,
+    ) -> None:
+        self._limits = limits
+        self._counters = counters
+        self._timers = timers
+        self._prefix = prefix
+        self._authorized = authorized  # somebody is asked whether a client may publish
+        # By client identifier, or by the name of a group of them.
+        self._filters: FilterTree[str | tuple[str], Subscription | Share] = FilterTree()
+        self._shares: dict[tuple[str, str], Share] = {}  # by group and filter
+        self.routes: dict[str, Route] = {}  # see `route`
+        self.version = 0  # of all subscriptions
+        self.changed: Callable[[], None] | None = None  # told of each new version
+        self._swept = 0  # the version at which routes that hold no more were emptied
+        self.retained: TopicTree[Message] = TopicTree()
+        self._expiries: dict[str, Timer] = {}
+        self.expired: Callable[[str], None] | None = None  # told of topics whose message expired
+        self.keeping: Keeping | None = None
+        self.overflowed: list[Taker] = []  # sessions to be ended for their queue being full
+
+    def route(self, topic: str) -> Route:
+        """The way of a topic name that was checked, as it is now.
+
+        Whoever finds one of the current `version` in `routes` may save the call.
+        """
+        route = self.routes.get(topic)
+        if route is None:
+            route = self._discover(topic)
+        if route.version != self.version:
+            route.deliveries = self._deliveries(topic)
+            route.version = self.version
+        return route
+
+    def ask_of_publishers(self, *, authorized: bool) -> None:
+        """Set if somebody is asked whether a client may publish, as of the next message."""
+        self._authorized = authorized
+        self.routes.clear()
+
+    def nobody(self, topic: str) -> bool:
+        """Whether the topic is known, and that nobody has a subscription for it."""
+        route = self.routes.get(topic)
+        return route is not None and route.version == self.version and not route.deliveries
+
+    def spread(self, route: Route, message: Message, now_ms: int) -> int:
+        """Give the message to everyone on its way; how many these are."""
+        count = 0
+        for delivery in route.deliveries:
+            meant: Delivery | None = delivery
+            if delivery.no_local and message.sender == delivery.outgoing.client_id:
+                meant = delivery.own
+            if meant is not None:
+                count += 1
+                if not meant.outgoing.offer(message, meant, now_ms):
+                    self.overflowed.append(meant.outgoing)
+        return count
+
+    def subscribe(self, subscription: Subscription) -> bool:
+        """Add or replace a client's subscription; whether it is new."""
+        outgoing = subscription.outgoing
+        group, topic_filter = split_share(subscription.filter.topic_filter)
+        if group:
+            share = self._shares.get((group, topic_filter))
+            if share is None:
+                share = self._shares[group, topic_filter] = Share(
+                    subscription.filter.topic_filter, self.overflowed
+                )
+                self._filters.put(topic_filter, (group,), share)
+            own = replace(_delivery([subscription]), plain=False, share=share)
+            new = share.put(outgoing, own)
+        else:
+            new = self._filters.put(topic_filter, outgoing.client_id, subscription)
+        self._change()
+        self._counters.subscriptions += new
+        return new
+
+    def unsubscribe(self, client_id: str, topic_filter: str) -> bool:
+        """Remove a client's subscription; whether there was one."""
+        group, topic_filter = split_share(topic_filter)
+        if group:
+            share = self._shares.get((group, topic_filter))
+            there = share is not None and share.remove(client_id)
+            if share is not None and not share:
+                del self._shares[group, topic_filter]
+                self._filters.remove(topic_filter, (group,))
+        else:
+            there = self._filters.remove(topic_filter, client_id)
+        if there:
+            self._change()
+            self._counters.subscriptions -= 1
+        return there
+
+    def names_below(self, topic: str) -> list[str]:
+        """The topics beneath this one to which somebody has subscribed by their very names."""
+        return self._filters.names_below(topic)
+
+    def replay(self, subscription: Subscription) -> None:
+        """Have a new subscription get what is retained."""
+        identifiers = (subscription.identifier,) if subscription.identifier else ()
+        wanted = subscription.filter
+        replay = Replay(wanted.qos, identifiers, wanted.no_local)
+        subscription.outgoing.replay(wanted.topic_filter, replay)
+
+    def may_retain(self, message: Message) -> bool:
+        """Whether there is room to retain the message."""
+        before = self.retained.get(message.topic)
+        size_bytes = message.size_bytes - (before.size_bytes if before is not None else 0)
+        return (
+            self.retained.size + (before is None) <= self._limits.retained_messages_max
+            and self._counters.retained_bytes + size_bytes <= self._limits.retained_bytes_max
+        )
+
+    def retain(self, message: Message) -> bool:
+        """Keep the message as its topic's, or forget the topic's where the payload is empty.
+
+        False: there is no room; what stood there is forgotten too, as it is true no more.
+        """
+        timer = self._expiries.pop(message.topic, None)
+        if timer is not None:
+            timer.cancel()
+        kept = bool(message.payload) and self.may_retain(message)
+        before = (
+            self.retained.put(message.topic, message)
+            if kept
+            else self.retained.remove(message.topic)
+        )
+        counters = self._counters
+        counters.retained_messages = self.retained.size
+        counters.retained_bytes += (message.size_bytes if kept else 0) - (
+            before.size_bytes if before is not None else 0
+        )
+        if self.keeping is not None:
+            # What the application retains it says again when it starts.
+            if kept and message.sender:
+                self.keeping.retain(message)
+            elif before is not None and before.sender:
+                self.keeping.unretain(message.topic)
+        if kept and message.expires_ms:
+            self._expiries[message.topic] = self._timers.at(
+                message.expires_ms, lambda _now_ms: self._expire(message.topic)
+            )
+        return kept or not message.payload
+
+    def share(self, name: str) -> Share | None:
+        """The group of a shared subscription, by its whole name."""
+        return self._shares.get(split_share(name))
+
+    def _expire(self, topic: str) -> None:
+        del self._expiries[topic]
+        gone = self.retained.remove(topic)
+        if self.expired is not None:
+            self.expired(topic)
+        if gone is not None:
+            self._counters.retained_messages = self.retained.size
+            self._counters.retained_bytes -= gone.size_bytes
+            if self.keeping is not None and gone.sender:
+                self.keeping.unretain(topic)
+
+    def _change(self) -> None:
+        """No route holds any more."""
+        self.version += 1
+        if self.changed is not None:
+            self.changed()
+        if self.version - self._swept >= SWEEP_AFTER:
+            self._swept = self.version
+            for route in self.routes.values():
+                route.deliveries = ()
+
+    def _discover(self, topic: str) -> Route:
+        if len(self.routes) >= self._limits.topics_cached_max:
+            self.routes.clear()
+        taken = self._prefix.holds(topic)
+        shown = any(matches(item, topic) for item in self._prefix.shown)
+        reserved = topic.startswith("$")
+        mapped = not taken and any(matches(item, topic) for item in self._prefix.mapped)
+        plain = not (taken or mapped or reserved or self._authorized)
+        route = Route(topic, text(topic), plain, taken, reserved, shown, mapped)
+        self.routes[topic] = route
+        return route
+
+    def _deliveries(self, topic: str) -> tuple[Delivery, ...]:
+        by_client: dict[str, list[Subscription]] = {}
+        shared: list[Delivery] = []
+        for _key, found in self._filters.match(topic):
+            if isinstance(found, Share):
+                shared.append(found.delivery)
+            elif found.outgoing.receives(topic):
+                by_client.setdefault(found.outgoing.client_id, []).append(found)
+        return (*map(_merge, by_client.values()), *shared)
+
+
+def _merge(subscriptions: list[Subscription]) -> Delivery:
+    """One copy per client, with the best QoS and every identifier (MQTT-3.3.4-2, -3)."""
+    other = [item for item in subscriptions if not item.filter.no_local]
+    merged = _delivery(subscriptions)
+    if len(other) == len(subscriptions):
+        return merged
+    return replace(merged, no_local=True, own=_delivery(other) if other else None)
+
+
+def _delivery(subscriptions: list[Subscription]) -> Delivery:
+    as_published = any(item.filter.retain_as_published for item in subscriptions)
+    identifiers = tuple(item.identifier for item in subscriptions if item.identifier)
+    return Delivery(
+        subscriptions[0].outgoing,
+        max(item.filter.qos for item in subscriptions),
+        as_published,
+        identifiers,
+        not as_published and not identifiers,
+    )
