@@ -22,6 +22,7 @@ class Look:
     def __init__(self, view: View, settings: Settings) -> None:
         effort = settings.effort
         self.vicinity = Vicinity(view, settings.price)
+        # A vicinity with more pieces or members has more plans to look at, up to what a broker bears.
         instance = self.vicinity.instance
         cells = len(self.vicinity.groups) * len(view.brokers)
         self.most = min(effort.total, effort.each * cells)
@@ -33,6 +34,7 @@ class Look:
     def go_on(self) -> bool:
         """Take one slice more; return whether the look is over, with a proposal or without."""
         spent = self.search.evaluator.effort
+        # Effort and not time ends a slice, so that a busy machine proposes the same.
         self.search.run(Spent(min(spent + self._at_once, self.most)))
         self.proposal = self.vicinity.proposal(self.search.best.hosts, self._gain)
         spent = self.search.evaluator.effort

@@ -284,6 +284,7 @@ class Rounds:
             self._plan_at = now + self.settings.pause_ms
             return
         proposal = None if self._look is None else self._look.proposal
+        # The look is let go before the turn: its lists take some MB.
         self._look, self._done_looking = None, True
         if proposal is not None:
             self._lead(proposal)

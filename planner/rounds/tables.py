@@ -201,6 +201,7 @@ class TableLoads:
     def __init__(self, tables: Tables, *, drained: bool = False) -> None:
         # What is to go away counts at least as much as is felt.
         self.work = sum(max(piece.cost, SCALE if drained else 0) for piece in tables.hosted)
+        # By neighbour, members of the vicinity and others alike.
         self.sent: dict[int, int] = {}
         for entry in tables.passing:
             for neighbour in entry.down:
