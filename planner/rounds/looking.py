@@ -22,7 +22,7 @@ class Look:
     def __init__(self, view: View, settings: Settings) -> None:
         effort = settings.effort
         self.vicinity = Vicinity(view, settings.price)
-        # A vicinity with more pieces or members has more plans to look at, up to what a broker bears.
+        # With more pieces or members there are more plans to look at, up to what a broker bears.
         instance = self.vicinity.instance
         cells = len(self.vicinity.groups) * len(view.brokers)
         self.most = min(effort.total, effort.each * cells)
