@@ -25,8 +25,8 @@ import msgspec
 from broker.core.recovery.durable_events import packed, unpacked
 from broker.network.session.frames import DATA_BYTES
 from language import check_text
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import less, rehearse
 
 BROKERS = 24
@@ -123,7 +123,7 @@ def singly(seed: int, material: Material) -> tuple[int, int]:
 def _show(case: str, seed: int, material: Material) -> None:
     outcome = rehearse(material)
     messages, size_bytes = singly(seed, material)
-    late_ms = sorted(one.at_ms - json.loads(one.row.payload)["end"] for one in outcome.found)
+    late_ms = sorted(one.at_ms - json.loads(one.row.payload)["end"] for one in outcome.detected)
     print(f"\n{case}, seed {seed}: singly {messages:,} messages, {size_bytes:,} bytes")
     before, until, _ = outcome.kinds
     run = less(until, before)

@@ -33,9 +33,9 @@ from planner.layout import lay_out  # noqa: E402
 from planner.plan import Plan  # noqa: E402
 from planner.reading import read_problem  # noqa: E402
 from planner.tasks_network import read_network  # noqa: E402
-from simulation.rehearsal.described import read_rehearsed  # noqa: E402
-from simulation.rehearsal.links import Carried  # noqa: E402
+from simulation.rehearsal.links import RehearsalTraffic  # noqa: E402
 from simulation.rehearsal.material import Material, located  # noqa: E402
+from simulation.rehearsal.network import read_rehearsed  # noqa: E402
 from simulation.rehearsal.run import Progress, rehearse  # noqa: E402
 
 Document = dict[str, Any]
@@ -78,7 +78,7 @@ class Compared:
     tasks: int
     events: int
     predicted: Mapping[Arc, float]
-    carried: Mapping[Arc, Carried]
+    carried: Mapping[Arc, RehearsalTraffic]
 
     def off(self, arc: Arc) -> float:
         """By how much the prediction is off, as a part of what was carried."""

@@ -28,8 +28,8 @@ from language import check_text
 from simulation.papers.drawing import draw, events
 from simulation.papers.recording import read_recording
 from simulation.papers.settings import BEYOND, PAPER, Setting
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, end_of
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import rehearse
 
 SMALL = {"nodes": 40, "stations": 4, "hours": 3, "matching_min": 5}
@@ -70,7 +70,7 @@ def _run(material: Material) -> Came:
     outcome = rehearse(material)
     found: dict[str, int] = {}
     ended: dict[str, int] = {}
-    for one in outcome.found:
+    for one in outcome.detected:
         said = json.loads(one.row.payload)
         name = f"{said['subscription']} {said['id']}"
         found[name], ended[name] = one.at_ms, said["end"]

@@ -37,7 +37,7 @@ def check_hash(encoded: str) -> None:
 
 
 def check_password(password: str, encoded: str) -> bool:
-    """Whether the password is the one that was hashed; takes tens of milliseconds.
+    """Tell whether the password is the one that was hashed; takes tens of milliseconds.
 
     Raises ValueError where the text is no hash.
     """
@@ -95,11 +95,11 @@ class Users:
         return after
 
     def __bool__(self) -> bool:
-        """Whether there is any user; where there is none, nobody is asked for a password."""
+        """Tell whether there is any user; where there is none, nobody is asked for a password."""
         return bool(self._hashes)
 
     def remembered(self, name: str, password: str) -> bool:
-        """Whether this login was good before; never slow."""
+        """Tell whether this login was good before; never slow."""
         known = self._known_good.get(name)
         return known is not None and hmac.compare_digest(known, self._digest(name, password))
 

@@ -63,7 +63,7 @@ class FewOfTheSame(logging.Filter):
         self._seen: dict[tuple[str, int], int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is to be written."""
+        """Tell whether the line is to be written."""
         if record.name == EVENTS:
             return True
         place = (record.pathname, record.lineno)

@@ -21,7 +21,7 @@ from typing import Any
 
 from headwater.cli.frame import main as headwater
 from headwater.client import broker_for, publisher_for
-from headwater.demo.material import Recording, load
+from headwater.demo.material import StationRecording, load
 from headwater.remote import ClientError
 
 HOMES = {
@@ -53,7 +53,7 @@ def secret(name: str) -> str:
     return text.split("\n", 1)[0]
 
 
-def events(recording: Recording, rate: float) -> Iterator[tuple[float, Any, dict[str, Any]]]:
+def events(recording: StationRecording, rate: float) -> Iterator[tuple[float, Any, dict[str, Any]]]:
     """Yield when each reading is due (seconds of `time.time`), the reading, and what to publish."""
     import msgspec
 
@@ -74,7 +74,7 @@ def events(recording: Recording, rate: float) -> Iterator[tuple[float, Any, dict
         turn += 1
 
 
-def play(recording: Recording, address: str, rate: float) -> None:
+def play(recording: StationRecording, address: str, rate: float) -> None:
     """Publish for ever; the connection comes back by itself, and nothing is left out."""
     broker = broker_for(address, "sensors", secret("sensors"), None, 30.0)
     while True:

@@ -3,7 +3,7 @@
 Owns the names that users rely on and the command line. Must not know how anything beneath it
 works. Invariant: importing this package is cheap; every part is loaded when it is first used.
 
-    a program ─▶ engine (in this process); client, publishing, driver (a running broker)
+    a program ─▶ engine (in this process); client, publisher, driver (a running broker)
     a person ──▶ cli ─▶ specifications, replays, simulations, placement, explaining, testing, demo
 """
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError
-from headwater.cli.reach import DEFAULT_BROKER, EXIT_UNREACHABLE, Broker, broker_at
+from headwater.cli.reach import DEFAULT_BROKER, EXIT_UNREACHABLE, BrokerAddress, broker_at
 from headwater.events import Event
 from headwater.remote import ClientError
 
 if TYPE_CHECKING:
-    from headwater.publishing import Publisher
+    from headwater.publisher import Publisher
 
 BATCH_EVENTS = 500  # of one payload
 ROWS = 1_000  # of the log at a time
@@ -86,7 +86,7 @@ class Client:
         _good(reply)
 
     def subscriptions(self) -> list[dict[str, Any]]:
-        """What is installed, in the order of its installation."""
+        """Return the installed subscriptions, in the order of their installation."""
         with _told():
             if self._broker.is_mqtt:
                 reply = _good(self._asked("list", ""))
@@ -113,9 +113,9 @@ class Client:
         end at this moment. HTTP only.
         """
         self._needs_http("the log is read")
-        told = self._got("/v1/log/offsets")
-        epoch = str(told["epoch"])
-        end = int(told["end"]) if to is None else to
+        offsets = self._got("/v1/log/offsets")
+        epoch = str(offsets["epoch"])
+        end = int(offsets["end"]) if to is None else to
         while offset < end:
             upto = min(end, offset + ROWS)
             body = self._got("/v1/log", epoch=epoch, **{"from": str(offset), "to": str(upto)})
@@ -156,11 +156,12 @@ class Client:
         while True:
             # Of a name that several subscribers use, until all are: the answer gives names alone.
             listed = self.subscriptions()
-            waiting = set(names) - {one["subscription"] for one in listed}
+            waiting = set(names) - {subscription["subscription"] for subscription in listed}
             waiting |= {
-                one["subscription"]
-                for one in listed
-                if one["subscription"] in names and one["state"] not in {"active", "ended"}
+                subscription["subscription"]
+                for subscription in listed
+                if subscription["subscription"] in names
+                and subscription["state"] not in {"active", "ended"}
             }
             if not waiting:
                 return
@@ -175,8 +176,8 @@ class Client:
 
 def broker_for(
     address: str, user: str | None, password: str | None, name: str | None, timeout_s: float
-) -> Broker:
-    """Where a broker is, and who calls. Raises ClientError."""
+) -> BrokerAddress:
+    """Return a broker's address together with who calls. Raises ClientError."""
     if not isinstance(address, str):
         raise TypeError(f"found an address of type {type(address).__name__}, expected str")
     if not timeout_s > 0:
@@ -186,9 +187,11 @@ def broker_for(
         return replace(broker, password=password, remedy="is it running?")
 
 
-def publisher_for(broker: Broker, client_id: str, patience_s: float | None = None) -> Publisher:
+def publisher_for(
+    broker: BrokerAddress, client_id: str, patience_s: float | None = None
+) -> Publisher:
     """One that is connected; see Publisher. Raises ClientError."""
-    from headwater.publishing import Publisher
+    from headwater.publisher import Publisher
 
     if not broker.is_mqtt:
         raise ClientError(f"events are published by MQTT; {broker.url} is no mqtt://")
@@ -203,14 +206,14 @@ def publish(
     defaults: Mapping[str, Any] | None = None,
 ) -> None:
     """Hand events to a publisher, those of one type and source in a row together."""
-    said = (_completed(_plain(one), defaults or {}) for one in events)
-    for (event_type, source), several in groupby(said, _topic):
+    completed = (_completed(_plain(event), defaults or {}) for event in events)
+    for (event_type, source), several in groupby(completed, _topic):
         while batch := list(islice(several, BATCH_EVENTS)):
             publisher.send(event_type, source, batch)
 
 
 def _completed(said: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {**said, **{key: one for key, one in defaults.items() if said.get(key) is None}}
+    return {**said, **{key: value for key, value in defaults.items() if said.get(key) is None}}
 
 
 def _plain(event: Event | Mapping[str, Any]) -> Mapping[str, Any]:

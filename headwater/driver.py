@@ -15,7 +15,7 @@ from headwater.client import broker_for, publish, publisher_for
 from headwater.events import Event
 
 if TYPE_CHECKING:
-    from headwater.publishing import Publisher
+    from headwater.publisher import Publisher
 
 DEFAULT_ADDRESS = "mqtt://127.0.0.1:1883"
 
@@ -101,9 +101,9 @@ class Driver:
 
 def _timed(reading: Event | Mapping[str, Any]) -> Mapping[str, Any]:
     """The reading with a time: that of its arrival would change where it is sent again."""
-    said = reading.to_dict() if isinstance(reading, Event) else reading
-    if not isinstance(said, Mapping):
-        raise TypeError(f"found a reading of type {type(said).__name__}, expected a mapping")
-    if any(said.get(key) is not None for key in ("timestamp", "start", "end")):
-        return said
-    return {**said, "timestamp": time.time_ns() // 1_000_000}
+    document = reading.to_dict() if isinstance(reading, Event) else reading
+    if not isinstance(document, Mapping):
+        raise TypeError(f"found a reading of type {type(document).__name__}, expected a mapping")
+    if any(document.get(key) is not None for key in ("timestamp", "start", "end")):
+        return document
+    return {**document, "timestamp": time.time_ns() // 1_000_000}

@@ -293,8 +293,8 @@ class Engine:
             raise ValueError(f"found lateness_ms {lateness_ms!r}, expected 0 or more, or None")
         if not 0 <= drift < 1:
             raise ValueError(f"found drift {drift}, expected 0 or more, and less than 1")
-        known = tables_beside(file) if tables is None else tables_among(tables)
-        checked = check_text(text, file=file, functions=functions, tables=known)
+        read_table = tables_beside(file) if tables is None else tables_among(tables)
+        checked = check_text(text, file=file, functions=functions, tables=read_table)
         self._program = checked.demand().program
         del checked  # its text's tree goes before agents are made, which then take its room
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
@@ -398,22 +398,22 @@ class Engine:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """What became of the events so far: the ledger."""
+        """Return the ledger: what became of the events so far."""
         return self._pipeline.ledger.to_dict()
 
 
 def _ledger_state(ledger: Ledger) -> list[Any]:
     accounts = [
-        [one.received, one.out, one.filtered, one.dropped]
-        for one in (ledger.events, ledger.detected)
+        [account.received, account.out, account.filtered, account.dropped]
+        for account in (ledger.events, ledger.detected)
     ]
     return [*accounts, ledger.results, ledger.notes]
 
 
 def _restore_ledger(ledger: Ledger, state: Sequence[Any]) -> None:
     events, detected, ledger.results, ledger.notes = state
-    for account, said in ((ledger.events, events), (ledger.detected, detected)):
-        _restore_account(account, said)
+    for account, account_state in ((ledger.events, events), (ledger.detected, detected)):
+        _restore_account(account, account_state)
 
 
 def _restore_account(account: Account, state: Sequence[Any]) -> None:

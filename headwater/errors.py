@@ -14,7 +14,7 @@ from language.messages import TABLE
 
 
 class Meaning(NamedTuple):
-    """What a refusal is called, and when it comes."""
+    """The title of a refusal, and when it comes."""
 
     title: str
     when: str
@@ -111,13 +111,13 @@ REFUSALS: Final[dict[str, Meaning]] = {
 
 def titles() -> dict[str, str]:
     """The title of each code, in order."""
-    found = {entry.code: entry.title for entry in TABLE.values()}
-    found.update((code, meaning.title) for code, meaning in REFUSALS.items())
-    return dict(sorted(found.items()))
+    by_code = {entry.code: entry.title for entry in TABLE.values()}
+    by_code.update((code, meaning.title) for code, meaning in REFUSALS.items())
+    return dict(sorted(by_code.items()))
 
 
 def explain(code: str) -> str:
-    """What an error means; raises LanguageError for an unknown code."""
+    """Explain an error code; raises LanguageError for an unknown one."""
     wanted = code.strip().upper()
     if wanted not in REFUSALS:
         return of_language.explain(code)
@@ -127,7 +127,7 @@ def explain(code: str) -> str:
 
 
 def for_programs(code: str) -> dict[str, object]:
-    """What an error means, as data; the code must be one that there is."""
+    """Explain an error code as data; the code must be one that there is."""
     wanted = code.strip().upper()
     if wanted in REFUSALS:
         title, when = REFUSALS[wanted]
@@ -136,7 +136,8 @@ def for_programs(code: str) -> dict[str, object]:
         return {"code": wanted, "title": title, "message": message, "help": help_, "examples": []}
     entry = TABLE[wanted]
     examples = [
-        {"text": one.text, "line": one.line, "column": one.column} for one in entry.examples
+        {"text": example.text, "line": example.line, "column": example.column}
+        for example in entry.examples
     ]
     return {
         "code": wanted,
@@ -156,10 +157,10 @@ def page() -> str:
         " is none in the text.\n"
     )
     for code, meaning in REFUSALS.items():
-        told = [f"### {code}: {meaning.title}\n", f"{meaning.when}\n"]
-        told += [f"Message: {sentence}.\n" for sentence in _sentences(code)]
-        told.append(f"{of_language.capital(REFUSED[code].hint)}.\n")
-        parts.append("\n".join(told))
+        section = [f"### {code}: {meaning.title}\n", f"{meaning.when}\n"]
+        section += [f"Message: {sentence}.\n" for sentence in _sentences(code)]
+        section.append(f"{of_language.capital(REFUSED[code].hint)}.\n")
+        parts.append("\n".join(section))
     return "\n".join(parts)
 
 

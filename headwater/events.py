@@ -50,16 +50,20 @@ class Event:
     def __init__(
         self, /, type: str, *, attributes: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
-        said: dict[str, Any] = {"type": type, **fields}
+        document: dict[str, Any] = {"type": type, **fields}
         if None in fields.values():
-            said = {key: one for key, one in said.items() if one is not None or key not in RESERVED}
+            document = {
+                key: value
+                for key, value in document.items()
+                if value is not None or key not in RESERVED
+            }
         if attributes:
             clash = [name for name in attributes if name in RESERVED]
             if clash:
                 raise ValueError(f"found attribute {clash[0]}, which is a reserved key of events")
-            said.update(attributes)
-        self._said = said
-        self.typed = typed(said)
+            document.update(attributes)
+        self._said = document
+        self.typed = typed(document)
 
     @property
     def type(self) -> str:
@@ -81,21 +85,21 @@ class Event:
         return _again, (self._said,)
 
     def __repr__(self) -> str:
-        rest = "".join(
+        keywords = "".join(
             f", {name}={value!r}" for name, value in self._said.items() if name != "type"
         )
-        return f"Event({self._said['type']!r}{rest})"
+        return f"Event({self._said['type']!r}{keywords})"
 
 
 def taken_out(events: list[Any]) -> tuple[list[Any], ByClass | None] | None:
-    """What an engine may take of events, and that by class, if known; None if not all are events.
+    """Return what an engine may take of events, and that by class, if known.
 
-    What it cannot take as it is stands there as None.
+    None if not all are events. What it cannot take as it is stands there as None.
     """
     if native.passes is not None:
-        found: tuple[list[Any], ByClass] | None = native.passes.readings(events, Event)
-        if found is not None:
-            return found
+        taken: tuple[list[Any], ByClass] | None = native.passes.readings(events, Event)
+        if taken is not None:
+            return taken
     try:
         return [event.typed for event in events], None
     except AttributeError:  # there are mappings among them

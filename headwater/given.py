@@ -38,12 +38,12 @@ class _TwiceError(ValueError):
 
 
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         twice = next(key for key in counts if counts[key] > 1)
         raise _TwiceError(f"an object has the key {json.dumps(twice)} twice")
-    return found
+    return document
 
 
 def functions_of(path: str) -> Mapping[str, object]:
@@ -77,7 +77,9 @@ def checked_text(
     if checked.specification is not None:
         return text, checked.specification
     if as_json:
-        raise CommandError(FAULTY, *[_sentence(name, one.to_dict()) for one in checked.diagnostics])
+        raise CommandError(
+            FAULTY, *[_sentence(name, diagnostic.to_dict()) for diagnostic in checked.diagnostics]
+        )
     complain(checked.report().rstrip("\n"))
     count = len(checked.diagnostics)
     raise CommandError(FAULTY, f"{name}: {count} error{'s' if count > 1 else ''}")

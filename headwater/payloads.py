@@ -19,10 +19,10 @@ BATCH_BYTES = 131_072  # of one payload: a broker takes eight times as much
 def batches(events: list[bytes]) -> Iterator[bytes]:
     """Payloads of several events each; one that is too large goes alone, as the broker decides."""
     begin, size = 0, 0
-    for at, event in enumerate(events):
-        if at > begin and size + len(event) > BATCH_BYTES:
-            yield _joined(events[begin:at])
-            begin, size = at, 0
+    for index, event in enumerate(events):
+        if index > begin and size + len(event) > BATCH_BYTES:
+            yield _joined(events[begin:index])
+            begin, size = index, 0
         size += len(event) + 1
     yield _joined(events[begin:])
 

@@ -16,10 +16,10 @@ from planner.tasks_network import Described
 
 def kinds_of(specification: Specification) -> dict[str, Kind]:
     """By task's key, over how many brokers it may be divided without a difference."""
-    found: dict[str, list[Kind]] = {}
+    kinds: dict[str, list[Kind]] = {}
     for task, _, bound in bounds_of(specification.graph, BoundInputs()):
-        found.setdefault(task.key, []).append(bound.kind)
-    return weakest(found)
+        kinds.setdefault(task.key, []).append(bound.kind)
+    return weakest(kinds)
 
 
 def placement_problem(specification: Specification, network: Described) -> Made:

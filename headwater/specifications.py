@@ -31,7 +31,7 @@ STANDARD_INPUT = "-"
 def check(names: Sequence[str], *, as_json: bool = False, functions: str = "") -> int:
     """Every error of each file; 1 where there is one, 2 where a file cannot be read."""
     status, count = GOOD, 0
-    told: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     own = functions_of(functions)
     for name in names:
         try:
@@ -41,21 +41,21 @@ def check(names: Sequence[str], *, as_json: bool = False, functions: str = "") -
         except CommandError as error:
             status = FAULTY
             _complain_of(error, as_json=as_json)
-            told.append({"file": name, "ok": False, "errors": _messages(error)})
+            documents.append({"file": name, "ok": False, "errors": _messages(error)})
             continue
-        errors = [one.to_dict() for one in checked.diagnostics]
-        told.append({"file": name, "ok": checked.ok, "errors": errors})
+        errors = [diagnostic.to_dict() for diagnostic in checked.diagnostics]
+        documents.append({"file": name, "ok": checked.ok, "errors": errors})
         count += len(errors)
         if errors and not as_json:
             complain(checked.report().rstrip("\n"))
         elif checked.specification is not None:
             warnings = _warnings(name, checked.specification)
             if as_json and warnings:
-                told[-1]["warnings"] = warnings
+                documents[-1]["warnings"] = warnings
             elif warnings:
                 complain("\n".join(warnings))
     if as_json:
-        print_json(told)
+        print_json(documents)
     elif count:
         complain(f"{count} error{'s' if count > 1 else ''}")
     return status or (PROBLEMS if count else GOOD)
@@ -71,22 +71,24 @@ def _warnings(name: str, specification: Specification) -> list[str]:
 
 
 def explain(code: str | None, *, as_json: bool = False) -> int:
-    """What a code means, with examples; of all codes the titles."""
+    """Print what a code means, with examples; of all codes the titles."""
     if code is None:
-        known = titles()
+        all_titles = titles()
         if as_json:
-            print_json(known)
+            print_json(all_titles)
         else:
-            sys.stdout.write("".join(f"{one}  {title}\n" for one, title in known.items()))
+            sys.stdout.write(
+                "".join(f"{error_code}  {title}\n" for error_code, title in all_titles.items())
+            )
         return GOOD
     try:
-        told = explained(code)
+        text = explained(code)
     except LanguageError as error:
         raise CommandError(FAULTY, str(error)) from None
     if as_json:
         print_json(for_programs(code))
     else:
-        sys.stdout.write(told)
+        sys.stdout.write(text)
     return GOOD
 
 
@@ -95,41 +97,45 @@ def fmt(names: Sequence[str], *, check: bool = False, as_json: bool = False) -> 
 
     2 where a file cannot be read or written, or holds what cannot be read as a specification.
     """
-    told = []
+    documents = []
     for name in names:
         try:
-            one = _formatted(name, check=check, as_json=as_json)
+            document = _formatted(name, check=check, as_json=as_json)
         except CommandError as error:
             _complain_of(error, as_json=as_json)
-            one = {"file": name, "ok": False, "errors": _messages(error)}
+            document = {"file": name, "ok": False, "errors": _messages(error)}
         except LanguageError as error:
             if not as_json:
                 complain(str(error).rstrip("\n").replace("<text>", name))
-            one = {"file": name, "ok": False, "errors": [d.to_dict() for d in error.diagnostics]}
-        told.append(one)
+            document = {
+                "file": name,
+                "ok": False,
+                "errors": [d.to_dict() for d in error.diagnostics],
+            }
+        documents.append(document)
     if as_json:
-        print_json(told)
-    if not all(one["ok"] for one in told):
+        print_json(documents)
+    if not all(document["ok"] for document in documents):
         return FAULTY
-    return PROBLEMS if check and any(one["changed"] for one in told) else GOOD
+    return PROBLEMS if check and any(document["changed"] for document in documents) else GOOD
 
 
 def _formatted(name: str, *, check: bool, as_json: bool) -> dict[str, Any]:
     text = read_text(name)
     formatted = format_text(text)
-    told = {"file": name, "ok": True, "changed": formatted != text}
+    document = {"file": name, "ok": True, "changed": formatted != text}
     if name == STANDARD_INPUT and not check:
         if as_json:
-            told["text"] = formatted
+            document["text"] = formatted
         else:
             sys.stdout.write(formatted)
-        return told
-    if told["changed"]:
+        return document
+    if document["changed"]:
         if not check:
             _replace(name, formatted)
         if not as_json:
             complain(f"{name}: {'would change' if check else 'formatted'}")
-    return told
+    return document
 
 
 def _replace(name: str, text: str) -> None:

@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Checked:
-    """What checking a text gave: every error, or the specification."""
+    """The result of checking a text: every error, or the specification."""
 
     text: str
     file: str
@@ -47,13 +47,15 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether no error was found."""
+        """Tell whether no error was found."""
         return not self.diagnostics
 
     def report(self, *, color: bool = False, code: str | None = None) -> str:
         """All errors (or those of one code) for people, with source lines and carets."""
-        found = [one for one in self.diagnostics if code in {None, one.code}]
-        return report(self.text, found, file=self.file, color=color)
+        selected = [
+            diagnostic for diagnostic in self.diagnostics if code in {None, diagnostic.code}
+        ]
+        return report(self.text, selected, file=self.file, color=color)
 
     def demand(self) -> Specification:
         """The specification; raises LanguageError with the report where there are errors."""
@@ -81,8 +83,8 @@ def check_text(
     collector = Collector()
     reading = read(text, collector)
     specification = check(reading, collector, functions or {}, tables)
-    found = collector.found()
-    return Checked(text, file, found, None if found else specification)
+    diagnostics = collector.found()
+    return Checked(text, file, diagnostics, None if diagnostics else specification)
 
 
 def format_text(text: str) -> str:
@@ -95,7 +97,7 @@ def format_text(text: str) -> str:
 
     collector = Collector()
     reading = read(text, collector)
-    found = collector.found()
-    if found:
-        raise LanguageError(report(text, found), found)
+    diagnostics = collector.found()
+    if diagnostics:
+        raise LanguageError(report(text, diagnostics), diagnostics)
     return format_items(text, reading.file.items)

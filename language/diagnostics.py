@@ -101,7 +101,7 @@ class Collector:
 
     @property
     def full(self) -> bool:
-        """Whether no more are taken: whoever looks for errors can stop."""
+        """Tell whether no more are taken: whoever looks for errors can stop."""
         return len(self._found) >= DIAGNOSTICS_MAX
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ def report(
 ) -> str:
     """All of `found` for people: place, sentence, source line, caret, suggestion."""
     lines = text.split("\n")
-    return "\n".join(_told(one, lines, file, color=color) for one in found)
+    return "\n".join(_told(diagnostic, lines, file, color=color) for diagnostic in found)
 
 
 def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
@@ -133,7 +133,7 @@ def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
         ("\033[1m", "\033[31m", "\033[32m", "\033[0m") if color else ("", "", "", "")
     )
     head = f"{bold}{file}:{one.line}:{one.column}: {red}{one.code}{plain}{bold}: {one.message}"
-    told = [head + plain]
+    parts = [head + plain]
     shown, shift = _window(lines[one.line - 1].rstrip("\r"), one.column - 1)
     before = shown[: one.column - 1 - shift]
     marked = shown[len(before) : len(before) + one.end - one.start]
@@ -141,14 +141,14 @@ def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
     width = max(1, sum(map(columns, marked)))
     margin = f"{one.line:>5} | "
     indent = " " * (len(margin) - 2)
-    told.append(margin + shown)
-    told.append(f"{indent}| {pad}{green}{'^' * width}{plain}")
-    told.append(f"{indent}= {one.hint}")
-    return "\n".join(told)
+    parts.append(margin + shown)
+    parts.append(f"{indent}| {pad}{green}{'^' * width}{plain}")
+    parts.append(f"{indent}= {one.hint}")
+    return "\n".join(parts)
 
 
 def columns(character: str) -> int:
-    """How many columns of a screen a character takes."""
+    """Return how many columns of a screen a character takes."""
     if character.isascii():
         return 1
     import unicodedata

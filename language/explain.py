@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from language import check_text
 from language.errors import LanguageError
-from language.messages import TABLE, Entry
+from language.messages import TABLE, MessageEntry
 from language.messages.entry import Example
 
 SHOWN_LENGTH_MAX = 400
@@ -34,11 +34,13 @@ In messages the words in braces are those of the text at hand. Examples show the
 
 
 def explain(code: str) -> str:
-    """What an error means, with examples; raises LanguageError for an unknown code."""
+    """Explain an error, with examples; raises LanguageError for an unknown code."""
     entry = TABLE.get(code.strip().upper())
     if entry is None:
         raise LanguageError(f"no error has the code {code[:20]}; the first is {next(iter(TABLE))}")
-    examples = [_told(entry, one) for one in entry.examples if len(one.text) <= SHOWN_LENGTH_MAX]
+    examples = [
+        _told(entry, example) for example in entry.examples if len(example.text) <= SHOWN_LENGTH_MAX
+    ]
     parts = [f"{entry.code}: {entry.title}", entry.message, entry.help, *examples]
     return "\n\n".join(parts) + "\n"
 
@@ -55,12 +57,14 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: MessageEntry) -> str:
     parts = [
         f"### {entry.code}: {entry.title}\n",
         f"Message: {entry.message}.\n\n{capital(entry.help)}.\n",
     ]
-    shown = [_told(entry, one) for one in entry.examples if len(one.text) <= SHOWN_LENGTH_MAX]
+    shown = [
+        _told(entry, example) for example in entry.examples if len(example.text) <= SHOWN_LENGTH_MAX
+    ]
     if shown:
         parts.append("```text\n" + "\n\n".join(shown) + "\n```\n")
     return "\n".join(parts)
@@ -71,7 +75,7 @@ def capital(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _told(entry: Entry, example: Example) -> str:
+def _told(entry: MessageEntry, example: Example) -> str:
     """The report of an example, of this error alone; general advice is not repeated."""
     checked = check_text(
         example.text,

@@ -38,7 +38,7 @@ class Function:
 
     @property
     def form(self) -> str:
-        """How it is called, for messages: `min(number, number, …)`."""
+        """Return the form of a call, for messages: `min(number, number, …)`."""
         dots = ", …" if self.repeats else ""
         return f"{self.name}({', '.join(self.arguments)}{dots})"
 

@@ -48,7 +48,7 @@ class Specification:
 
     @property
     def program(self) -> Program:
-        """What of it runs."""
+        """Return the part of it that runs."""
         return Program(self.event_types, self.graph)
 
 

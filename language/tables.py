@@ -30,7 +30,7 @@ class TableError(Exception):
 
 @dataclass(frozen=True)
 class Table:
-    """What a table holds: the types of its columns, and each column's values by key.
+    """The content of a table: the types of its columns, and each column's values by key.
 
     `digest` stands for the whole content, so that tasks over different data never meet.
     """
@@ -54,12 +54,14 @@ def parse(text: str, key: str) -> Table:
         raise TableError(f"it has {len(lines):,} rows, at most {ROWS_MAX:,} are read")
     types: dict[str, ColumnType] = {}
     values: dict[str, list[Any]] = {}
-    for at, name in enumerate(header):
-        types[name], values[name] = _column([line[at] for _, line in lines])
+    for index, name in enumerate(header):
+        types[name], values[name] = _column([line[index] for _, line in lines])
     keys = values[key]
     _check_keys(keys, [number for number, _ in lines], key)
     columns = {
-        name: {one: value for one, value in zip(keys, column, strict=True) if value is not None}
+        name: {
+            row_key: value for row_key, value in zip(keys, column, strict=True) if value is not None
+        }
         for name, column in values.items()
     }
     return Table(key, types, columns, sha256(text.encode()).hexdigest()[:DIGEST_LENGTH])
@@ -89,23 +91,23 @@ def _header(rows: list[list[str]], key: str) -> tuple[list[str], list[tuple[int,
 
 def _check_keys(keys: list[Any], numbers: list[int], key: str) -> None:
     seen: dict[Any, int] = {}
-    for one, number in zip(keys, numbers, strict=True):
-        if one is None:
+    for row_key, number in zip(keys, numbers, strict=True):
+        if row_key is None:
             raise TableError(f"row {number} has no {key}")
-        if one in seen:
-            raise TableError(f"rows {seen[one]} and {number} have the same {key}, {one}")
-        seen[one] = number
+        if row_key in seen:
+            raise TableError(f"rows {seen[row_key]} and {number} have the same {key}, {row_key}")
+        seen[row_key] = number
 
 
 def _column(cells: list[str]) -> tuple[ColumnType, list[Any]]:
     filled = [cell for cell in cells if cell != ""]
     for kind, number in (("int", _int), ("float", _float)):
         try:
-            found = [None if cell == "" else number(cell) for cell in cells]
+            numbers = [None if cell == "" else number(cell) for cell in cells]
         except ValueError:
             continue
         if filled:
-            return ("int" if kind == "int" else "float"), found
+            return ("int" if kind == "int" else "float"), numbers
     return "text", [cell or None for cell in cells]
 
 

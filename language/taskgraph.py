@@ -76,7 +76,7 @@ class TaskGraph:
 
 @dataclass(frozen=True)
 class Names:
-    """What the names of a file stand for."""
+    """The declarations of a file, by name."""
 
     event_types: Mapping[str, EventType]
     sets: Mapping[str, tree.SetLiteral]
@@ -122,11 +122,11 @@ def _needed(
 
 def inputs_of(item: tree.Definition | tree.Subscription) -> tuple[str, ...]:
     """The types that an item detects, each once, in the order of the text."""
-    found: dict[str, None] = {}
+    types: dict[str, None] = {}
     for case in cases_of(item):
         for atom in atoms(case.detect.pattern):
-            found[atom.type] = None
-    return tuple(found)
+            types[atom.type] = None
+    return tuple(types)
 
 
 def cases_of(item: tree.Definition | tree.Subscription) -> tuple[tree.Case, ...]:

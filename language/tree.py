@@ -339,7 +339,7 @@ class Definition(Node):
 
 @dataclass(frozen=True, slots=True)
 class Actor(Node):
-    """Where results go: `to A`, `to A of group.x` (group_key), `to nearest A`."""
+    """The target of results: `to A`, `to A of group.x` (group_key), `to nearest A`."""
 
     name: str
     group_key: str | None = None

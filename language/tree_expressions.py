@@ -37,7 +37,7 @@ class Node:
     marks: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
     def place(self, word: str) -> Span:
-        """Where `word` of this node stands; the node's own place if that was not marked."""
+        """Return the span of `word` in this node; the node's own if that was not marked."""
         for marked, span in self.marks:
             if marked == word:
                 return span

@@ -51,20 +51,20 @@ _NAMED: dict[type[Node], tuple[str, ...]] = {}
 
 def _named(kind: type[Node]) -> tuple[str, ...]:
     """The fields of a class that say something."""
-    found = _NAMED.get(kind)
-    if found is None:
-        found = tuple(one.name for one in fields(kind) if one.name not in {"span", "marks"})
-        _NAMED[kind] = found
-    return found
+    names = _NAMED.get(kind)
+    if names is None:
+        names = tuple(field.name for field in fields(kind) if field.name not in {"span", "marks"})
+        _NAMED[kind] = names
+    return names
 
 
 def _fields(kind: type[Node]) -> tuple[str, ...]:
     """The fields of a class that can hold nodes."""
-    found = _FIELDS.get(kind)
-    if found is None:
-        found = tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
-        _FIELDS[kind] = found
-    return found
+    names = _FIELDS.get(kind)
+    if names is None:
+        names = tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
+        _FIELDS[kind] = names
+    return names
 
 
 def children(node: Node) -> Iterator[Node]:

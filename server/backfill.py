@@ -7,12 +7,12 @@ is refused here would begin with less than the job wants, without a word.
 from collections.abc import Iterator
 
 from server.checkpoint import version_apart
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.errors import ServerError
 from server.history import files_of, subscriptions_in
 
 
-def history_of(jobs: Jobs, job: Part) -> Part | None:
+def history_of(jobs: Jobs, job: ConfigPart) -> ConfigPart | None:
     """Return the source of kind `history` that a job reads or begins with."""
     source = jobs.sources[job["source"]]
     if source.kind == "history":
@@ -25,7 +25,7 @@ def unfit_histories(jobs: Jobs) -> list[str]:
     return [f"jobs.{job.name}.{fault}" for job in jobs.jobs.values() for fault in _unfit(jobs, job)]
 
 
-def _unfit(jobs: Jobs, job: Part) -> Iterator[str]:
+def _unfit(jobs: Jobs, job: ConfigPart) -> Iterator[str]:
     source = history_of(jobs, job)
     if source is None or source.kind != "history":
         return

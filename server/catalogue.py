@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from server.checkpoint import begun_of
-from server.config import Part, read
+from server.config import ConfigPart, read
 from server.errors import ServerError
 from server.history import files_of
 from server.sinks.database import opened
@@ -55,7 +55,7 @@ def _folder(path: Path) -> dict[str, Any]:
     return entry
 
 
-def _database(sink: Part, tables: Iterable[TableName]) -> list[dict[str, Any]]:
+def _database(sink: ConfigPart, tables: Iterable[TableName]) -> list[dict[str, Any]]:
     """The tables of a job, each with its views."""
     import sqlalchemy as sa
 

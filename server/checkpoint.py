@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.errors import JobsError
 
 FILE: Final = "headwater.json"
@@ -91,7 +91,7 @@ def claimed(jobs: Jobs) -> Iterator[None]:
 
 def checkpoint(
     jobs: Jobs,
-    job: Part,
+    job: ConfigPart,
     lead: str,
     meaning: JobMeaning = NOTHING,
     sinks: Sequence[str] = (),
@@ -126,7 +126,7 @@ def checkpoint(
     return fresh
 
 
-def _write(place: Checkpoint, job: Part, mark: str, sinks: Sequence[str]) -> None:
+def _write(place: Checkpoint, job: ConfigPart, mark: str, sinks: Sequence[str]) -> None:
     content = {"format": FORMAT, "id": place.id, "job": job.name, "mark": mark, "sinks": sinks}
     if place.version:
         content["version"] = place.version
@@ -165,7 +165,7 @@ class BegunStream(NamedTuple):
     apart: bool  # it fills tables and folders of its own
 
 
-def begun_of(jobs: Jobs, job: Part) -> list[BegunStream]:
+def begun_of(jobs: Jobs, job: ConfigPart) -> list[BegunStream]:
     """Return the streams of all versions of a job, in the order of their names."""
     state = jobs.path(jobs.server["state"])
     begun = []
@@ -177,7 +177,7 @@ def begun_of(jobs: Jobs, job: Part) -> list[BegunStream]:
     return begun
 
 
-def version_apart(jobs: Jobs, job: Part) -> int:
+def version_apart(jobs: Jobs, job: ConfigPart) -> int:
     """Return the version, where it fills tables and folders of its own, else 0."""
     begun = begun_of(jobs, job)
     own = [stream.apart for stream in begun if stream.version == job["version"]]
@@ -195,7 +195,7 @@ def placed(jobs: Jobs, place: Checkpoint) -> Jobs:
     return replace(jobs, sinks=sinks)
 
 
-def streams_begun(jobs: Jobs, job: Part) -> list[tuple[str, tuple[str, ...]]]:
+def streams_begun(jobs: Jobs, job: ConfigPart) -> list[tuple[str, tuple[str, ...]]]:
     """(lead, sinks) of each stream that a job has, in the order of its sinks. Raises JobsError.
 
     Sinks that were begun together stay together, and so does one that was begun alone: each knows
@@ -237,7 +237,7 @@ def _sinks_of(file: Path, lead: str) -> list[str]:
     return names
 
 
-def fits(jobs: Jobs, job: Part, sink: str, meaning: JobMeaning = NOTHING) -> None:
+def fits(jobs: Jobs, job: ConfigPart, sink: str, meaning: JobMeaning = NOTHING) -> None:
     """Raise JobsError where there is a checkpoint and it is of something else; none is made."""
     file = _folder(jobs, job, sink) / FILE
     try:
@@ -247,7 +247,7 @@ def fits(jobs: Jobs, job: Part, sink: str, meaning: JobMeaning = NOTHING) -> Non
         raise JobsError(f"{file}: cannot be read: {(error.strerror or '').lower()}") from None
 
 
-def _folder(jobs: Jobs, job: Part, sink: str) -> Path:
+def _folder(jobs: Jobs, job: ConfigPart, sink: str) -> Path:
     return jobs.path(jobs.server["state"]) / f"{job.name}-{sink}-{job['version']}"
 
 
@@ -279,29 +279,29 @@ def claim(folder: Path, place: Checkpoint, subscriptions: Sequence[str] = ()) ->
         raise JobsError(f"{file}: damaged; name another folder") from None
 
 
-def _held(jobs: Jobs, file: Path, job: Part, meaning: JobMeaning) -> tuple[Checkpoint, str]:
+def _held(jobs: Jobs, file: Path, job: ConfigPart, meaning: JobMeaning) -> tuple[Checkpoint, str]:
     """The checkpoint there, and the mark in it. Raises JobsError where it is of something else."""
     try:
-        said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        known, number = said["mark"], int(said["format"])
-        found = Checkpoint(
-            file.parent, said["id"], int(said.get("version", 0)), said.get("alerted")
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        mark, number = document["mark"], int(document["format"])
+        held = Checkpoint(
+            file.parent, document["id"], int(document.get("version", 0)), document.get("alerted")
         )
     except (ValueError, LookupError, TypeError):
         raise JobsError(f"{file}: damaged; remove {file.parent} to begin anew") from None
     if number > FORMAT:
         raise JobsError(f"{file}: written by a newer Headwater")
-    if known not in {fingerprint(jobs, job, text) for text in meaning}:
+    if mark not in {fingerprint(jobs, job, text) for text in meaning}:
         following = max(begun.version for begun in begun_of(jobs, job)) + 1
         raise JobsError(
             f"jobs.{job.name} means something else than when {file.parent} was begun: write version"
             f" = {following} there and run `headwater server migrate {job.name}` with this file, or"
             " put back what was changed"
         )
-    return found, known
+    return held, mark
 
 
-def fingerprint(jobs: Jobs, job: Part, text: str) -> str:
+def fingerprint(jobs: Jobs, job: ConfigPart, text: str) -> str:
     """A digest of what a job means."""
     values = {
         key: value
@@ -309,5 +309,5 @@ def fingerprint(jobs: Jobs, job: Part, text: str) -> str:
         if key not in _FREE and not (key in _LATER and value is None)
     }
     source = jobs.sources[job["source"]]
-    said = [job.kind, source.kind, values, text]
-    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    parts = [job.kind, source.kind, values, text]
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -34,7 +34,7 @@ REQUIRED: Final = object()
 
 
 @dataclass(frozen=True)
-class Key:
+class ConfigKey:
     """A key of a table: how its value is understood, what stands in its place, what it means."""
 
     convert: Convert
@@ -43,7 +43,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Part:
+class ConfigPart:
     """A source, a job or a sink; `values` are checked and complete."""
 
     name: str
@@ -60,9 +60,9 @@ class Jobs:
 
     folder: Path
     server: Mapping[str, Any]
-    sources: Mapping[str, Part]
-    jobs: Mapping[str, Part]
-    sinks: Mapping[str, Part]
+    sources: Mapping[str, ConfigPart]
+    jobs: Mapping[str, ConfigPart]
+    sinks: Mapping[str, ConfigPart]
 
     def path(self, text: str) -> Path:
         """A path of the file."""
@@ -82,14 +82,14 @@ def text(value: Any) -> str:
 def texts(value: Any) -> tuple[str, ...]:
     """A text, or a list of them."""
     many = [value] if isinstance(value, str) else value
-    if not isinstance(many, list) or not all(isinstance(one, str) and one for one in many):
+    if not isinstance(many, list) or not all(isinstance(item, str) and item for item in many):
         raise ValueError("expected a list of texts")
     return tuple(many)
 
 
 def pairs(value: Any) -> dict[str, str]:
     """A table of texts."""
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise ValueError('expected a table of texts, such as { a = "b" }')
     return dict(value)
 
@@ -110,10 +110,10 @@ def whole(value: Any) -> int:
 
 def duration_ms(value: Any) -> int:
     """A length of time, such as "5 mins"."""
-    said = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if said is None or said[2] not in _UNITS_ALL:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[2] not in _UNITS_ALL:
         raise ValueError('expected a length of time, such as "500 ms", "10 s", "5 mins" or "1 day"')
-    return int(said[1]) * _UNITS_ALL[said[2]]
+    return int(match[1]) * _UNITS_ALL[match[2]]
 
 
 def one_of(*allowed: str) -> Convert:
@@ -129,32 +129,32 @@ def one_of(*allowed: str) -> Convert:
 
 def names(value: Any) -> tuple[str, ...]:
     """Names of columns or values, at least one."""
-    found = texts(value)
-    if not found or not all(_COLUMN.fullmatch(one) for one in found):
+    columns = texts(value)
+    if not columns or not all(_COLUMN.fullmatch(column) for column in columns):
         raise ValueError("expected names of columns or values")
-    return found
+    return columns
 
 
 def aggregates(value: Any) -> dict[str, tuple[str, str]]:
     """A table of aggregates: name to function and value."""
-    found = {}
-    for name, said in pairs(value).items():
-        call = _AGGREGATE.fullmatch(said)
+    by_name = {}
+    for name, call_text in pairs(value).items():
+        call = _AGGREGATE.fullmatch(call_text)
         if call is None or call[1] not in FUNCTIONS or not _COLUMN.fullmatch(name):
-            there = ", ".join(f"{one}(name)" for one in FUNCTIONS)
-            raise ValueError(f"expected {there} of each; {name} is {said[:40]!r}")
+            forms = ", ".join(f"{function}(name)" for function in FUNCTIONS)
+            raise ValueError(f"expected {forms} of each; {name} is {call_text[:40]!r}")
         if name in OWN_COLUMNS:
             raise ValueError(f"{name} is there already")
-        found[name] = (call[1], call[2])
-    return found
+        by_name[name] = (call[1], call[2])
+    return by_name
 
 
 def side(value: Any) -> dict[str, str]:
     """One side of a join: a subscription, and perhaps a broker."""
-    found = pairs(value)
-    if "subscription" not in found or not set(found) <= {"subscription", "broker"}:
+    chosen = pairs(value)
+    if "subscription" not in chosen or not set(chosen) <= {"subscription", "broker"}:
         raise ValueError('expected { subscription = "…", broker = "…" }, the latter if wanted')
-    return found
+    return chosen
 
 
 def since(value: Any) -> int | dict[str, int]:
@@ -176,112 +176,134 @@ def since(value: Any) -> int | dict[str, int]:
 # --- the keys ------------------------------------------------------------------------------------
 
 SERVER: Final = {
-    "name": Key(text, "headwater", "stands before the names of consumers at the brokers"),
-    "state": Key(text, "state", "folder of checkpoints; shared storage on a cluster"),
-    "http": Key(text, "127.0.0.1:8090", "where /metrics and /v1/status answer; port 0: any"),
-    "master": Key(text, "local[2,3]", "where Spark runs"),
-    "memory": Key(text, "1g", "of the driver's Java"),
-    "shuffle_partitions": Key(whole, 2, "of each shuffle; a checkpoint keeps its first"),
-    "trigger": Key(duration_ms, 500, "from the beginning of a batch to the next"),
-    "log": Key(one_of("error", "warn", "info", "debug"), "error", "what Spark logs"),
-    "spark": Key(pairs, {}, "further settings of Spark's own"),
+    "name": ConfigKey(text, "headwater", "stands before the names of consumers at the brokers"),
+    "state": ConfigKey(text, "state", "folder of checkpoints; shared storage on a cluster"),
+    "http": ConfigKey(text, "127.0.0.1:8090", "where /metrics and /v1/status answer; port 0: any"),
+    "master": ConfigKey(text, "local[2,3]", "where Spark runs"),
+    "memory": ConfigKey(text, "1g", "of the driver's Java"),
+    "shuffle_partitions": ConfigKey(whole, 2, "of each shuffle; a checkpoint keeps its first"),
+    "trigger": ConfigKey(duration_ms, 500, "from the beginning of a batch to the next"),
+    "log": ConfigKey(one_of("error", "warn", "info", "debug"), "error", "what Spark logs"),
+    "spark": ConfigKey(pairs, {}, "further settings of Spark's own"),
 }
 
 SOURCES: Final = {
     "brokers": {
-        "brokers": Key(pairs, REQUIRED, "name to address; the name is the broker's for good"),
-        "user": Key(text, None, "as whom the brokers are asked"),
-        "password_env": Key(text, None, "the variable that holds the password"),
-        "password_file": Key(text, None, "the file that holds the password, on every executor"),
-        "ca_file": Key(text, None, "certificates of whom to trust, on every executor"),
-        "starting": Key(one_of("earliest", "latest"), "earliest", "where a new broker is begun"),
-        "batch_rows": Key(whole, None, "rows of a batch at most, 0 for no limit"),
-        "away": Key(one_of("wait", "fail"), "wait", "when a broker is away"),
-        "away_timeout": Key(duration_ms, None, "then jobs in step wait no longer; else for ever"),
-        "settled_timeout": Key(
+        "brokers": ConfigKey(pairs, REQUIRED, "name to address; the name is the broker's for good"),
+        "user": ConfigKey(text, None, "as whom the brokers are asked"),
+        "password_env": ConfigKey(text, None, "the variable that holds the password"),
+        "password_file": ConfigKey(
+            text, None, "the file that holds the password, on every executor"
+        ),
+        "ca_file": ConfigKey(text, None, "certificates of whom to trust, on every executor"),
+        "starting": ConfigKey(
+            one_of("earliest", "latest"), "earliest", "where a new broker is begun"
+        ),
+        "batch_rows": ConfigKey(whole, None, "rows of a batch at most, 0 for no limit"),
+        "away": ConfigKey(one_of("wait", "fail"), "wait", "when a broker is away"),
+        "away_timeout": ConfigKey(
+            duration_ms, None, "then jobs in step wait no longer; else for ever"
+        ),
+        "settled_timeout": ConfigKey(
             duration_ms,
             None,
             "how long a promise may stand still and hold jobs in step; else for ever",
         ),
-        "quiet_wait": Key(duration_ms, 0, "how long a quiet broker holds jobs in step"),
-        "lost": Key(one_of("fail", "skip"), "fail", "when retention took results unread"),
-        "format": Key(one_of("auto", "arrow", "msgpack", "json"), "auto", "the form of pages"),
-        "options": Key(pairs, {}, "further options of the data source"),
+        "quiet_wait": ConfigKey(duration_ms, 0, "how long a quiet broker holds jobs in step"),
+        "lost": ConfigKey(one_of("fail", "skip"), "fail", "when retention took results unread"),
+        "format": ConfigKey(
+            one_of("auto", "arrow", "msgpack", "json"), "auto", "the form of pages"
+        ),
+        "options": ConfigKey(pairs, {}, "further options of the data source"),
     },
     "history": {
-        "path": Key(text, REQUIRED, "folder that a job of kind history fills or has filled"),
-        "batch_rows": Key(whole, None, "rows of a batch at most, 0 for no limit"),
-        "lost": Key(one_of("fail", "skip"), "fail", "when the history has a gap"),
-        "options": Key(pairs, {}, "further options of the data source"),
+        "path": ConfigKey(text, REQUIRED, "folder that a job of kind history fills or has filled"),
+        "batch_rows": ConfigKey(whole, None, "rows of a batch at most, 0 for no limit"),
+        "lost": ConfigKey(one_of("fail", "skip"), "fail", "when the history has a gap"),
+        "options": ConfigKey(pairs, {}, "further options of the data source"),
     },
     "events": {
-        "path": Key(text, REQUIRED, "folder of JSON lines, one event a line, to which files come"),
-        "files": Key(whole, 100, "files of a batch at most"),
+        "path": ConfigKey(
+            text, REQUIRED, "folder of JSON lines, one event a line, to which files come"
+        ),
+        "files": ConfigKey(whole, 100, "files of a batch at most"),
     },
 }
 
 _READING: Final = {
-    "source": Key(text, REQUIRED, "the source"),
-    "sink": Key(texts, REQUIRED, "where to; of several, each is a stream of its own"),
-    "subscriptions": Key(texts, (), "only these; all where none is named"),
-    "backfill": Key(text, None, "the source of kind history with which brokers' logs begin"),
-    "since": Key(since, None, "from when on, or from which offsets"),
-    "trigger": Key(
+    "source": ConfigKey(text, REQUIRED, "the source"),
+    "sink": ConfigKey(texts, REQUIRED, "where to; of several, each is a stream of its own"),
+    "subscriptions": ConfigKey(texts, (), "only these; all where none is named"),
+    "backfill": ConfigKey(text, None, "the source of kind history with which brokers' logs begin"),
+    "since": ConfigKey(since, None, "from when on, or from which offsets"),
+    "trigger": ConfigKey(
         duration_ms, None, "from the beginning of a batch to the next; else as [server]"
     ),
-    "version": Key(whole, 1, "another one is filled beside this, by `headwater server migrate`"),
+    "version": ConfigKey(
+        whole, 1, "another one is filled beside this, by `headwater server migrate`"
+    ),
 }
 _TIMED: Final = {
-    "delay": Key(duration_ms, 10_000, "how late a result may be to count; see the documentation"),
+    "delay": ConfigKey(
+        duration_ms, 10_000, "how late a result may be to count; see the documentation"
+    ),
 }
 JOBS: Final = {
     "history": dict(_READING),
     "windows": _READING
     | _TIMED
     | {
-        "window": Key(duration_ms, REQUIRED, "how long"),
-        "slide": Key(duration_ms, None, "how often, where windows overlap"),
-        "by": Key(names, ("location",), "columns of the source, or names of values"),
-        "values": Key(aggregates, {}, 'name to aggregate, such as coldest = "Min(temp)"'),
+        "window": ConfigKey(duration_ms, REQUIRED, "how long"),
+        "slide": ConfigKey(duration_ms, None, "how often, where windows overlap"),
+        "by": ConfigKey(names, ("location",), "columns of the source, or names of values"),
+        "values": ConfigKey(aggregates, {}, 'name to aggregate, such as coldest = "Min(temp)"'),
     },
     "join": _READING
     | _TIMED
     | {
-        "left": Key(side, REQUIRED, "what comes first"),
-        "right": Key(side, REQUIRED, "what follows it"),
-        "on": Key(names, ("location",), "columns in which both agree"),
-        "within": Key(duration_ms, REQUIRED, "how long after it at most"),
+        "left": ConfigKey(side, REQUIRED, "what comes first"),
+        "right": ConfigKey(side, REQUIRED, "what follows it"),
+        "on": ConfigKey(names, ("location",), "columns in which both agree"),
+        "within": ConfigKey(duration_ms, REQUIRED, "how long after it at most"),
     },
     "dedup": _READING
     | _TIMED
     | {
-        "keys": Key(names, ("id",), "columns in which repeats agree"),
-        "within": Key(duration_ms, 600_000, "for how long a repeat is known"),
+        "keys": ConfigKey(names, ("id",), "columns in which repeats agree"),
+        "within": ConfigKey(duration_ms, 600_000, "for how long a repeat is known"),
     },
     "detect": _READING
     | _TIMED
     | {
-        "specification": Key(text, REQUIRED, "the file with what is to be detected"),
-        "types": Key(pairs, {}, "subscription to event type, where the name will not do"),
-        "longest": Key(duration_ms, 3_600_000, "no event lasts longer; one that does is refused"),
-        "parted": Key(yes_no, False, "run what never meets apart, where the text allows that"),
+        "specification": ConfigKey(text, REQUIRED, "the file with what is to be detected"),
+        "types": ConfigKey(pairs, {}, "subscription to event type, where the name will not do"),
+        "longest": ConfigKey(
+            duration_ms, 3_600_000, "no event lasts longer; one that does is refused"
+        ),
+        "parted": ConfigKey(
+            yes_no, False, "run what never meets apart, where the text allows that"
+        ),
     },
 }
 TIMED: Final = frozenset(kind for kind, keys in JOBS.items() if "delay" in keys)
 SINKS: Final = {
     "parquet": {
-        "path": Key(text, REQUIRED, "folder"),
-        "file_rows": Key(whole, 0, "rows of a file at most, 0 for no limit"),
+        "path": ConfigKey(text, REQUIRED, "folder"),
+        "file_rows": ConfigKey(whole, 0, "rows of a file at most, 0 for no limit"),
     },
     "database": {
-        "url": Key(text, REQUIRED, "as SQLAlchemy writes it; $NAME stands for a variable"),
-        "table": Key(text, None, "else the job's name"),
+        "url": ConfigKey(text, REQUIRED, "as SQLAlchemy writes it; $NAME stands for a variable"),
+        "table": ConfigKey(text, None, "else the job's name"),
     },
     "mqtt": {
-        "url": Key(text, "mqtt://127.0.0.1:1883", "mqtt:// or mqtts://"),
-        "topic": Key(text, "alerts/{actor}/{subscription}", "with columns of the job in braces"),
-        "user": Key(text, None, "as whom"),
-        "password_env": Key(text, "HEADWATER_PASSWORD", "the variable that holds the password"),
+        "url": ConfigKey(text, "mqtt://127.0.0.1:1883", "mqtt:// or mqtts://"),
+        "topic": ConfigKey(
+            text, "alerts/{actor}/{subscription}", "with columns of the job in braces"
+        ),
+        "user": ConfigKey(text, None, "as whom"),
+        "password_env": ConfigKey(
+            text, "HEADWATER_PASSWORD", "the variable that holds the password"
+        ),
     },
     "console": {},
 }
@@ -294,7 +316,7 @@ def read(path: Path) -> Jobs:
     """The jobs of a file. Raises JobsError with every fault."""
     try:
         with path.open("rb") as file:
-            said = tomllib.load(file)
+            document = tomllib.load(file)
     except OSError as error:
         raise JobsError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
     except UnicodeDecodeError:
@@ -302,11 +324,11 @@ def read(path: Path) -> Jobs:
     except (ValueError, RecursionError) as error:  # no TOML, or a number too long
         raise JobsError(f"{path}: {error}") from None
     faults: list[str] = []
-    _known(said, ("server", "sources", "jobs", "sinks"), "", faults)
-    server = _values(said.get("server", {}), SERVER, "server", faults)
-    sources = _parts(said, "sources", SOURCES, "brokers", faults)
-    jobs = _parts(said, "jobs", JOBS, None, faults)
-    sinks = _parts(said, "sinks", SINKS, None, faults)
+    _known(document, ("server", "sources", "jobs", "sinks"), "", faults)
+    server = _values(document.get("server", {}), SERVER, "server", faults)
+    sources = _parts(document, "sources", SOURCES, "brokers", faults)
+    jobs = _parts(document, "jobs", JOBS, None, faults)
+    sinks = _parts(document, "sinks", SINKS, None, faults)
     for job in jobs.values():
         _refers(job, "source", [job.values.get("source")], sources, faults)
         _refers(job, "backfill", [job.values.get("backfill")], sources, faults)
@@ -323,15 +345,15 @@ def read(path: Path) -> Jobs:
 def _parts(
     said: Mapping[str, Any],
     table: str,
-    kinds: Mapping[str, Mapping[str, Key]],
+    kinds: Mapping[str, Mapping[str, ConfigKey]],
     default: str | None,
     faults: list[str],
-) -> dict[str, Part]:
-    found: dict[str, Part] = {}
+) -> dict[str, ConfigPart]:
+    parts: dict[str, ConfigPart] = {}
     many = said.get(table, {})
     if not isinstance(many, dict):
         faults.append(f"{table}: expected tables [{table}.NAME]")
-        return found
+        return parts
     for name, values in many.items():
         where = f"{table}.{name}"
         if not NAME.fullmatch(name) or not isinstance(values, dict):
@@ -341,12 +363,14 @@ def _parts(
         if kind not in kinds:
             faults.append(f"{where}: found kind {kind}, expected {', '.join(kinds)}")
             continue
-        rest = {key: value for key, value in values.items() if key != "kind"}
-        found[name] = Part(name, kind, _values(rest, kinds[kind], where, faults))
-    return found
+        options = {key: value for key, value in values.items() if key != "kind"}
+        parts[name] = ConfigPart(name, kind, _values(options, kinds[kind], where, faults))
+    return parts
 
 
-def _values(said: Any, keys: Mapping[str, Key], where: str, faults: list[str]) -> dict[str, Any]:
+def _values(
+    said: Any, keys: Mapping[str, ConfigKey], where: str, faults: list[str]
+) -> dict[str, Any]:
     if not isinstance(said, dict):
         faults.append(f"{where}: expected a table")
         return {}
@@ -361,8 +385,8 @@ def _values(said: Any, keys: Mapping[str, Key], where: str, faults: list[str]) -
         try:
             values[name] = key.convert(said[name])
         except ValueError as error:
-            found = "what is no text" if name == "url" else str(said[name])[:60]
-            faults.append(f"{where}.{name}: found {found}, {error}")
+            shown = "what is no text" if name == "url" else str(said[name])[:60]
+            faults.append(f"{where}.{name}: found {shown}, {error}")
     return values
 
 
@@ -374,8 +398,10 @@ def _known(said: Mapping[str, Any], allowed: Any, where: str, faults: list[str])
             faults.append(f"there is no {where}{name}{hint}")
 
 
-def _refers(job: Part, key: str, names: Any, parts: Mapping[str, Part], faults: list[str]) -> None:
+def _refers(
+    job: ConfigPart, key: str, names: Any, parts: Mapping[str, ConfigPart], faults: list[str]
+) -> None:
     for name in names:
         if name is not None and name is not REQUIRED and name not in parts:
-            there = ", ".join(parts) or "none"
-            faults.append(f"jobs.{job.name}.{key}: there is no {name}; there are: {there}")
+            listed = ", ".join(parts) or "none"
+            faults.append(f"jobs.{job.name}.{key}: there is no {name}; there are: {listed}")

@@ -28,12 +28,12 @@ import msgspec
 
 from headwater.cli import main as headwater
 from headwater.demo.material import (
-    Advertise,
-    Material,
-    Reading,
-    Recording,
+    DemoMaterial,
+    NetworkSettled,
+    RecordedReading,
     Sent,
-    Settle,
+    StationAdvertised,
+    StationRecording,
     load,
     steps,
 )
@@ -84,18 +84,18 @@ url = "sqlite:///{folder}/hours.db"
 """
 
 
-class Region:
+class DemoBroker:
     """One broker in a process of its own, with a part of the stations."""
 
-    def __init__(self, name: str, folder: Path, recordings: list[Recording]) -> None:
+    def __init__(self, name: str, folder: Path, recordings: list[StationRecording]) -> None:
         self.name = name
         self.recordings = recordings
         folder.mkdir()
         config = folder / "broker.toml"
         config.write_text(_BROKER.format(name=name, folder=folder), encoding="utf-8")
         self._log = folder / "broker.log"
-        with self._log.open("wb") as said:
-            self.process = _started(["broker", "--config", str(config)], said)
+        with self._log.open("wb") as output:
+            self.process = _started(["broker", "--config", str(config)], output)
         self.where: dict[str, Any] = {}
 
     def ready(self) -> None:
@@ -104,9 +104,9 @@ class Region:
         while time.monotonic() < deadline and self.process.poll() is None:
             for line in self._log.read_text(encoding="utf-8").splitlines():
                 with contextlib.suppress(ValueError):
-                    said = json.loads(line)
-                    if said.get("event") == "ready":
-                        self.where = said
+                    record = json.loads(line)
+                    if record.get("event") == "ready":
+                        self.where = record
                         return
             time.sleep(0.05)
         raise RuntimeError(f"{self.name} is not ready: {self._log.read_text(encoding='utf-8')}")
@@ -123,7 +123,9 @@ class Region:
 
         async def publish(client: aiomqtt.Client, step: Sent) -> None:
             try:
-                await client.publish(*_message(step), qos=1, retain=not isinstance(step, Reading))
+                await client.publish(
+                    *_message(step), qos=1, retain=not isinstance(step, RecordedReading)
+                )
             finally:
                 room.release()
 
@@ -134,34 +136,34 @@ class Region:
         ):
             client.pending_calls_threshold = 2 * IN_FLIGHT_MAX  # it would warn of each
             for _, step in steps(self.recordings):
-                if isinstance(step, Settle):  # there is but one broker to know the stations
+                if isinstance(step, NetworkSettled):  # there is but one broker to know the stations
                     continue
                 await room.acquire()
                 sending.create_task(publish(client, step))
-                count += isinstance(step, Reading)
+                count += isinstance(step, RecordedReading)
         return count
 
     def results(self) -> Counter[str]:
-        """What its outbox holds, by subscription, once nothing is added any more."""
+        """Count what its outbox holds, by subscription, once nothing is added any more."""
         log = Log(self.name, self.url)
         standing = log.offsets()
         while (after := log.offsets(standing.end, QUIET_S)).end != standing.end:
             standing = after
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for begin in range(standing.earliest, standing.end, 1000):
             data = log.page(standing.epoch, begin, min(begin + 1000, standing.end), "json")
-            found.update(row["result"]["subscription"] for row in json.loads(data)["rows"])
+            counts.update(row["result"]["subscription"] for row in json.loads(data)["rows"])
         log.close()
-        return found
+        return counts
 
     def replayed(self, text: str) -> int:
-        """How many results the same readings give in one process."""
+        """Count the results that the same readings give in one process."""
         engine = Engine(text, lateness_ms=None)
         engine.push([event for recording in self.recordings for event in _events(recording)])
         return len(engine.finish())
 
 
-def regions_of(material: Material) -> list[list[Recording]]:
+def regions_of(material: DemoMaterial) -> list[list[StationRecording]]:
     """The stations, dealt out to the brokers one after the other."""
     names = [name for recording in material.recordings for name in recording.stations]
     place = {name: n % BROKERS for n, name in enumerate(names)}
@@ -173,38 +175,42 @@ def regions_of(material: Material) -> list[list[Recording]]:
     ]  # fmt: skip
 
 
-def _part(recording: Recording, names: set[str]) -> Recording:
-    readings = [one for one in recording.readings if one.source in names]
-    last = {one.source: index for index, one in enumerate(readings)}
+def _part(recording: StationRecording, names: set[str]) -> StationRecording:
+    readings = [reading for reading in recording.readings if reading.source in names]
+    last = {reading.source: index for index, reading in enumerate(readings)}
     stations = {
-        name: replace(one, last=last[name])
-        for name, one in recording.stations.items()
+        name: replace(station, last=last[name])
+        for name, station in recording.stations.items()
         if name in names
     }
     return replace(recording, stations=stations, readings=readings)
 
 
 def _message(step: Sent) -> tuple[str, bytes]:
-    if isinstance(step, Reading):
+    if isinstance(step, RecordedReading):
         return f"headwater/events/{step.type}/{step.source}", step.payload
     topic = f"headwater/sources/{step.station.name}"
-    if not isinstance(step, Advertise):
+    if not isinstance(step, StationAdvertised):
         return topic, b""
-    one = step.station
-    told: dict[str, Any] = {"source": one.name, "types": one.types, "location": one.location}
-    if one.position is not None:
-        told["position"] = one.position
-    return topic, msgspec.json.encode(told)
+    station = step.station
+    document: dict[str, Any] = {
+        "source": station.name,
+        "types": station.types,
+        "location": station.location,
+    }
+    if station.position is not None:
+        document["position"] = station.position
+    return topic, msgspec.json.encode(document)
 
 
-def _events(recording: Recording) -> Iterator[dict[str, Any]]:
-    for one in recording.readings:
-        station = recording.stations[one.source]
-        said: dict[str, Any] = {"type": one.type, "source": one.source}
-        said["location"] = station.location
+def _events(recording: StationRecording) -> Iterator[dict[str, Any]]:
+    for reading in recording.readings:
+        station = recording.stations[reading.source]
+        event: dict[str, Any] = {"type": reading.type, "source": reading.source}
+        event["location"] = station.location
         if station.position is not None:
-            said["position"] = station.position
-        yield said | msgspec.json.decode(one.payload)
+            event["position"] = station.position
+        yield event | msgspec.json.decode(reading.payload)
 
 
 def main() -> int:
@@ -212,17 +218,19 @@ def main() -> int:
     material = load()
     with tempfile.TemporaryDirectory(prefix="headwater-server-") as name:
         folder = Path(name)
-        regions: list[Region] = []
+        regions: list[DemoBroker] = []
         server = None
         try:
             for n, recordings in enumerate(regions_of(material)):
-                regions.append(Region(f"region-{n + 1}", folder / f"region-{n + 1}", recordings))
+                regions.append(
+                    DemoBroker(f"region-{n + 1}", folder / f"region-{n + 1}", recordings)
+                )
             for region in regions:
                 region.ready()
             _submit(regions, material.text, folder)
             jobs = _jobs(regions, folder)
-            with (folder / "server.log").open("wb") as said:
-                server = _started(["server", "run", str(jobs)], said)
+            with (folder / "server.log").open("wb") as output:
+                server = _started(["server", "run", str(jobs)], output)
             _tell(f"{BROKERS} brokers and the server are running; the readings are sent")
             counts = asyncio.run(_fed(regions))
             _tell(f"{sum(counts)} readings sent")
@@ -239,18 +247,18 @@ def main() -> int:
                 _stop(process)
 
 
-async def _fed(regions: Sequence[Region]) -> list[int]:
+async def _fed(regions: Sequence[DemoBroker]) -> list[int]:
     return await asyncio.gather(*(region.feed() for region in regions))
 
 
-def _submit(regions: Sequence[Region], text: str, folder: Path) -> None:
+def _submit(regions: Sequence[DemoBroker], text: str, folder: Path) -> None:
     (folder / "weather.hw").write_text(text, encoding="utf-8")
     for region in regions:
         if headwater(["submit", str(folder / "weather.hw"), "--broker", region.url]) != 0:
             raise RuntimeError(f"{region.name} refused the specification")
 
 
-def _jobs(regions: Sequence[Region], folder: Path) -> Path:
+def _jobs(regions: Sequence[DemoBroker], folder: Path) -> Path:
     brokers = ", ".join(f'{region.name} = "{region.url}"' for region in regions)
     file = folder / "jobs.toml"
     file.write_text(_JOBS.format(brokers=brokers, folder=folder), encoding="utf-8")
@@ -258,7 +266,7 @@ def _jobs(regions: Sequence[Region], folder: Path) -> Path:
 
 
 def _account(
-    regions: Sequence[Region],
+    regions: Sequence[DemoBroker],
     counts: Sequence[int],
     outboxes: Sequence[Counter[str]],
     replayed: Sequence[int],

@@ -64,8 +64,8 @@ def _handler(
             elif path == "/v1/status":
                 self._answer(200, "application/json", json.dumps(status()))
             else:
-                told = {"ok": False, "errors": [{"message": "there is nothing here"}]}
-                self._answer(404, "application/json", json.dumps(told))
+                document = {"ok": False, "errors": [{"message": "there is nothing here"}]}
+                self._answer(404, "application/json", json.dumps(document))
 
         def _answer(self, code: int, media: str, text: str) -> None:
             data = text.encode()

@@ -27,12 +27,12 @@ def files_of(folder: Path) -> list[Path]:
     """The files that count, in the order in which they were written. Raises ServerError."""
     numbered = list_batches(folder)
     # A compact one holds all before it as well.
-    whole = [number for number, one in numbered if one.name.endswith(COMPACT)]
-    found: dict[Path, bool] = {}
-    for number, one in numbered:
-        if not whole or number > whole[-1] or (number == whole[-1] and one.suffix == COMPACT):
-            found |= dict(_entries(folder, one))
-    return [path for path, added in found.items() if added]
+    whole = [number for number, file in numbered if file.name.endswith(COMPACT)]
+    files: dict[Path, bool] = {}
+    for number, file in numbered:
+        if not whole or number > whole[-1] or (number == whole[-1] and file.suffix == COMPACT):
+            files |= dict(_entries(folder, file))
+    return [path for path, added in files.items() if added]
 
 
 def recorded(folder: Path) -> dict[str, tuple[str, int]]:
@@ -115,12 +115,12 @@ def _entries(folder: Path, file: Path) -> list[tuple[Path, bool]]:
     lines = file.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0] != VERSION:
         raise ServerError(f"{file}: found {(lines or ['nothing'])[0][:20]}, expected {VERSION}")
-    found = []
+    entries = []
     for line in lines[1:]:
-        said = json.loads(line)
-        path = moved_file(folder, Path(unquote(urlsplit(said["path"]).path)))
-        found.append((path, said.get("action", "add") == "add"))
-    return found
+        entry = json.loads(line)
+        path = moved_file(folder, Path(unquote(urlsplit(entry["path"]).path)))
+        entries.append((path, entry.get("action", "add") == "add"))
+    return entries
 
 
 def moved_file(folder: Path, path: Path) -> Path:

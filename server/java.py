@@ -42,15 +42,15 @@ def java_home(environ: Mapping[str, str] | None = None) -> Path:
     named = environ.get("JAVA_HOME")
     if named:
         return _named(Path(named))
-    found = shutil.which("java", path=environ.get("PATH", os.defpath))
+    launcher = shutil.which("java", path=environ.get("PATH", os.defpath))
     too_old = ""
-    if found is not None:
-        version = version_of(Path(found))
+    if launcher is not None:
+        version = version_of(Path(launcher))
         # The launcher on the PATH is often a link; Spark wants the folder that it leads to.
-        home = Path(found).resolve().parent.parent
+        home = Path(launcher).resolve().parent.parent
         if version is not None and version >= VERSION_MIN and (home / "bin" / "java").is_file():
             return home
-        too_old = f"found {found} of version {version or 'unknown'}; "
+        too_old = f"found {launcher} of version {version or 'unknown'}; "
     try:
         return _bundled(cache_folder(environ))
     except ImportError:
@@ -60,20 +60,20 @@ def java_home(environ: Mapping[str, str] | None = None) -> Path:
 def version_of(java: Path) -> int | None:
     """The major version that a launcher reports; None where it does not run."""
     try:
-        told = subprocess.run(  # noqa: S603 - whoever owns JAVA_HOME and PATH chose it
+        report = subprocess.run(  # noqa: S603 - whoever owns JAVA_HOME and PATH chose it
             [java, "-version"], capture_output=True, text=True, timeout=ANSWER_S_MAX, check=True
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    said = re.search(r'version "(\d+)(?:\.(\d+))?', told)
-    if said is None:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', report)
+    if match is None:
         return None
-    major = int(said[1])
-    return int(said[2] or 0) if major == 1 else major  # Java 8 called itself 1.8
+    major = int(match[1])
+    return int(match[2] or 0) if major == 1 else major  # Java 8 called itself 1.8
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where the user's programs keep what can be made anew."""
+    """Return the folder in which the user's programs keep what can be made again."""
     base = environ.get("XDG_CACHE_HOME") or ""
     return (Path(base) if base else Path(environ.get("HOME") or "~").expanduser() / ".cache") / (
         "headwater"

@@ -13,20 +13,20 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from server.config import TIMED, Jobs, Part
+from server.config import TIMED, ConfigPart, Jobs
 from server.source.log import Log, LogError
 from server.source.options import Login
-from server.source.places import Place, places_in, places_of
+from server.source.places import LogPlace, places_in, places_of
 
 EVERY_S: Final = 2.0  # a broker is asked where its log ends
 ROUND_S_MAX: Final = 30.0
 
 
-class Progress(Protocol):
+class StreamProgress(Protocol):
     """A stream, as much as is told of it; `streams.Stream` is one."""
 
-    job: Part
-    sinks: tuple[Part, ...]
+    job: ConfigPart
+    sinks: tuple[ConfigPart, ...]
     failures: int
     error: str
     down: bool
@@ -48,7 +48,7 @@ class Sums(NamedTuple):
 class Monitor:
     """Asks all brokers of the sources, in a thread of its own, and the streams when it is asked."""
 
-    def __init__(self, jobs: Jobs, streams: Sequence[Progress]) -> None:
+    def __init__(self, jobs: Jobs, streams: Sequence[StreamProgress]) -> None:
         self._jobs = jobs
         self._streams = streams
         self._stopping = threading.Event()
@@ -104,24 +104,27 @@ class Monitor:
         try:
             standing = log.offsets()
             for names in self._timed.get(key[0], ()):
-                said = log.offsets(settled_ms=0, subscriptions=names)
-                if said.subscriptions:
-                    promised[*key, names] = {"settled": said.settled_ms, "behind": said.behind}
+                promise = log.offsets(settled_ms=0, subscriptions=names)
+                if promise.subscriptions:
+                    promised[*key, names] = {
+                        "settled": promise.settled_ms,
+                        "behind": promise.behind,
+                    }
                 else:
                     promised[*key, names] = {}
-            told: dict[str, Any] = {
+            state: dict[str, Any] = {
                 "up": True,
                 "epoch": standing.epoch,
                 "earliest": standing.earliest,
                 "end": standing.end,
             }
-            told |= _least(promised.values())
+            state |= _least(promised.values())
         except (LogError, ValueError, OSError) as error:
             with self._lock:
                 before = self._brokers.get(key, {})
-            told = {**before, "up": False, "why": str(error)}
+            state = {**before, "up": False, "why": str(error)}
         with self._lock:
-            self._brokers[key] = told
+            self._brokers[key] = state
             self._promised |= promised
 
     def _count(self) -> None:
@@ -131,11 +134,11 @@ class Monitor:
             if running is None:
                 continue
             sums = self._sums.get(stream.name, Sums())
-            for one in _recent(running):
+            for batch in _recent(running):
                 # While there is nothing to read Spark tells of the next batch, which is not there.
-                if one["batchId"] > sums.batch and "addBatch" in one["durationMs"]:
-                    rows, late = sums.rows + _rows(one), sums.late + _late(one)
-                    sums = Sums(one["batchId"], rows, late)
+                if batch["batchId"] > sums.batch and "addBatch" in batch["durationMs"]:
+                    rows, late = sums.rows + _rows(batch), sums.late + _late(batch)
+                    sums = Sums(batch["batchId"], rows, late)
             self._sums[stream.name] = sums
 
     # --- what is told -------------------------------------------------------------------------
@@ -156,8 +159,8 @@ class Monitor:
             "server": self._jobs.server["name"],
             "since": round(self._began * 1000),
             "brokers": [
-                {"source": source, "broker": name, **told}
-                for (source, name), told in brokers.items()
+                {"source": source, "broker": name, **state}
+                for (source, name), state in brokers.items()
             ],
             "streams": [
                 self._told(stream, _of_job(stream.job, brokers, promised))
@@ -165,11 +168,13 @@ class Monitor:
             ],
         }
 
-    def _told(self, stream: Progress, brokers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _told(
+        self, stream: StreamProgress, brokers: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any]:
         running = stream.running
         recent = _recent(running) if running is not None else []
         latest = recent[-1] if recent else {}
-        places: dict[str, Place] = {}
+        places: dict[str, LogPlace] = {}
         read = [_places(source.get("endOffset")) for source in latest.get("sources", ())]
         # Before its first batch is done, a stream is where the run before has left it.
         for of_source in read if any(read) else places_in(self._checkpoint(stream)):
@@ -178,7 +183,7 @@ class Monitor:
                 if name not in places or place.next < places[name].next:
                     places[name] = place
         sums = self._sums.get(stream.name, Sums())
-        told = {
+        document = {
             "stream": stream.name,
             "job": stream.job.name,
             "kind": stream.job.kind,
@@ -193,20 +198,20 @@ class Monitor:
             "late": sums.late,
             "input_rows_s": _finite(latest.get("inputRowsPerSecond")),
             **_held_in_state(latest),
-            "brokers": [_lag(name, places.get(name), told) for name, told in brokers.items()],
+            "brokers": [_lag(name, places.get(name), state) for name, state in brokers.items()],
         }
         if stream.error:
-            told["error"] = stream.error
+            document["error"] = stream.error
         if stream.job.kind in TIMED:
-            told["held_by"] = _hindmost(told["brokers"])
-        return told
+            document["held_by"] = _hindmost(document["brokers"])
+        return document
 
-    def _checkpoint(self, stream: Progress) -> Path:
+    def _checkpoint(self, stream: StreamProgress) -> Path:
         state = self._jobs.path(self._jobs.server["state"])
         return state / f"{stream.name}-{stream.job['version']}" / "spark"
 
 
-def _subscriptions(job: Part) -> frozenset[str]:
+def _subscriptions(job: ConfigPart) -> frozenset[str]:
     """Those that a job reads; none for all."""
     if job.kind == "join":
         return frozenset(job[side]["subscription"] for side in ("left", "right"))
@@ -214,18 +219,18 @@ def _subscriptions(job: Part) -> frozenset[str]:
 
 
 def _of_job(
-    job: Part,
+    job: ConfigPart,
     brokers: Mapping[tuple[str, str], Mapping[str, Any]],
     promised: Mapping[tuple[str, str, frozenset[str]], dict[str, Any]],
 ) -> dict[str, dict[str, Any]]:
     """The brokers of a job's source, with what they owe of what it reads."""
-    found: dict[str, dict[str, Any]] = {}
-    for (source, name), told in brokers.items():
+    by_broker: dict[str, dict[str, Any]] = {}
+    for (source, name), state in brokers.items():
         if source == job["source"]:
-            found[name] = {key: told[key] for key in told if key not in {"settled", "behind"}}
+            by_broker[name] = {key: state[key] for key in state if key not in {"settled", "behind"}}
             if job.kind in TIMED:
-                found[name] |= promised.get((source, name, _subscriptions(job)), {})
-    return found
+                by_broker[name] |= promised.get((source, name, _subscriptions(job)), {})
+    return by_broker
 
 
 def _hindmost(brokers: Sequence[Mapping[str, Any]]) -> str | None:
@@ -233,19 +238,21 @@ def _hindmost(brokers: Sequence[Mapping[str, Any]]) -> str | None:
 
     None where no broker says.
     """
-    for one in brokers:
-        if not one["up"]:
-            return str(one["broker"])
+    for broker in brokers:
+        if not broker["up"]:
+            return str(broker["broker"])
     least = _least(brokers)
     return str(least["broker"]) if least else None
 
 
 def _least(promised: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Who has promised least; nothing where none says."""
-    said = [one for one in promised if "settled" in one]
+    """Return the least of what brokers promised; nothing if none promises."""
+    promises = [promise for promise in promised if "settled" in promise]
     nothing = float("-inf")
     return min(
-        said, key=lambda one: nothing if one["settled"] is None else one["settled"], default={}
+        promises,
+        key=lambda promise: nothing if promise["settled"] is None else promise["settled"],
+        default={},
     )
 
 
@@ -255,20 +262,20 @@ def _rows(progress: Mapping[str, Any]) -> int:
     It gives one row for that as well where the last range of a batch has none of the job's
     subscriptions; this cannot be told apart, and counts.
     """
-    found = int(progress["numInputRows"])
+    count = int(progress["numInputRows"])
     for source in progress.get("sources", ()):
         before, after = (_places(source.get(name)) for name in ("startOffset", "endOffset"))
-        if before != after and {name: one[:2] for name, one in before.items()} == {
-            name: one[:2] for name, one in after.items()
+        if before != after and {name: place[:2] for name, place in before.items()} == {
+            name: place[:2] for name, place in after.items()
         }:
-            found -= 1
-    return found
+            count -= 1
+    return count
 
 
 def _late(progress: Mapping[str, Any]) -> int:
-    """What the operators of a batch dropped: rows, or of aggregates, parts of groups."""
+    """Count what the operators of a batch dropped: rows, or of aggregates, parts of groups."""
     operators = progress.get("stateOperators", ())
-    return sum(one.get("numRowsDroppedByWatermark", 0) for one in operators)
+    return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators)
 
 
 def _held_in_state(progress: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,7 +298,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
-def _state(stream: Progress) -> str:
+def _state(stream: StreamProgress) -> str:
     if stream.down:
         return "failed"
     if stream.running is None:
@@ -299,28 +306,28 @@ def _state(stream: Progress) -> str:
     return "running" if stream.running.isActive else "done"
 
 
-def _lag(name: str, place: Place | None, broker: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a stream is at a broker; `lag` is in offsets."""
-    told: dict[str, Any] = {"broker": name, "up": broker.get("up", False)}
-    told |= {key: broker[key] for key in ("settled", "behind") if key in broker}
+def _lag(name: str, place: LogPlace | None, broker: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stream's progress at a broker; `lag` is in offsets."""
+    document: dict[str, Any] = {"broker": name, "up": broker.get("up", False)}
+    document |= {key: broker[key] for key in ("settled", "behind") if key in broker}
     if place is not None:
-        told["next"] = place.next
-        told["reached"] = place.reached_ms
+        document["next"] = place.next
+        document["reached"] = place.reached_ms
         if broker.get("epoch") == place.epoch:
-            told["lag"] = max(0, broker["end"] - max(place.next, broker["earliest"]))
+            document["lag"] = max(0, broker["end"] - max(place.next, broker["earliest"]))
     elif "end" in broker:
-        told["lag"] = broker["end"] - broker["earliest"]
-    return told
+        document["lag"] = broker["end"] - broker["earliest"]
+    return document
 
 
 def _recent(running: Any) -> list[dict[str, Any]]:
     try:
-        return [json.loads(one.json) for one in running.recentProgress]
+        return [json.loads(progress.json) for progress in running.recentProgress]
     except Exception:  # noqa: BLE001 - Spark is ending; there is nothing to tell any more
         return []
 
 
-def _places(offset: Any) -> dict[str, Place]:
+def _places(offset: Any) -> dict[str, LogPlace]:
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)
@@ -364,28 +371,28 @@ def metrics(status: Mapping[str, Any]) -> str:
 
     def add(name: str, value: Any, **labels: str) -> None:
         if value is not None:
-            said = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels.items())
-            samples[f"headwater_server_{name}"].append(f"{{{said}}} {float(value):.15g}")
+            text = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+            samples[f"headwater_server_{name}"].append(f"{{{text}}} {float(value):.15g}")
 
-    for one in status["brokers"]:
-        labels = {"source": one["source"], "broker": one["broker"]}
-        add("broker_up", one["up"], **labels)
-        add("broker_end", one.get("end"), **labels)
-        settled = one.get("settled")
+    for broker in status["brokers"]:
+        labels = {"source": broker["source"], "broker": broker["broker"]}
+        add("broker_up", broker["up"], **labels)
+        add("broker_end", broker.get("end"), **labels)
+        settled = broker.get("settled")
         add("broker_settled_seconds", None if settled is None else settled / 1000, **labels)
-    for one in status["streams"]:
-        name = one["stream"]
-        add("stream_up", one["state"] == "running", stream=name)
-        add("stream_rows_total", one["rows"], stream=name)
-        add("stream_failures_total", one["failures"], stream=name)
-        took_ms = one["batch_ms"]
+    for stream in status["streams"]:
+        name = stream["stream"]
+        add("stream_up", stream["state"] == "running", stream=name)
+        add("stream_rows_total", stream["rows"], stream=name)
+        add("stream_failures_total", stream["failures"], stream=name)
+        took_ms = stream["batch_ms"]
         add("stream_batch_seconds", None if took_ms is None else took_ms / 1000, stream=name)
-        add("stream_late_total", one["late"], stream=name)
-        add("stream_input_rows_per_second", one["input_rows_s"], stream=name)
-        add("stream_state_rows", one["state_rows"], stream=name)
-        add("stream_state_bytes", one["state_bytes"], stream=name)
-        add("stream_watermark_age_seconds", one["watermark_age_s"], stream=name)
-        for broker in one["brokers"]:
+        add("stream_late_total", stream["late"], stream=name)
+        add("stream_input_rows_per_second", stream["input_rows_s"], stream=name)
+        add("stream_state_rows", stream["state_rows"], stream=name)
+        add("stream_state_bytes", stream["state_bytes"], stream=name)
+        add("stream_watermark_age_seconds", stream["watermark_age_s"], stream=name)
+        for broker in stream["brokers"]:
             labels = {"stream": name, "broker": broker["broker"]}
             add("stream_lag", broker.get("lag"), **labels)
             reached = broker.get("reached")

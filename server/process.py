@@ -15,7 +15,7 @@ from server.checkpoint import claimed, streams_begun
 from server.config import Jobs, read
 from server.errors import JobsError, ServerError
 from server.face import Face
-from server.fitting import unfit
+from server.job_checks import unfit
 from server.jobs.kinds import program_of
 from server.jobs.reading import options_of
 from server.monitor import Monitor
@@ -24,7 +24,7 @@ from server.sinks.alerts import Alerts
 from server.sinks.database import understood
 from server.source.log import tell
 from server.source.options import OptionError, SourceOptions
-from server.streams import Stream
+from server.streams import JobStream
 from server.upkeep.consumers import forget_former
 from server.upkeep.versions import unshown
 
@@ -44,7 +44,7 @@ def run(path: Path, *, once: bool = False) -> int:
         return _run(jobs, streams, threading.Event(), once=once, shown=True)
 
 
-def run_job(path: Path, name: str) -> tuple[Jobs, list[Stream]]:
+def run_job(path: Path, name: str) -> tuple[Jobs, list[JobStream]]:
     """Return the streams of a job of a file in which nothing is wrong. Raises JobsError."""
     jobs, streams = _checked(path, ready=True)
     if name not in jobs.jobs:
@@ -52,7 +52,7 @@ def run_job(path: Path, name: str) -> tuple[Jobs, list[Stream]]:
     return jobs, [stream for stream in streams if stream.job.name == name]
 
 
-def read_all(jobs: Jobs, streams: list[Stream]) -> bool:
+def read_all(jobs: Jobs, streams: list[JobStream]) -> bool:
     """Run streams up to where the logs end now; return whether they all came there.
 
     It has no face: the server that goes on meanwhile has that. Raises ServerError.
@@ -63,7 +63,7 @@ def read_all(jobs: Jobs, streams: list[Stream]) -> bool:
 
 
 def _run(
-    jobs: Jobs, streams: list[Stream], stop: threading.Event, *, once: bool, shown: bool = False
+    jobs: Jobs, streams: list[JobStream], stop: threading.Event, *, once: bool, shown: bool = False
 ) -> int:
     before = _stopped_by_signals(stop)
     monitor = Monitor(jobs, streams)
@@ -99,18 +99,18 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def _stopped_by_signals(stop: threading.Event) -> dict[signal.Signals, Any]:
-    """What was done at these signals before."""
+    """Have signals stop the run, and return what was done at these signals before."""
     return {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
 
 
-def _await_begun(stream: Stream, stop: threading.Event) -> None:
+def _await_begun(stream: JobStream, stop: threading.Event) -> None:
     """One after the other: Spark gives the Python of each source ten seconds to answer."""
     deadline = time.monotonic() + BEGIN_S
     while time.monotonic() < deadline and stream.beginning and not stop.wait(LOOK_S / 5):
         pass
 
 
-def _end(session: Any, streams: list[Stream], *, told: bool) -> None:
+def _end(session: Any, streams: list[JobStream], *, told: bool) -> None:
     """Stop what runs. Told to end, Java may have been told as well, and be gone already."""
     try:
         for stream in streams:
@@ -131,7 +131,7 @@ def check(path: Path) -> None:
     _fit(streams)
 
 
-def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
+def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[JobStream]]:
     """The jobs and streams of a file in which nothing is wrong.
 
     `ready`: passwords are looked up as well, as a server needs them here. Raises JobsError with
@@ -150,7 +150,7 @@ def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
     return jobs, streams
 
 
-def _fit(streams: list[Stream]) -> None:
+def _fit(streams: list[JobStream]) -> None:
     """Raise JobsError with each that was begun before and meant something else, or is not shown."""
     faults = []
     for stream in streams:
@@ -194,7 +194,7 @@ def _of_parts(jobs: Jobs, *, ready: bool) -> list[str]:
     return faults
 
 
-def streams_of(jobs: Jobs) -> list[Stream]:
+def streams_of(jobs: Jobs) -> list[JobStream]:
     """One stream for each job, or for those of its sinks that were begun together.
 
     Raises JobsError.
@@ -210,23 +210,23 @@ def streams_of(jobs: Jobs) -> list[Stream]:
                     f" each a sink of its own"
                 )
         for lead, names in streams_begun(jobs, job):
-            streams.append(Stream(jobs, job, tuple(jobs.sinks[name] for name in names), lead))
+            streams.append(JobStream(jobs, job, tuple(jobs.sinks[name] for name in names), lead))
     return streams
 
 
 def _spark(jobs: Jobs) -> SparkSettings:
-    said = jobs.server
+    settings = jobs.server
     return SparkSettings(
-        name=said["name"],
-        master=said["master"],
-        memory=said["memory"],
-        partitions=said["shuffle_partitions"],
-        log_level=said["log"],
-        more=said["spark"],
+        name=settings["name"],
+        master=settings["master"],
+        memory=settings["memory"],
+        partitions=settings["shuffle_partitions"],
+        log_level=settings["log"],
+        more=settings["spark"],
     )
 
 
-def _serve(session: Any, streams: list[Stream], stop: threading.Event, *, once: bool) -> None:
+def _serve(session: Any, streams: list[JobStream], stop: threading.Event, *, once: bool) -> None:
     while not stop.wait(LOOK_S):
         at_work = [stream.look(session, once=once) for stream in streams]
         if not any(at_work):

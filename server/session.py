@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import ServerError
+from server.executor_archive import kept_archive
 from server.java import cache_folder, java_home
-from server.shipping import kept_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ QUIET: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How Spark runs. `master` as Spark writes it; `more` are settings of its own, and win."""
+    """The settings of Spark. `master` is as Spark writes it; `more` are its own, and win."""
 
     name: str = "headwater"
     master: str = "local[2,3]"
@@ -73,13 +73,13 @@ class SparkSettings:
 
     @property
     def local(self) -> bool:
-        """Whether all of it runs in this process's own Java."""
+        """Tell whether all of it runs in this process's own Java."""
         return self.master.startswith("local")
 
 
 def settings_of(spark: SparkSettings, log_file: Path) -> dict[str, str]:
     """All settings of a session."""
-    said = dict(QUIET) | {
+    settings = dict(QUIET) | {
         "spark.driver.memory": spark.memory,
         "spark.sql.shuffle.partitions": str(spark.partitions),
         "spark.driver.extraJavaOptions": f"{DEEP} -Dlog4j2.configurationFile={log_file.as_uri()}",
@@ -87,8 +87,8 @@ def settings_of(spark: SparkSettings, log_file: Path) -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "60s",
     }
     if spark.local or "127.0.0.1" in spark.master:
-        said |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return said | dict(spark.more)
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings | dict(spark.more)
 
 
 def start(spark: SparkSettings) -> "SparkSession":
@@ -120,7 +120,7 @@ def start(spark: SparkSettings) -> "SparkSession":
 
 
 def _quiet(*, told: bool) -> None:
-    """What Spark's Python says of an error that it raises as well; see `_LOG` for who tells."""
+    """Have Spark's Python log the errors that it raises as well, or not (see `_LOG`)."""
     from pyspark.logger import PySparkLogger
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
@@ -128,7 +128,7 @@ def _quiet(*, told: bool) -> None:
 
 
 def _log_file(folder: Path, level: str) -> Path:
-    """Where the Java of Spark finds how to log."""
+    """Write the file that sets the log of Spark's Java, and return its path."""
     file = folder / f"log4j2-{level}.properties"
     text = _LOG.format(level=level, told="off" if level == "error" else level)
     try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from pyspark.errors import PySparkException
 
 from server.checkpoint import NOTHING, Checkpoint, JobMeaning, checkpoint, fits, hold, placed
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.detection.program import canonical_of
 from server.errors import JobsError, ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
@@ -35,12 +35,12 @@ FINAL: Final = ("LostError", "EpochError", "OptionError", "JobsError", "Language
 
 
 @dataclass
-class Stream:
+class JobStream:
     """One job and its sinks, or those that were begun together. It is named after the first."""
 
     jobs: Jobs
-    job: Part
-    sinks: tuple[Part, ...]
+    job: ConfigPart
+    sinks: tuple[ConfigPart, ...]
     lead: str
     clock: Callable[[], float] = time.monotonic
     running: "StreamingQuery | None" = None
@@ -112,12 +112,12 @@ class Stream:
         timed = writer.trigger(
             **{"availableNow": True} if once else {"processingTime": f"{trigger} milliseconds"}
         )
-        found: StreamingQuery = (
+        query: StreamingQuery = (
             timed.queryName(self.name)
             .option("checkpointLocation", str(place.folder / "spark"))
             .start()
         )
-        return found
+        return query
 
     def look(self, spark: "SparkSession", *, once: bool) -> bool:
         """Begin it again where it has failed and it is time; whether it is at work or will be."""
@@ -143,7 +143,7 @@ class Stream:
 
     @property
     def beginning(self) -> bool:
-        """Whether it is still being made ready."""
+        """Tell whether it is still being made ready."""
         running = self.running
         if running is None or not running.isActive:
             return False
@@ -194,12 +194,12 @@ class Stream:
 
 
 def short(error: str) -> str:
-    """What went wrong, without the stack of two languages."""
+    """Return what went wrong, without the stack of two languages."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     for ending in ("Error", "Exception"):  # ours and Python's, before those of Spark
         for line in reversed(lines):
-            kind, colon, rest = line.partition(": ")
+            kind, colon, message = line.partition(": ")
             name = kind.rpartition(".")[2]
-            if colon and name.endswith(ending) and name.isidentifier() and rest:
-                return rest
+            if colon and name.endswith(ending) and name.isidentifier() and message:
+                return message
     return lines[0] if lines else "it failed without a word"

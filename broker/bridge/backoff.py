@@ -24,12 +24,12 @@ class Backoff:
         self._step_s = first_s
 
     def next_s(self) -> float:
-        """How long to wait now."""
+        """Return how long to wait now, in s."""
         step_s = self._step_s
         self._step_s = min(2 * step_s, self._cap_s)
         return self._draw.uniform(step_s / 2, step_s)
 
     def stood(self, for_s: float) -> None:
-        """What was tried has held for so long."""
+        """Note that what was tried has held for so long."""
         if for_s >= STOOD_S:
             self._step_s = self._first_s

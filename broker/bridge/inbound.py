@@ -29,12 +29,12 @@ class Inbound:
 
     @property
     def full(self) -> bool:
-        """Whether nothing more is to be read for now."""
+        """Tell whether nothing more is to be read for now."""
         return self.pending_bytes > self._bytes_max
 
     @property
     def eased(self) -> bool:
-        """Whether so much is done with that reading may go on."""
+        """Tell whether so much is done with that reading may go on."""
         return 2 * self.pending_bytes <= self._bytes_max
 
     def __len__(self) -> int:

@@ -24,14 +24,14 @@ logger = logging.getLogger(__name__)
 
 
 class Receiver(Protocol):
-    """Who takes what comes."""
+    """Take what comes."""
 
     def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
         """Take messages, in order; the token of one at QoS 0 is None. Must not block."""
 
 
 class Tell(Protocol):
-    """Who writes log lines."""
+    """Write log lines."""
 
     def __call__(self, level: str, event: str, /, **fields: object) -> None:
         """A line."""
@@ -78,23 +78,23 @@ class Join:
 
     @property
     def up(self) -> bool:
-        """Whether the server is connected and subscribed."""
+        """Tell whether the server is connected and subscribed."""
         return self.connected_since_s is not None
 
     @property
     def address(self) -> str:
-        """Where the server is, without any secret."""
+        """Return where the server is, without any secret."""
         settings = self._terms.settings
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         return f"{'mqtts' if settings.tls else 'mqtt'}://{host}:{settings.port}"
 
     @property
     def missing(self) -> str | None:
-        """What is not up, in words."""
+        """Return what is not up, in words."""
         return None if self.up else f"the MQTT server {self.name} at {self.address}: {self.why}"
 
     def counted(self) -> dict[str, int]:
-        """What was counted since the start, see docs/joining.md."""
+        """Return what was counted since the start, see docs/joining.md."""
         found = {**self._counts, "dropped": self._outbound.dropped}
         if self._connection is not None:
             found["refused_there"] += sum(self._connection.not_taken.values())
@@ -324,7 +324,7 @@ class Join:
         raise JoinError("too much of what it sent could not be taken; it is asked to send it again")
 
     async def _drained(self) -> None:
-        """What waits to be sent or acknowledged may still go, for a short while."""
+        """Wait a short while for what is still to be sent or acknowledged."""
         self._idle.clear()
         self._note_idle()
         with suppress(TimeoutError):

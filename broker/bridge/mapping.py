@@ -245,5 +245,5 @@ def _with_token(made: list[Made], message: InboundMessage) -> list[Made]:
 
 
 def _covers(wide: str, narrow: str) -> bool:
-    """Whether one filter takes all that another takes."""
+    """Tell whether one filter takes all that another takes."""
     return (wide.endswith("#") or not narrow.endswith("#")) and matches(wide, narrow)

@@ -30,7 +30,7 @@ class Arrived(Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, about."""
+        """Return about how many bytes it takes in memory."""
         return len(self.topic) + len(self.payload) + OVERHEAD_BYTES
 
 
@@ -48,17 +48,17 @@ class Outgoing(Struct, frozen=True):
 
     @property
     def stored(self) -> bool:
-        """Whether it can be had again from the outbox."""
+        """Tell whether it can be had again from the outbox."""
         return self.offset >= 0
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, about."""
+        """Return about how many bytes it takes in memory."""
         return len(self.topic) + len(self.payload) + OVERHEAD_BYTES
 
 
 class JoinToken(Struct, eq=False):
-    """What answers one message that came in; `connection` counts those of its join."""
+    """Answer one message that came in; `connection` counts those of its join."""
 
     join: Any
     connection: int

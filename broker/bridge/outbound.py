@@ -34,12 +34,12 @@ class Outbound:
 
     @property
     def queued_bytes(self) -> int:
-        """What all of it takes."""
+        """Return how many bytes all of it takes."""
         return sum(self._bytes.values())
 
     @property
     def under_way(self) -> int:
-        """How many were sent and are not acknowledged yet."""
+        """Count the messages that were sent and are not acknowledged yet."""
         return len(self._under_way)
 
     @property

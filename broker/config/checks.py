@@ -20,7 +20,7 @@ LINKS_SECURED = "set `secret_file`, or `tls_cert`, `tls_key` and `tls_ca`,"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine can reach the address."""
+    """Tell whether only programs of this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -113,7 +113,7 @@ def _seeds(text: str) -> list[tuple[str, int]]:
 
 
 def _certified(config: Config) -> bool:
-    """Whether nobody can connect by MQTT but with a certificate."""
+    """Tell whether nobody can connect by MQTT but with a certificate."""
     mqtt = config.mqtt
     required = mqtt.tls_client_certificates == "required"
     return bool(not mqtt.plain and mqtt.tls_cert and mqtt.tls_client_ca and required)

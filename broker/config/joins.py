@@ -129,5 +129,5 @@ class JoinSection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_5(self) -> bool:
-        """Whether MQTT 5 is spoken."""
+        """Tell whether MQTT 5 is spoken."""
         return self.protocol == "5"

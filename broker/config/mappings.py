@@ -184,7 +184,7 @@ def heard_by(section: MappingSection) -> str:
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an attribute can be called so."""
+    """Tell whether an attribute can be called so."""
     return bool(_ATTRIBUTE.fullmatch(name)) and name not in RESERVED and name != SOURCE_SYNONYM
 
 
@@ -275,7 +275,7 @@ def _wrong_topic(topic: str) -> str:
 
 
 def may_meet(topic: str, prefix: str) -> bool:
-    """Whether some topic at or below a prefix may be one of the mapping's."""
+    """Tell whether some topic at or below a prefix may be one of the mapping's."""
     levels = filter_of(topic).split("/")
     for index, own in enumerate(prefix.split("/")):
         if index >= len(levels):

@@ -18,14 +18,14 @@ LOOK_AFTER_S = 0.05
 
 
 class Server(Protocol):
-    """What is asked of the MQTT server."""
+    """Answer what is asked of the MQTT server."""
 
     def subscribed_below(self, topic: str) -> list[str]:
         """The topics beneath this one to which somebody has subscribed by their very names."""
 
 
 class Inbox(Protocol):
-    """Where messages go."""
+    """Take messages."""
 
     def put(self, message: Message) -> None:
         """Have the core handle a message soon."""

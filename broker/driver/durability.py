@@ -83,7 +83,7 @@ class Keeping:
         return cls(store, log, found, *recovered)
 
     def join(self, outside: "Outside", now_ms: Callable[[], int]) -> Promises:
-        """What a runner is to hand effects to instead of `outside`."""
+        """Return what a runner is to hand effects to instead of `outside`."""
         self.gate = Gate(self._pause, self._resume)
         outbox = StoredOutbox(self.store, self.log, now_ms)
         self.promises = Promises(outside, outbox, self.gate)
@@ -147,7 +147,7 @@ class Keeping:
         return {"free": disk.free, "size": disk.total}
 
     def counters(self) -> dict[str, int]:
-        """What a person wants to know of the journal."""
+        """Return what a person wants to know of the journal."""
         journal = self.journal
         disk = self.disk()
         return {

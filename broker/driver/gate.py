@@ -45,7 +45,7 @@ class Gate:
 
     @property
     def is_shut(self) -> bool:
-        """Whether there is any reason."""
+        """Tell whether there is any reason."""
         return bool(self._shut)
 
     def reasons(self) -> list[str]:

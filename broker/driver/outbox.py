@@ -44,12 +44,12 @@ class StoredOutbox:
         self._catalogue.change(coming, effect.leaving, done)
 
     def full(self) -> bool:
-        """Whether more waits than should."""
+        """Tell whether more waits than should."""
         return self._store.full()
 
 
 async def listed(store: Store) -> list[Listed]:
-    """What the catalogue lists, in order. Raises StoreError."""
+    """Return what the catalogue lists, in order. Raises StoreError."""
     found = await Catalogue(store).all()
     return [
         Listed(

@@ -36,7 +36,7 @@ Done: TypeAlias = Callable[[BaseException | None], None]
 
 
 class Outbox(Protocol):
-    """Where results and subscriptions are stored."""
+    """Store results and subscriptions."""
 
     def append(self, results: Sequence[Emission], done: Done) -> None:
         """Store results behind all before them; `done` once they are durable, in order."""
@@ -45,7 +45,7 @@ class Outbox(Protocol):
         """Store which subscriptions there are; `done` once that is durable, in order."""
 
     def full(self) -> bool:
-        """Whether more waits to be stored than should."""
+        """Tell whether more waits to be stored than should."""
 
 
 class Promises:

@@ -113,7 +113,7 @@ class Runner:
         return self.clock.now_ms()
 
     def is_advertised(self, source: str) -> bool:
-        """Whether a source said what it is, and that holds."""
+        """Tell whether a source said what it is, and that holds."""
         core = self.core.core if isinstance(self.core, DurableBroker) else self.core
         return core.stated(source) is not None
 
@@ -169,7 +169,7 @@ class Runner:
 
     @property
     def at_work(self) -> bool:
-        """Whether it is neither paused nor held."""
+        """Tell whether it is neither paused nor held."""
         return self._running.is_set() and not self._holders
 
     async def running(self) -> None:

@@ -34,20 +34,20 @@ class Core(Protocol):
 
 
 class Records(Protocol):
-    """Where it goes; see `broker.journal.Journal`."""
+    """Take snapshots; see `broker.journal.Journal`."""
 
     appended_bytes: int
 
     @property
     def size_bytes(self) -> int:
-        """What is on the disk."""
+        """Return how many bytes are on the disk."""
 
     async def write_snapshot(self, number: int, data: bytes) -> None:
         """Write it, durably, in the place of what it stands for."""
 
 
 class Line(Protocol):
-    """What has to be settled before; see `broker.driver.promises.Promises`."""
+    """Wait for what has to be settled before; see `broker.driver.promises.Promises`."""
 
     def settled(self, number: int) -> "asyncio.Future[None]":
         """Done once all that was promised so far is durable."""

@@ -171,6 +171,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             0,
         ),
     ] = 10_000
+    progress_ms: Annotated[
+        int,
+        said(
+            "how long a broker may owe a neighbour progress that nobody there waits for; half of it"
+            " where something goes that way anyway",
+            "it is said by itself",
+            0,
+        ),
+    ] = 60_000
     partners_max: Annotated[
         int,
         said(

@@ -34,7 +34,7 @@ def _is_the_clients_doing(record: logging.LogRecord) -> bool:
 
 
 class Patience:
-    """How long a connection may take to ask for something, and to take what it has asked for.
+    """Bound how long a connection may take to ask for something, and to take what it has asked for.
 
     `head_wait_s` is for the head of its first request; `take_wait_s` for taking anything at all of
     an answer. What streams has a bound of its own.
@@ -99,7 +99,7 @@ class Patience:
         self._taking[protocol] = loop.call_later(self._take_wait_s, self._look, protocol, waiting)
 
     def _look(self, protocol: web.RequestHandler, waiting_before: int | None) -> None:
-        """Whether anything of what waits to be sent has been taken since the last look."""
+        """Abort a connection that took nothing of what waits since the last look."""
         del self._taking[protocol]
         transport: Any = protocol.transport
         if transport is None:
@@ -158,7 +158,7 @@ def acceptor(
     connections_max: int,
     gone: Callable[[web.RequestHandler], None],
 ) -> Callable[[], asyncio.BaseProtocol]:
-    """What makes the protocol of each new connection of an aiohttp server; `gone` is told ends."""
+    """Return a factory of protocols for an aiohttp server; `gone` is called at each one's end."""
 
     class Counted(_Plain):
         """Tells when it ends, for which the library has no place."""

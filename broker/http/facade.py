@@ -61,10 +61,10 @@ class BrokerFacade(Protocol):
         """Return the user functions of the network."""
 
     def healthy(self) -> bool:
-        """Whether the broker's loop turns and nothing has failed beyond repair."""
+        """Tell whether the broker's loop turns and nothing has failed beyond repair."""
 
     def ready(self) -> Sequence[str]:
-        """What is still missing before clients are served; empty where nothing is."""
+        """Return what is still missing before clients are served; empty where nothing is."""
 
     def ledger(self) -> Ledger:
         """The counters as they stand."""
@@ -79,7 +79,7 @@ class BrokerFacade(Protocol):
         """Return `subscriptions` of all brokers, each with its `home`, and the `unreached`."""
 
     def status(self) -> Mapping[str, Any]:
-        """What a person wants to know of this broker, as JSON."""
+        """Return what a person wants to know of this broker, as JSON."""
 
     async def network_status(self) -> Mapping[str, Any]:
         """Return in short how all `brokers` are, and the `unreached`."""

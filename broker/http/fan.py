@@ -35,7 +35,7 @@ class Follower:
         self._ended = False
 
     async def take(self) -> list[bytes]:
-        """What has come since the last call, waiting for the first; empty at the end.
+        """Return what has come since the last call, waiting for the first; empty at the end.
 
         Each item is one result as JSON without its line end. `overflowed` then tells whether the
         end came because this follower was too slow.

@@ -84,7 +84,7 @@ class Handlers:
         return web.Response(body=render(), headers={"Content-Type": content_type})
 
     async def status(self, request: web.Request) -> web.Response:
-        """What the broker says of itself, or in short all brokers of the network."""
+        """Answer what the broker says of itself, or in short all brokers of the network."""
         if _of_network(request):
             return _json(await self._facade.network_status())
         return _json(self._facade.status())
@@ -178,7 +178,7 @@ class Handlers:
         return problem(409, UNLINKED) if view is None else _json(view)
 
     async def plan(self, _request: web.Request) -> web.Response:
-        """Where tasks run, and why."""
+        """Answer where tasks run, and why."""
         told = self._facade.plan()
         return problem(409, UNCOORDINATED) if told is None else _json(told)
 

@@ -150,7 +150,7 @@ class LogHandlers:
 
     @_told
     async def log_offsets(self, request: web.Request) -> web.Response:
-        """Where the log begins and ends; with `after`, once it has gone on from there."""
+        """Answer where the log begins and ends; with `after`, once it has gone on from there."""
         log = self._log(request)
         after = _number(request, "after", None)
         until_ms = _number(request, "settled", None, form=_SIGNED)
@@ -282,7 +282,7 @@ class LogHandlers:
 
     @_told
     async def log_consumers(self, request: web.Request) -> web.Response:
-        """Who reads, how far each has come, and what it missed."""
+        """Answer who reads, how far each has come, and what it missed."""
         log = self._log(request)
         return _json({"epoch": log.epoch, "consumers": [_shown(c) for c in await log.consumers()]})
 
@@ -304,7 +304,7 @@ class LogHandlers:
 
     @_told
     async def log_earliest_end(self, request: web.Request) -> web.Response:
-        """How early in event time what stands from an offset on may end."""
+        """Answer how early in event time what stands from an offset on may end."""
         log = self._log(request)
         offset, after_ms = _number(request, "offset"), _number(request, "ts", form=_SIGNED)
         found = await log.earliest_end(offset, after_ms)

@@ -14,7 +14,7 @@ SUFFIX = ".new"  # of a file that is not whole yet
 
 
 class MovedError(OSError):
-    """What is written to is no longer in its place: it would be lost with that."""
+    """Report that a file written to is no longer in its place: data would be lost with it."""
 
 
 class Files:
@@ -81,11 +81,11 @@ class Files:
         return path.read_bytes()
 
     def size(self, path: Path) -> int:
-        """How many bytes are in a file."""
+        """Return how many bytes are in a file."""
         return path.stat().st_size
 
     def identity(self, path: Path) -> tuple[int, int] | None:
-        """What is at a place; None: nothing, or nobody may see."""
+        """Identify what is at a place; None: nothing, or nobody may see."""
         try:
             found = os.stat(path)  # noqa: PTH116 - each commit asks: no object is made for it
         except OSError:
@@ -93,7 +93,7 @@ class Files:
         return found.st_dev, found.st_ino
 
     def has_name(self, file: int) -> bool:
-        """Whether an open file is still to be found in any folder."""
+        """Tell whether an open file is still to be found in any folder."""
         return os.fstat(file).st_nlink > 0
 
     def replace(self, old: Path, new: Path) -> None:

@@ -68,7 +68,7 @@ class Journal:
 
     @property
     def size_bytes(self) -> int:
-        """What its segments take on the disk, about."""
+        """Return about how many bytes its segments take on the disk."""
         return self._segments.size_bytes
 
     def append(self, number: int, data: bytes) -> None:

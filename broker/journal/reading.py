@@ -29,7 +29,7 @@ _WAY_OUT = "bring it back from a copy, or move the data directory away to begin 
 
 
 class Found(Struct, frozen=True):
-    """What there is: the newest snapshot, and the records after it, segment by segment.
+    """Hold what was read: the newest snapshot, and the records after it, segment by segment.
 
     `next_number` is that of the next record to be written. `cut_bytes` were left by a crash behind
     the last whole record; nothing in them had been promised.

@@ -42,7 +42,7 @@ class Dialler:
 
     @property
     def address(self) -> str:
-        """Where the peer is."""
+        """Return the address of the peer."""
         host, port = self._where
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

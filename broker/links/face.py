@@ -64,7 +64,7 @@ LinkNews: TypeAlias = Up | Down | NameInUse | Delivered | Congested | Refused
 
 
 class Receiver(Protocol):
-    """Who takes what links say."""
+    """Take what links report."""
 
     def on_link(self, news: LinkNews) -> None:
         """Take it. Must not block."""
@@ -186,7 +186,7 @@ class LinkFace:
         self.tell(Forgotten(peer))
 
     def up(self, peer: str) -> bool:
-        """Whether the link to a neighbour stands."""
+        """Tell whether the link to a neighbour stands."""
         return self.links.up(peer)
 
     def status(self) -> dict[str, dict[str, Any]]:
@@ -243,7 +243,7 @@ class LinkFace:
         self.tell(Closed(socket.number, reason))
 
     def told(self, who: str, reason: str) -> bool:
-        """Whether this was said of a neighbour since its link was up last; now it is."""
+        """Tell whether this was said of a neighbour since its link was up last; now it is."""
         key = f"{who}: {reason}"
         if key in self._told or len(self._told) >= TOLD_MAX:
             return True

@@ -60,7 +60,7 @@ class Socket(asyncio.Protocol):
 
     @property
     def address(self) -> str:
-        """Where the other end is."""
+        """Return the address of the other end."""
         name = self.transport.get_extra_info("peername")
         return f"{name[0]}:{name[1]}" if name else "somewhere"
 

@@ -23,7 +23,7 @@ class ClientInfo(Struct, frozen=True):
 
 
 class Token(Struct):
-    """What `complete` needs to answer the publisher of one message; made by the face."""
+    """Hold what `complete` needs to answer the publisher of one message; made by the face."""
 
     connection: Any
     packet_id: int
@@ -49,12 +49,12 @@ class InboundMessage(Struct, frozen=True):
 
     @property
     def response_topic(self) -> str | None:
-        """Where an MQTT 5 client wants the answer."""
+        """Return the topic on which an MQTT 5 client wants the answer."""
         return self.properties.response_topic if self.properties is not None else None
 
     @property
     def correlation_data(self) -> bytes | None:
-        """What an MQTT 5 client wants to find in the answer."""
+        """Return the data that an MQTT 5 client wants to find in the answer."""
         return self.properties.correlation_data if self.properties is not None else None
 
 
@@ -91,10 +91,10 @@ class Credentials(Protocol):
     """Names and passwords; `broker.credentials.Users` is one."""
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Tell whether there are any."""
 
     def remembered(self, name: str, password: str) -> bool:
-        """Whether this login was good before; quick."""
+        """Tell whether this login was good before; quick."""
 
     def login(self, name: str, password: str) -> bool:
-        """Whether this login is good; may take long and runs in a thread."""
+        """Tell whether this login is good; may take long and runs in a thread."""

@@ -152,7 +152,7 @@ class Driver:
             self._arm()
 
     def _durable(self, number: int) -> None:
-        """What waited for the disk may leave."""
+        """Let go what waited for the disk."""
         self.hub.durable(number)
         self.perform()
 

@@ -143,7 +143,7 @@ class Hub:
             self._held_before = len(connection.held_back)
 
     def _end(self, connection: Connection) -> None:
-        """What it is answered waits until what was promised is on disk."""
+        """Hold answers back until what was promised is on disk."""
         keeping = self.keeping
         if keeping is not None and self.promised(connection) and not connection.closed:
             connection.hold_back(keeping.number, self._held_before)
@@ -153,7 +153,7 @@ class Hub:
         self._read = None
 
     def promised(self, connection: Connection) -> bool:
-        """Whether what came from it just now led to something that promises."""
+        """Tell whether what came from it just now led to something that promises."""
         keeping = self.keeping
         return (
             keeping is not None
@@ -190,7 +190,7 @@ class Hub:
                 handshake.begin(self, connection, packet, now_ms)
 
     def _follow(self, connection: Connection, now_ms: int) -> None:
-        """What follows a CONNECT, or the fault that follows good packets."""
+        """Handle what follows a CONNECT, or the fault that follows good packets."""
         decoder = connection.decoder
         while decoder.more and connection.connect is None and not connection.closed:
             for packet in decoder.decode():
@@ -254,7 +254,7 @@ class Hub:
         return self.timers.next_wake()
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done now beside writing what connections have to send, in order."""
+        """Return what is to be done now beside writing what connections have to send, in order."""
         effects = self.effects.copy()
         self.effects.clear()
         return effects

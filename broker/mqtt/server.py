@@ -243,7 +243,7 @@ class MqttServer:
         return self._hub.retained(topic_filter)
 
     def subscribers(self, topic: str) -> int:
-        """How many clients have a subscription that matches the topic."""
+        """Count the clients that have a subscription that matches the topic."""
         return len(self._hub.router.route(topic).deliveries)
 
     def subscribed_below(self, topic: str) -> list[str]:
@@ -260,7 +260,7 @@ class MqttServer:
         self._started().soon()
 
     def counters(self) -> dict[str, Any]:
-        """What was counted, see `broker.mqtt.counters`."""
+        """Return what was counted, see `broker.mqtt.counters`."""
         return self._hub.counters.as_dict()
 
     @property

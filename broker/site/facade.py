@@ -87,7 +87,7 @@ class Facade:
         self._publishing_bytes = 0  # of events by HTTP that are not in the journal yet
 
     def healthy(self) -> bool:
-        """Whether no fault of the program's own has been met."""
+        """Tell whether no fault of the program's own has been met."""
         kept, joined = self._keeping, self._joined
         faults = self._runner.faults + (kept.promises.faults if kept else 0)
         planning = self._networking.planning if self._networking else None
@@ -95,7 +95,7 @@ class Facade:
         return not faults + failed + (joined.faults if joined else 0)
 
     def ready(self) -> Sequence[str]:
-        """What is still missing, or why intake is held."""
+        """Return what is still missing, or why intake is held."""
         held = self._keeping.gate.reasons() if self._keeping else ()
         begins = self._networking.broker.incarnation.reason() if self._networking else ""
         held = [*held, begins] if begins else held
@@ -140,7 +140,7 @@ class Facade:
         return self._requests.visible(Principal(user))
 
     def status(self) -> Mapping[str, Any]:
-        """What a person wants to know."""
+        """Return what a person wants to know."""
         core = self._core
         return {
             "broker": core.options.name,
@@ -276,7 +276,7 @@ class Facade:
         return self._networking.view(self._time_of_day_ms())
 
     def plan(self) -> Mapping[str, Any] | None:
-        """Where tasks run, and why; None without a coordinator."""
+        """Return where tasks run, and why; None without a coordinator."""
         planning = self._networking.planning if self._networking is not None else None
         return None if planning is None else planning.plan()
 

@@ -48,6 +48,8 @@ def network_view(
         "own": _own(broker),
         "kept_back": {name: broker.counts[name] for name in KEPT_BACK},
         "unbounded": _unbounded(broker),
+        "correlates": broker.correlates,
+        "too_far_ms": broker.needs.far(),
     }
 
 
@@ -70,6 +72,8 @@ def _neighbour(broker: NetworkBroker, name: str, link: Mapping[str, Any]) -> dic
     if name in broker.router.neighbours:
         asked = broker.router.asked(name)
         view["hosts"] = _hosts(broker, name)
+        joins = broker.partners.joined(name).types
+        view["unsure"] = bool(joins) and broker.correlates and not broker.partners.is_sure(name)
         view["wants"] = _operators(broker.router.operators(name))
         view["asked"] = _operators([(operator, ()) for operator in asked])
     return view

@@ -311,12 +311,12 @@ def listeners(config: Config) -> list[Listener]:
 
 
 def is_networked(config: Config) -> bool:
-    """Whether there are to be links to other brokers."""
+    """Tell whether there are to be links to other brokers."""
     return config.links.linked
 
 
 def faces(config: Config) -> list[str]:
-    """What the MQTT listeners are called."""
+    """Return the names of the MQTT listeners."""
     return [*(["mqtt"] if config.mqtt.plain else []), *(["mqtts"] if config.mqtt.tls_cert else [])]
 
 

@@ -51,14 +51,14 @@ class StoreError(Exception):
 
 
 def name_of(url: URL) -> str:
-    """How a database is called in sentences: never with a password."""
+    """Return the name of a database for sentences, without its password."""
     if url.get_backend_name() == "sqlite":
         return f"the database {url.database}"
     return f"the database {url.render_as_string(hide_password=True)}"
 
 
 def of_the_database(error: BaseException) -> str:
-    """What is wrong with the database, as the end of a sentence; empty where it is the work.
+    """Return what is wrong with the database, as the end of a sentence; empty where it is the work.
 
     A database that fails may end the whole transaction, so that giving up a savepoint of it fails
     as well: what that was met with is looked at too.

@@ -28,12 +28,12 @@ _ESCAPED: Final = re.compile("\ue000([0-9a-f]{4})")
 
 
 def escaped(said: str) -> str:
-    """What any database takes for a text; U+E000, of nobody's use, marks what is escaped."""
+    """Return a text as any database takes it; U+E000, of nobody's use, marks what is escaped."""
     return _AWKWARD.sub(lambda one: f"\ue000{ord(one[0]):04x}", said)
 
 
 def plain(stored: str) -> str:
-    """What was escaped."""
+    """Return the text that was escaped."""
     return _ESCAPED.sub(lambda one: chr(int(one[1], 16)), stored)
 
 

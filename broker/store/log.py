@@ -94,7 +94,7 @@ def _insert(
 
 
 def _compare(connection: Connection, rows: Sequence[Row]) -> None:
-    """What is offered again must be what is there: else two histories share one log."""
+    """Refuse an offer that differs from what the log holds: two histories would share it."""
     for at in range(0, len(rows), SOUGHT_MAX):
         sought = {row.offset: row.id for row in rows[at : at + SOUGHT_MAX]}
         found = select(OUTBOX.c.offset, OUTBOX.c.id).where(OUTBOX.c.offset.in_(list(sought)))

@@ -169,7 +169,7 @@ class Outbox:
             self._moved = asyncio.Event()
 
     def counts(self) -> dict[str, int]:
-        """What became of results: since ever, but for repeats, which are since the start."""
+        """Count what became of results: since ever, but for repeats, which are since the start."""
         return {"taken": self.taken, "unread": self.unread, "repeated": self.repeats}
 
     async def beyond(self, after: int) -> None:
@@ -221,7 +221,7 @@ class Outbox:
         )
 
     async def consumers(self) -> list[Consumer]:
-        """Who reads, and how far each has come; by name."""
+        """Return who reads, and how far each has come; by name."""
         return await self._store.read(self._keeping.consumers)
 
     async def forget(self, consumer: str) -> bool:

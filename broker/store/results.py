@@ -79,7 +79,7 @@ class Consumer(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long results are kept: until all consumers have them and `acked_age_ms` has passed.
+    """Bound how long results are kept: until all consumers have them and `acked_age_ms` has passed.
 
     Whether anybody has them or not, none is kept longer than `age_ms_max`, and the oldest go while
     all together take more than `size_bytes_max`. Where nobody consumes, only these two hold.
@@ -91,7 +91,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What one pass of retention did: from then on the log begins at `earliest`.
+    """Report what one pass of retention did: from then on the log begins at `earliest`.
 
     `lapsed` are consumers that it took something from; `more` is whether another pass is due.
     """
@@ -116,7 +116,7 @@ class GoneError(StoreError):
 
 
 class NotYetError(StoreError):
-    """What was asked for has not come yet; the log ends before it."""
+    """Report that what was asked for has not come yet; the log ends before it."""
 
     def __init__(self, standing: Standing) -> None:
         super().__init__(

@@ -92,7 +92,7 @@ class Store:
 
     @property
     def closed(self) -> bool:
-        """Whether it takes nothing more."""
+        """Tell whether it takes nothing more."""
         return self._closed
 
     def submit(self, work: Work, done: Done | None = None, size_bytes: int = 0) -> None:
@@ -112,7 +112,7 @@ class Store:
         self._writer.put(Item(work, done, size_bytes))
 
     def full(self) -> bool:
-        """Whether more waits than should: take no more in until `on_room` is called.
+        """Tell whether more waits than should: take no more in until `on_room` is called.
 
         What is submitted nevertheless is taken, as it follows from what was promised already.
         """

@@ -179,13 +179,13 @@ class Writer:
         return self._connection
 
     def _committed(self, connection: Connection) -> bool:
-        """Whether the commit before the connection was lost took place after all."""
+        """Tell whether the commit before the connection was lost took place after all."""
         found = connection.exec_driver_sql(f"SELECT number FROM {COMMITS}")  # noqa: S608
         number = self._number = int(found.scalar_one())
         return number == self._unsure[0]
 
     def _disconnect(self) -> None:
-        """What an error leaves of a connection cannot be relied on."""
+        """Drop the connection: after an error it cannot be relied on."""
         connection, self._connection = self._connection, None
         if connection is not None:
             try:

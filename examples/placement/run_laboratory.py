@@ -27,8 +27,8 @@ from replay_laboratory import Event, made, measured  # noqa: E402
 
 import headwater  # noqa: E402
 from broker.own_functions import load_functions  # noqa: E402
-from headwater.cli import mqtt_client, planned  # noqa: E402
-from headwater.cli.reach import Broker  # noqa: E402
+from headwater.cli import mqtt_client, network_plan  # noqa: E402
+from headwater.cli.reach import BrokerAddress  # noqa: E402
 from headwater.demo.process import HOST, RunningBroker, running_network  # noqa: E402
 
 PARENTS = {"n2": "n1", "n3": "n1", "n4": "n2", "n5": "n3", "n6": "n4"}
@@ -132,7 +132,7 @@ class Course:
 
     async def _submit(self, subscription: str, home: str) -> None:
         port = self.brokers[home].mqtt_port
-        to = Broker("mqtt", HOST, port, "", None, None, "laboratory", PATIENCE_S)
+        to = BrokerAddress("mqtt", HOST, port, "", None, None, "laboratory", PATIENCE_S)
         reply = await mqtt_client.ask(to, "submit", text_for(self.text, subscription), last=True)
         print(f"{subscription} at {home}: {reply.get('state') or reply}", file=sys.stderr)  # noqa: T201
 
@@ -182,7 +182,7 @@ class Course:
     async def say(self) -> None:
         """Where the tasks run in the end, and what went over links."""
         plan = json.loads((await next(iter(self.brokers.values())).get("/v1/plan"))[1])
-        planned.show(plan)
+        network_plan.show(plan)
         over: Counter[str] = Counter()
         for name, broker in self.brokers.items():
             for peer, count in _SENT.findall((await broker.get("/metrics"))[1]):

@@ -129,7 +129,7 @@ def _prepare_streams() -> None:
 
 
 def _discard_output() -> None:
-    """What is still buffered must not fail once more at exit."""
+    """Keep what is still buffered from failing once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -148,7 +148,7 @@ def _dispatch(words: list[str]) -> int:
         name = " ".join(words[:length])
         if len(words) >= length and name in COMMANDS:
             return _run(name, words[length:])
-    group = {name: told for name, told in COMMANDS.items() if name.startswith(f"{words[0]} ")}
+    group = {name: summary for name, summary in COMMANDS.items() if name.startswith(f"{words[0]} ")}
     if group and HELP & set(words[1:]):
         print(_overview(group))
         return GOOD
@@ -246,5 +246,5 @@ def _unknown(words: list[str]) -> str:
 
 def entry(module: str, name: str) -> Callable[..., Any]:
     """The function that does a command's work, imported now."""
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function

@@ -16,14 +16,14 @@ from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker, tls_reason
+from headwater.cli.reach import BrokerAddress, tls_reason
 
 ANSWER_BYTES_MAX = 2**24
 SILENCE_S_MAX = 60.0  # a live stream gives a sign of life far more often
 
 
 def ask(
-    broker: Broker, method: str, path: str, body: str | None = None, **params: str
+    broker: BrokerAddress, method: str, path: str, body: str | None = None, **params: str
 ) -> tuple[int, dict[str, Any]]:
     """One request and its JSON answer. Raises CommandError where there is none to be had."""
     connection = _connection(broker, broker.timeout_s)
@@ -39,7 +39,7 @@ def ask(
         connection.close()
 
 
-def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, None]:
+def stream(broker: BrokerAddress, path: str, **params: str) -> Generator[bytes, None, None]:
     """The lines of an endless answer; signs of life are left out. Raises CommandError."""
     connection = _connection(broker, max(broker.timeout_s, SILENCE_S_MAX))
     try:
@@ -59,7 +59,7 @@ def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, N
 
 
 @contextmanager
-def download(broker: Broker, path: str) -> Iterator[BinaryIO]:
+def download(broker: BrokerAddress, path: str) -> Iterator[BinaryIO]:
     """An answer of any length, to read; CommandError where there is none, or not all of it."""
     connection = _connection(broker, max(broker.timeout_s, SILENCE_S_MAX))
     try:
@@ -91,34 +91,34 @@ def path_of(*parts: str) -> str:
 
 def refused(reply: dict[str, Any], status: int = 1, *, hint: str = "") -> CommandError:
     """The error for a refusal: its sentences, with the broker's hints or this one."""
-    found = reply.get("errors")
-    listed = found if isinstance(found, list) else []
-    errors = [one for one in listed if isinstance(one, dict) and "message" in one]
+    value = reply.get("errors")
+    listed = value if isinstance(value, list) else []
+    errors = [error for error in listed if isinstance(error, dict) and "message" in error]
     errors = errors or [{"message": "the broker refused without a reason"}]
-    told = []
-    for one in errors:
-        told.append(str(one["message"]))
-        if one.get("hint"):
-            told[-1] += f"; {one['hint']}"
+    sentences = []
+    for error in errors:
+        sentences.append(str(error["message"]))
+        if error.get("hint"):
+            sentences[-1] += f"; {error['hint']}"
     if hint:
-        told.append(hint)
+        sentences.append(hint)
         errors.append({"message": hint})
-    return CommandError(status, *told, errors=errors)
+    return CommandError(status, *sentences, errors=errors)
 
 
-def _connection(broker: Broker, timeout_s: float) -> http.client.HTTPConnection:
+def _connection(broker: BrokerAddress, timeout_s: float) -> http.client.HTTPConnection:
     kind = http.client.HTTPSConnection if broker.encrypted else http.client.HTTPConnection
     return kind(broker.host, broker.port, timeout=timeout_s)
 
 
-def _target(broker: Broker, path: str, params: dict[str, str]) -> str:
+def _target(broker: BrokerAddress, path: str, params: dict[str, str]) -> str:
     before = f"/{broker.path}" if broker.path else ""
     return before + path + ("?" + urlencode(params) if params else "")
 
 
 def _send(
     connection: http.client.HTTPConnection,
-    broker: Broker,
+    broker: BrokerAddress,
     method: str,
     target: str,
     body: str | None,
@@ -135,7 +135,7 @@ def _send(
     connection.request(method, target, data, headers)
 
 
-def _refuse_strangers(broker: Broker, status: int, data: bytes) -> None:
+def _refuse_strangers(broker: BrokerAddress, status: int, data: bytes) -> None:
     if status == 401 and broker.user is None and broker.token is not None:
         raise CommandError(2, f"{broker.url} does not take this token (HEADWATER_TOKEN)")
     if status == 401:
@@ -145,7 +145,7 @@ def _refuse_strangers(broker: Broker, status: int, data: bytes) -> None:
         raise refused(_decoded(broker, data), 2)
 
 
-def _decoded(broker: Broker, data: bytes) -> dict[str, Any]:
+def _decoded(broker: BrokerAddress, data: bytes) -> dict[str, Any]:
     if len(data) > ANSWER_BYTES_MAX:
         raise CommandError(1, f"the answer is longer than {ANSWER_BYTES_MAX} bytes")
     try:

@@ -19,7 +19,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from headwater.cli.output import CommandError
-from headwater.cli.reach import NOT_IN_TIME, Broker, tls_reason
+from headwater.cli.reach import NOT_IN_TIME, BrokerAddress, tls_reason
 
 DEFAULT_PREFIX = "headwater"
 ACCEPTED = "accepted"  # the state in an answer that another follows
@@ -34,7 +34,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
 
 
-async def ask(broker: Broker, verb: str, body: str, *, last: bool = False) -> dict[str, Any]:
+async def ask(broker: BrokerAddress, verb: str, body: str, *, last: bool = False) -> dict[str, Any]:
     """Sends one request and returns the reply, or the `last` where one more follows.
 
     Raises CommandError.
@@ -64,7 +64,7 @@ async def ask(broker: Broker, verb: str, body: str, *, last: bool = False) -> di
     raise broker.unreachable("the connection ended")
 
 
-async def follow(broker: Broker, take: Callable[[bytes], bool]) -> None:
+async def follow(broker: BrokerAddress, take: Callable[[bytes], bool]) -> None:
     """Hands over the results of every subscription as JSON until `take` wants no more."""
     async with _connected(broker) as client:
         await _subscribe(client, f"{broker.path or DEFAULT_PREFIX}/results/#")
@@ -82,7 +82,7 @@ async def _subscribe(client: aiomqtt.Client, topic: str) -> None:
 
 
 @asynccontextmanager
-async def _connected(broker: Broker) -> AsyncIterator[aiomqtt.Client]:
+async def _connected(broker: BrokerAddress) -> AsyncIterator[aiomqtt.Client]:
     client = aiomqtt.Client(
         broker.host,
         broker.port,
@@ -100,8 +100,8 @@ async def _connected(broker: Broker) -> AsyncIterator[aiomqtt.Client]:
         raise why(broker, error) from None
 
 
-def why(broker: Broker, error: Exception) -> CommandError:
-    """What to tell of an error on connecting, or of the end of a connection."""
+def why(broker: BrokerAddress, error: Exception) -> CommandError:
+    """Return the message for an error on connecting, or for the end of a connection."""
     if isinstance(error, UnicodeError):  # of a name that cannot be one
         return broker.unreachable("no such host")
     reason = re.sub(r"^\[(Errno|code).*?\] ", "", str(error)).lower()

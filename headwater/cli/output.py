@@ -134,7 +134,7 @@ class ProgressLine:
 
 
 def ask_password(prompt: str) -> str:
-    """What somebody types at the terminal, unseen. Raises CommandError where nothing is typed."""
+    """Return what is typed at the terminal, unseen. Raises CommandError where nothing is typed."""
     from getpass import getpass
 
     try:

@@ -93,7 +93,7 @@ def _output_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Plans, or asks a running broker; 1 where no plan is feasible, 2 where the input is faulty."""
     if arguments.broker is not None or arguments.context is not None:
-        asked: int = entry("headwater.cli.planned", "run")(arguments)
+        asked: int = entry("headwater.cli.network_plan", "run")(arguments)
         return asked
     # The search itself does without: what else needs numpy says so before any work is done.
     wants = "--picture" if arguments.picture else "--method optimal"
@@ -121,9 +121,9 @@ class whole:  # noqa: N801 - argparse names the type in its messages
 def seconds(text: str) -> float:
     """More than 0, a day at most."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 < found <= SECONDS_MAX:
+        number = -1.0
+    if not 0 < number <= SECONDS_MAX:
         raise argparse.ArgumentTypeError(f"found {text}, expected seconds, as 10 or 0.5")
-    return found
+    return number

@@ -32,7 +32,7 @@ ENVIRONMENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerAddress:
     """A broker's address and who calls. `path` is the prefix of its topics or of its pages.
 
     `remedy` is what to do where it does not answer.
@@ -51,12 +51,12 @@ class Broker:
 
     @property
     def is_mqtt(self) -> bool:
-        """Whether it is spoken to by MQTT."""
+        """Tell whether the broker is reached by MQTT."""
         return self.scheme in {"mqtt", "mqtts"}
 
     @property
     def encrypted(self) -> bool:
-        """Whether the connection uses TLS."""
+        """Tell whether the connection uses TLS."""
         return self.scheme in {"https", "mqtts"}
 
     @property
@@ -118,12 +118,12 @@ def add_options(parser: argparse.ArgumentParser, *, client: bool = True) -> None
     parser.epilog = f"{parser.epilog or ''}\n\n{ENVIRONMENT}"
 
 
-def broker_of(arguments: argparse.Namespace) -> Broker:
+def broker_of(arguments: argparse.Namespace) -> BrokerAddress:
     """The broker that the options name; of a context the first one. Raises CommandError."""
     return brokers_of(arguments)[0]
 
 
-def brokers_of(arguments: argparse.Namespace) -> list[Broker]:
+def brokers_of(arguments: argparse.Namespace) -> list[BrokerAddress]:
     """Return all brokers of the context that is used, or the one that is named by its address.
 
     Raises CommandError.
@@ -173,7 +173,7 @@ def broker_at(
     client: str | None,
     timeout_s: float,
     words: Sequence[str] = ("address", "user", "name"),
-) -> Broker:
+) -> BrokerAddress:
     """The broker at an address, without a password; `words` are what a caller calls the first
     three. Raises CommandError.
     """
@@ -192,7 +192,7 @@ def broker_at(
         raise CommandError(
             2, f"{words[2]} {client}: expected 1 to 64 characters without /, + and #"
         )
-    return Broker(
+    return BrokerAddress(
         scheme=parts.scheme,
         host=parts.hostname,
         port=PORTS[parts.scheme] if port is None else port,
@@ -205,7 +205,7 @@ def broker_at(
 
 
 def _is_text(text: str) -> bool:
-    """Whether it is more than what Python makes of bytes that it cannot read."""
+    """Tell whether it is more than what Python makes of bytes that it cannot read."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -214,9 +214,9 @@ def _is_text(text: str) -> bool:
 
 
 def _password(user: str) -> str:
-    known = os.environ.get("HEADWATER_PASSWORD")
-    if known is not None:
-        return known
+    password = os.environ.get("HEADWATER_PASSWORD")
+    if password is not None:
+        return password
     if not sys.stdin.isatty():
         raise CommandError(2, "no terminal to ask for the password; set HEADWATER_PASSWORD")
     return ask_password(f"password of {user}: ")

@@ -27,7 +27,7 @@ _SUBSCRIPTION = re.compile(r"subscription\s+(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkLoad:
     """One link: what went over it, and what would have gone over it to a server at the root."""
 
     child: str
@@ -56,20 +56,20 @@ def texts_by_home(text: str, subscriptions: Iterable[str]) -> dict[str, str]:
 
 
 def _belongs(item: str, home: str) -> bool:
-    found = _SUBSCRIPTION.match(item)
-    return found is None or home_of(found[1]) == home
+    match = _SUBSCRIPTION.match(item)
+    return match is None or home_of(match[1]) == home
 
 
 def links(
     sent: Mapping[tuple[str, str], int], readings: Mapping[str, int], results: Mapping[str, int]
-) -> list[Link]:
+) -> list[LinkLoad]:
     """All links; `sent` are events by (from, to), `readings` by origin, `results` by home.
 
     A server at the root gets every reading and sends every result to its subscriber's broker.
     """
     beyond = {child: _beneath(child) for child in PARENTS}
     return [
-        Link(
+        LinkLoad(
             child,
             parent,
             sent.get((child, parent), 0) + sent.get((parent, child), 0),
@@ -82,4 +82,4 @@ def links(
 def _beneath(name: str) -> list[str]:
     """A broker and all whose way to the root leads over it."""
     children = [child for child, parent in PARENTS.items() if parent == name]
-    return [name, *(one for child in children for one in _beneath(child))]
+    return [name, *(descendant for child in children for descendant in _beneath(child))]

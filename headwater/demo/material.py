@@ -25,7 +25,7 @@ EXPECTED = "expected.json"
 EARLY_MS = 600_000  # of a recording: stations that send by then are there from the beginning
 
 
-class MaterialError(HeadwaterError):
+class DemoMaterialError(HeadwaterError):
     """The demonstration's files are missing or damaged."""
 
 
@@ -41,7 +41,7 @@ class Station:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RecordedReading:
     """One event, ready to be published; type and source stand in the topic."""
 
     id: str
@@ -52,39 +52,39 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """What one network of stations sent, in the order of time."""
+class StationRecording:
+    """The readings that one network of stations sent, in the order of time."""
 
     title: str
     stations: dict[str, Station]
-    readings: list[Reading]
+    readings: list[RecordedReading]
 
 
 @dataclass(frozen=True, slots=True)
-class Advertise:
+class StationAdvertised:
     """A station comes."""
 
     station: Station
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
+class StationWithdrawn:
     """A station goes."""
 
     station: Station
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class NetworkSettled:
     """All brokers have to know the stations that have come before anything goes on."""
 
 
-Sent = Advertise | Reading | Withdraw
-Step = Sent | Settle
+Sent = StationAdvertised | RecordedReading | StationWithdrawn
+Step = Sent | NetworkSettled
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class DemoMaterial:
     """The specification's text, the recordings one after the other, and the results to expect.
 
     `expected` was worked out without the engine: subscription -> number of results.
@@ -92,24 +92,24 @@ class Material:
 
     text: str
     specification: Specification
-    recordings: list[Recording]
+    recordings: list[StationRecording]
     expected: dict[str, int]
 
     @property
     def readings_count(self) -> int:
-        """How many readings will be sent."""
+        """Count the readings that will be sent."""
         return sum(len(recording.readings) for recording in self.recordings)
 
 
 def folder() -> Path:
-    """Where the examples are. Raises MaterialError."""
+    """Return the folder of the examples. Raises MaterialError."""
     for place in _PLACES:
         if (place / SPECIFICATION).is_file():
             return place
-    raise MaterialError("the demonstration's files are not installed; run it from a clone")
+    raise DemoMaterialError("the demonstration's files are not installed; run it from a clone")
 
 
-def load() -> Material:
+def load() -> DemoMaterial:
     """Reads everything. Raises MaterialError, UnreadableError, LanguageError."""
     examples = folder()
     text = (examples / SPECIFICATION).read_text(encoding="utf-8")
@@ -129,13 +129,13 @@ def load() -> Material:
     try:
         expected = msgspec.json.decode((examples / EXPECTED).read_bytes())["weather"]
     except (OSError, msgspec.DecodeError, KeyError) as error:
-        raise MaterialError(f"{EXPECTED} cannot be read: {error}") from error
-    return Material(text, specification, recordings, expected)
+        raise DemoMaterialError(f"{EXPECTED} cannot be read: {error}") from error
+    return DemoMaterial(text, specification, recordings, expected)
 
 
-def _recording(path: Path, title: str, location: str, declared: Any) -> Recording:
+def _recording(path: Path, title: str, location: str, declared: Any) -> StationRecording:
     stations: dict[str, Station] = {}
-    readings: list[Reading] = []
+    readings: list[RecordedReading] = []
     numbers: dict[str, int] = {}
     encode = msgspec.json.Encoder().encode
     for event in _events(path, declared):
@@ -151,48 +151,48 @@ def _recording(path: Path, title: str, location: str, declared: Any) -> Recordin
         # The advertisement tells the rest: location and position.
         event_id = f"{name}-{numbers[name]:05}"
         sent = {"id": event_id, "timestamp": event["timestamp"], "value": event["value"]}
-        readings.append(Reading(event_id, kind, name, event["timestamp"], encode(sent)))
-    return Recording(title, stations, readings)
+        readings.append(RecordedReading(event_id, kind, name, event["timestamp"], encode(sent)))
+    return StationRecording(title, stations, readings)
 
 
 def _events(path: Path, declared: Any) -> Iterator[dict[str, Any]]:
     for batch in read_events([str(path)], declared):
         if not isinstance(batch, CsvEvents) or batch.bad:
-            raise MaterialError(f"{path.name} is damaged")
+            raise DemoMaterialError(f"{path.name} is damaged")
         yield from batch.events
 
 
-def steps(recordings: list[Recording]) -> Iterator[tuple[Recording, Step]]:
+def steps(recordings: list[StationRecording]) -> Iterator[tuple[StationRecording, Step]]:
     """Everything in the order in which it is published.
 
     The stations that send soon come before all readings: a broker that has not heard of any could
     take time to be over where they are. For the same reason the last station of a recording goes
     only when those of the next have come.
     """
-    going: list[tuple[Recording, Step]] = []
+    going: list[tuple[StationRecording, Step]] = []
     for recording in recordings:
         come = dict.fromkeys(_early(recording))
         for name in come:
-            yield recording, Advertise(recording.stations[name])
-        yield recording, Settle()
+            yield recording, StationAdvertised(recording.stations[name])
+        yield recording, NetworkSettled()
         yield from going
         going = []
         for index, reading in enumerate(recording.readings):
             station = recording.stations[reading.source]
             if station.name not in come:
                 come[station.name] = None
-                yield recording, Advertise(station)
+                yield recording, StationAdvertised(station)
             yield recording, reading
             if index == station.last:
                 # the very last one waits for the first of the next recording
                 if index < len(recording.readings) - 1:
-                    yield recording, Withdraw(station)
+                    yield recording, StationWithdrawn(station)
                 else:
-                    going.append((recording, Withdraw(station)))
+                    going.append((recording, StationWithdrawn(station)))
     yield from going
 
 
-def _early(recording: Recording) -> Iterator[str]:
+def _early(recording: StationRecording) -> Iterator[str]:
     """The stations that send soon, each once."""
     seen: set[str] = set()
     until_ms = recording.readings[0].time_ms + EARLY_MS

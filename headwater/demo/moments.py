@@ -21,16 +21,16 @@ def windows_ms(specification: Specification) -> dict[str, int]:
     Others have none; a subscription that needs several has the longest.
     """
     graph = specification.graph
-    found: dict[str, int] = {}  # by task, definitions first
+    by_task_ms: dict[str, int] = {}  # by task, definitions first
     for key, task in graph.tasks.items():
-        lengths = [found.get(need, 0) for need in task.needs.values()]
+        lengths = [by_task_ms.get(need, 0) for need in task.needs.values()]
         if isinstance(task.node, tree.Definition) and task.node.window is not None:
             lengths.append(task.node.window.every_ms or 0)
-        found[key] = max(lengths, default=0)
-    return {graph.tasks[key].name: found[key] for key in graph.roots if found[key]}
+        by_task_ms[key] = max(lengths, default=0)
+    return {graph.tasks[key].name: by_task_ms[key] for key in graph.roots if by_task_ms[key]}
 
 
-class Moments:
+class ResultMoments:
     """Follows what is published; times are those of one clock that never goes back, in seconds.
 
     Each station sends in the order of time, and the broker allows no lateness.
@@ -73,8 +73,8 @@ class Moments:
             for event_ids in result["events"].values()
             for event_id in event_ids
         ]
-        known = [moment for moment in sent if moment is not None]
-        return max(known) if known and len(known) == len(sent) else None
+        moments = [moment for moment in sent if moment is not None]
+        return max(moments) if moments and len(moments) == len(sent) else None
 
     def _move(self, now_s: float) -> None:
         frontier = min(self._latest_ms.values(), default=math.inf)

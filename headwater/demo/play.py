@@ -16,16 +16,16 @@ import aiomqtt
 import msgspec
 
 from headwater.demo.material import (
-    Advertise,
-    Reading,
-    Recording,
+    NetworkSettled,
+    RecordedReading,
     Sent,
-    Settle,
     Station,
+    StationAdvertised,
+    StationRecording,
+    StationWithdrawn,
     Step,
-    Withdraw,
 )
-from headwater.demo.moments import Moments
+from headwater.demo.moments import ResultMoments
 
 IN_FLIGHT_MAX = 64  # unacknowledged messages; more would hide a slow broker in a queue of ours
 BEHIND_S_MAX = 0.1  # what a slow broker made us late is not made up for in a burst
@@ -52,8 +52,8 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """How to reach brokers: `to` tells the connection of a station; `settled` returns when all
+class BrokerAccess:
+    """Access to brokers: `to` returns the connection of a station; `settled` returns when all
     brokers know the stations that have come.
     """
 
@@ -62,17 +62,17 @@ class Ways:
 
 
 async def play(
-    ways: Ways,
-    steps: Iterable[tuple[Recording, Step]],
-    moments: Moments,
+    ways: BrokerAccess,
+    steps: Iterable[tuple[StationRecording, Step]],
+    moments: ResultMoments,
     rate: float,
-    note: Callable[[Recording, Step], None],
+    note: Callable[[StationRecording, Step], None],
 ) -> None:
     """Publish every step; `note` hears of each as it goes out. Raises aiomqtt.MqttError."""
     room = asyncio.Semaphore(IN_FLIGHT_MAX)
     pace = Pace(rate)
 
-    async def send(recording: Recording, step: Sent) -> None:
+    async def send(recording: StationRecording, step: Sent) -> None:
         try:
             note(recording, step)
             # what is published here goes to the socket before the first await inside
@@ -87,7 +87,7 @@ async def play(
         try:
             async with asyncio.TaskGroup() as sending:
                 for recording, step in going:
-                    if isinstance(step, Settle):
+                    if isinstance(step, NetworkSettled):
                         more = True  # once all is acknowledged
                         break
                     await pace.turn()
@@ -99,26 +99,26 @@ async def play(
             await ways.settled()
 
 
-def _station(recording: Recording, step: Sent) -> Station:
-    return recording.stations[step.source] if isinstance(step, Reading) else step.station
+def _station(recording: StationRecording, step: Sent) -> Station:
+    return recording.stations[step.source] if isinstance(step, RecordedReading) else step.station
 
 
-async def _publish(client: aiomqtt.Client, step: Sent, moments: Moments) -> None:
+async def _publish(client: aiomqtt.Client, step: Sent, moments: ResultMoments) -> None:
     now_s = time.perf_counter()
-    if isinstance(step, Reading):
+    if isinstance(step, RecordedReading):
         moments.published(step.source, step.id, step.time_ms, now_s)
         await client.publish(f"{PREFIX}/events/{step.type}/{step.source}", step.payload, qos=1)
         return
     topic = f"{PREFIX}/sources/{step.station.name}"
-    if isinstance(step, Advertise):
+    if isinstance(step, StationAdvertised):
         moments.advertised(step.station.name)
         await client.publish(topic, _advertisement(step.station), qos=1, retain=True)
-    elif isinstance(step, Withdraw):
+    elif isinstance(step, StationWithdrawn):
         moments.withdrawn(step.station.name, now_s)
         await client.publish(topic, b"", qos=1, retain=True)
 
 
 def _advertisement(station: Station) -> bytes:
     place = {} if station.position is None else {"position": station.position}
-    told = {"source": station.name, "types": station.types, "location": station.location, **place}
-    return msgspec.json.encode(told)
+    fields = {"source": station.name, "types": station.types, "location": station.location, **place}
+    return msgspec.json.encode(fields)

@@ -32,6 +32,11 @@ FREE = range(20_000, 32_000)  # Linux gives outgoing connections ports from 32,7
 LOG_LINES = 5  # of what the broker said last, where it failed
 
 # Recorded stations send in the order of time, so that nothing has to be waited for.
+RECORDED = """\
+lateness_ms = 0
+idle_timeout_ms = 600000
+"""
+
 CONFIGURATION = """\
 [broker]
 name = "{name}"
@@ -45,9 +50,7 @@ port = {mqtt_port}
 port = {http_port}
 
 [intake]
-lateness_ms = 0
-idle_timeout_ms = 600000
-
+{intake}
 [links]
 host = "{host}"
 port = {link_port}
@@ -63,7 +66,7 @@ class BrokerFailedError(HeadwaterError):
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """Where the broker is reached."""
+    """A broker's process, its ports and its log."""
 
     process: asyncio.subprocess.Process
     mqtt_port: int
@@ -71,7 +74,7 @@ class RunningBroker:
     log: Path
 
     def last_words(self) -> str:
-        """What it said last, on one line."""
+        """Return the last lines of its log, on one line."""
         try:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -85,12 +88,18 @@ class RunningBroker:
 
 @asynccontextmanager
 async def running_network(
-    parents: Mapping[str, str], settings: str = "", tables: str = ""
+    parents: Mapping[str, str],
+    settings: str = "",
+    tables: str = "",
+    *,
+    intake: str = RECORDED,
+    ready_s_max: float = READY_S_MAX,
 ) -> AsyncIterator[dict[str, RunningBroker]]:
     """Starts brokers that link to each other in a tree, waits until each is ready, and ends them.
 
     `parents`: child -> parent; whoever is no child is the root. `settings` are further ones of
-    [broker], `tables` further tables, the same for all. Raises BrokerFailedError.
+    [broker], `intake` those of [intake], `tables` further tables, the same for all. Raises
+    BrokerFailedError.
     """
     names = list(dict.fromkeys([*parents.values(), *parents]))
     free = iter(free_ports(3 * len(names)))
@@ -101,10 +110,10 @@ async def running_network(
             for name in names:
                 parent = parents.get(name)
                 peers = "" if parent is None else _peer(parent, ports[parent][2])
-                more = {"peers": peers, "settings": settings, "tables": tables}
+                more = {"peers": peers, "settings": settings, "tables": tables, "intake": intake}
                 brokers[name] = await _started(Path(folder), name, ports[name], more)
             for broker in brokers.values():
-                await _ready(broker)
+                await _ready(broker, ready_s_max)
             yield brokers
         finally:
             await asyncio.gather(*(_end(broker.process) for broker in brokers.values()))
@@ -124,15 +133,15 @@ async def _started(
         **more,
     )  # fmt: skip
     configuration.write_text(text, encoding="utf-8")
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             # -P: what lies in the folder where somebody tries this is none of ours.
             *(sys.executable, "-P", "-m", "headwater.cli", "broker"),
             *("--config", str(configuration)),
             env=_environment(folder),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,  # Ctrl-C is ours: the broker is ended after its clients
         )
     return RunningBroker(process, mqtt_port, http_port, log)
@@ -144,9 +153,9 @@ def _environment(folder: Path) -> dict[str, str]:
     return own | {"XDG_STATE_HOME": str(folder)}
 
 
-async def _ready(broker: RunningBroker) -> None:
+async def _ready(broker: RunningBroker, within_s: float) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(READY_S_MAX):
+        async with asyncio.timeout(within_s):
             while broker.process.returncode is None:
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     status, _ = await broker.get("/readyz")
@@ -155,7 +164,7 @@ async def _ready(broker: RunningBroker) -> None:
                 await asyncio.sleep(ASKED_EVERY_S)
     if broker.process.returncode is not None:
         raise BrokerFailedError(f"the broker did not start: {broker.last_words()}")
-    raise BrokerFailedError(f"the broker is not ready after {READY_S_MAX:.0f} s")
+    raise BrokerFailedError(f"the broker is not ready after {within_s:.0f} s")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -178,15 +187,15 @@ def free_ports(count: int) -> list[int]:
 
     Of these one might be given to a connection before a broker listens. Raises OSError.
     """
-    found: list[int] = []
+    ports: list[int] = []
     with contextlib.ExitStack() as stack:
         for port in secrets.SystemRandom().sample(FREE, len(FREE)):
-            one = stack.enter_context(socket.socket())
+            probe = stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
-                one.bind((HOST, port))
-                found.append(port)
-            if len(found) == count:
-                return found
+                probe.bind((HOST, port))
+                ports.append(port)
+            if len(ports) == count:
+                return ports
     raise OSError(errno.EADDRINUSE, f"fewer than {count} ports are free from {FREE[0]} on")
 
 

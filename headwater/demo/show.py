@@ -23,23 +23,23 @@ from broker.engine.ingest.reasons import UNDECLARED_TYPE
 from headwater.cli import mqtt_client
 from headwater.cli.frame import UNREACHABLE
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker
+from headwater.cli.reach import BrokerAddress
 from headwater.demo import layout, summary
 from headwater.demo.material import (
-    Advertise,
-    Material,
-    Reading,
-    Recording,
+    DemoMaterial,
+    RecordedReading,
     Station,
+    StationAdvertised,
+    StationRecording,
+    StationWithdrawn,
     Step,
-    Withdraw,
     steps,
 )
-from headwater.demo.moments import Moments, windows_ms
-from headwater.demo.play import IN_FLIGHT_MAX, PREFIX, Ways, play
+from headwater.demo.moments import ResultMoments, windows_ms
+from headwater.demo.play import IN_FLIGHT_MAX, PREFIX, BrokerAccess, play
 from headwater.demo.process import HOST, BrokerFailedError, RunningBroker, running_network
 from headwater.demo.screen import Screen
-from headwater.demo.tally import Tally
+from headwater.demo.tally import ResultTally
 
 ANSWER_S_MAX = 30.0  # a broker that takes longer over one message has stopped working
 QUIET_S_MAX = 10.0  # after everything was sent: how long the next result may take
@@ -56,7 +56,7 @@ _UNHEARD.addHandler(logging.NullHandler())
 _UNHEARD.propagate = False
 
 
-async def show(material: Material, screen: Screen, rate: float) -> int:
+async def show(material: DemoMaterial, screen: Screen, rate: float) -> int:
     """Runs it all; 0 if everything came that had to.
 
     `rate` is in readings a second. Raises BrokerFailedError, CommandError.
@@ -82,7 +82,7 @@ async def show(material: Material, screen: Screen, rate: float) -> int:
     tally = course.tally
     _judge(material, tally, account)
     figures = summary.figures(material, tally, account, played_s, began_s)
-    figures["links"] = [summary.link(one) for one in course.links()]
+    figures["links"] = [summary.link(link) for link in course.links()]
     screen.summary(figures, summary.lines(figures, screen.left_out))
     for complaint in tally.complaints:
         screen.complain(complaint)
@@ -97,15 +97,15 @@ class _Course:
     """One run against one network: subscribers at their homes, stations at their origins."""
 
     def __init__(
-        self, material: Material, screen: Screen, brokers: Mapping[str, RunningBroker]
+        self, material: DemoMaterial, screen: Screen, brokers: Mapping[str, RunningBroker]
     ) -> None:
         self._material = material
         self._screen = screen
         self._brokers = brokers
         self._texts = layout.texts_by_home(material.text, material.expected)
-        self._moments = Moments(windows_ms(material.specification))
-        self.tally = Tally(material.expected, self._moments)
-        self._playing: Recording | None = None
+        self._moments = ResultMoments(windows_ms(material.specification))
+        self.tally = ResultTally(material.expected, self._moments)
+        self._playing: StationRecording | None = None
         self._done = 0
         self._began_s = 0.0
         self._there: dict[str, str] = {}  # stations that have come and not gone -> origin
@@ -125,9 +125,9 @@ class _Course:
             try:
                 # listening ends by an error alone
                 await asyncio.wait({*listening, playing}, return_when=asyncio.FIRST_COMPLETED)
-                for one in listening:
-                    if one.done():
-                        one.result()
+                for listener in listening:
+                    if listener.done():
+                        listener.result()
                 return playing.result()
             finally:
                 for task in (*listening, playing):
@@ -152,8 +152,8 @@ class _Course:
                     self._sent[broker_name, word] = count
         return dict(account)
 
-    def links(self) -> list[layout.Link]:
-        """What went over each link, after `account`."""
+    def links(self) -> list[layout.LinkLoad]:
+        """Return what went over each link, after `account`."""
         results: Counter[str] = Counter()
         for name, count in self.tally.counts.items():
             results[layout.home_of(name)] += count
@@ -181,8 +181,8 @@ class _Course:
                 if result is not None:
                     self._screen.result(result, now_s)
             else:
-                told = payload[:200].decode(errors="replace")
-                self.tally.complain(f"{message.topic}: {told}")
+                text = payload[:200].decode(errors="replace")
+                self.tally.complain(f"{message.topic}: {text}")
 
     async def _submit_and_play(self, rate: float) -> float:
         for home, text in self._texts.items():
@@ -197,7 +197,7 @@ class _Course:
             def to(station: Station) -> aiomqtt.Client:
                 return clients[layout.origin_of(station.location)]
 
-            ways = Ways(to, self._settled)
+            ways = BrokerAccess(to, self._settled)
             await play(ways, steps(self._material.recordings), self._moments, rate, self._note)
         played_s = time.perf_counter() - self._began_s
         await self._last_results()
@@ -206,17 +206,19 @@ class _Course:
     def _origins(self) -> list[str]:
         """The brokers to which stations send."""
         stations = [
-            station for one in self._material.recordings for station in one.stations.values()
+            station
+            for recording in self._material.recordings
+            for station in recording.stations.values()
         ]
         return sorted({layout.origin_of(station.location) for station in stations})
 
     async def _submit(self, home: str, text: str) -> None:
         port = self._brokers[home].mqtt_port
-        to = Broker("mqtt", HOST, port, "", None, None, "demo", ANSWER_S_MAX)
+        to = BrokerAddress("mqtt", HOST, port, "", None, None, "demo", ANSWER_S_MAX)
         reply = await mqtt_client.ask(to, "submit", text)
         if not reply.get("ok"):
-            told = [str(error.get("message")) for error in reply.get("errors", [])]
-            raise CommandError(1, f"{home} refused the specification", *told)
+            messages = [str(error.get("message")) for error in reply.get("errors", [])]
+            raise CommandError(1, f"{home} refused the specification", *messages)
         names = ", ".join(reply.get("subscriptions", []))
         self._screen.say(f"submitted at {home} over MQTT: {names}")
 
@@ -233,17 +235,17 @@ class _Course:
     async def _has_asked(self, home: str, origins: set[str]) -> bool:
         _, text = await self._brokers[home].get("/v1/status")
         network = msgspec.json.decode(text)["network"]
-        known = network["origins"]
+        known_origins = network["origins"]
         return not network["inactive"] and all(
-            name in known and known[name]["answered"] for name in origins
+            name in known_origins and known_origins[name]["answered"] for name in origins
         )
 
-    def _note(self, recording: Recording, step: Step) -> None:
-        if isinstance(step, Advertise):
+    def _note(self, recording: StationRecording, step: Step) -> None:
+        if isinstance(step, StationAdvertised):
             self._there[step.station.name] = layout.origin_of(step.station.location)
-        elif isinstance(step, Withdraw):
+        elif isinstance(step, StationWithdrawn):
             del self._there[step.station.name]
-        if not isinstance(step, Reading):
+        if not isinstance(step, RecordedReading):
             return
         self._readings[layout.origin_of(recording.stations[step.source].location)] += 1
         if recording is not self._playing:
@@ -251,9 +253,9 @@ class _Course:
             count = f"{len(recording.stations)} stations, {len(recording.readings):,} readings"
             self._screen.say(f"{recording.title}: {count}")
         self._done += 1
-        at = datetime.fromtimestamp(step.time_ms // 1000, UTC)
+        moment = datetime.fromtimestamp(step.time_ms // 1000, UTC)
         speed = self._done / max(time.perf_counter() - self._began_s, 0.001)
-        words = f"{at:%Y-%m-%d %H:%M} UTC  {speed:,.0f} events/s  {self.tally.total} results"
+        words = f"{moment:%Y-%m-%d %H:%M} UTC  {speed:,.0f} events/s  {self.tally.total} results"
         self._screen.progress(self._done, self._material.readings_count, words)
 
     async def _last_results(self) -> None:
@@ -277,13 +279,13 @@ async def _lost(brokers: Mapping[str, RunningBroker], reason: str) -> BrokerFail
         if broker.process.returncode is not None:
             what = f"the broker {name} ended before its time"
             return BrokerFailedError(f"{what}; what it said last: {broker.last_words()}")
-    said = next(iter(brokers.values())).last_words()
+    last_words = next(iter(brokers.values())).last_words()
     return BrokerFailedError(
-        f"the connection to a broker is lost: {reason}; what the first said last: {said}"
+        f"the connection to a broker is lost: {reason}; what the first said last: {last_words}"
     )
 
 
-def _judge(material: Material, tally: Tally, account: dict[str, int]) -> None:
+def _judge(material: DemoMaterial, tally: ResultTally, account: dict[str, int]) -> None:
     tally.judge()
     received = account.get("received", 0)
     if received < material.readings_count:

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.demo.layout import Link
-from headwater.demo.material import Material
-from headwater.demo.tally import Tally, quantile_ms
+from headwater.demo.layout import LinkLoad
+from headwater.demo.material import DemoMaterial
+from headwater.demo.tally import ResultTally, quantile_ms
 
 
 def figures(
-    material: Material, tally: Tally, account: Mapping[str, int], played_s: float, began_s: float
+    material: DemoMaterial,
+    tally: ResultTally,
+    account: Mapping[str, int],
+    played_s: float,
+    began_s: float,
 ) -> dict[str, Any]:
     """Everything that was counted and measured, for programs."""
-    every = [latency for some in tally.latencies_s.values() for latency in some]
+    every = [latency for latencies_s in tally.latencies_s.values() for latency in latencies_s]
     first_s = None if tally.first_s is None else round(tally.first_s - began_s, 3)
     return {
         "events": material.readings_count,
@@ -45,7 +49,7 @@ def figures(
     }
 
 
-def link(one: Link) -> dict[str, Any]:
+def link(one: LinkLoad) -> dict[str, Any]:
     """One link for programs: events that went over it, and what a central server would need."""
     return {
         "link": f"{one.child} – {one.parent}",
@@ -92,14 +96,17 @@ def lines(told: Mapping[str, Any], left_out: int) -> list[str]:
 
 
 def _links(links: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What went over each link beside what a server at the root would have had carried there."""
+    """List what went over each link beside what a server at the root would have had sent there."""
     total = {
         "link": "all links",
-        "messages": sum(one["messages"] for one in links),
-        "central": sum(one["central"] for one in links),
+        "messages": sum(carried["messages"] for carried in links),
+        "central": sum(carried["central"] for carried in links),
     }
-    told = [[one["link"], f"{one['messages']:,}", f"{one['central']:,}"] for one in [*links, total]]
-    rows = [["link", "messages", "central server"], *told]
+    cells = [
+        [carried["link"], f"{carried['messages']:,}", f"{carried['central']:,}"]
+        for carried in [*links, total]
+    ]
+    rows = [["link", "messages", "central server"], *cells]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [
         "  ".join([row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2])])
@@ -108,8 +115,8 @@ def _links(links: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _rounded(latencies_s: list[float], share: float) -> float | None:
-    found = quantile_ms(latencies_s, share)
-    return None if found is None else round(found, 2)
+    latency_ms = quantile_ms(latencies_s, share)
+    return None if latency_ms is None else round(latency_ms, 2)
 
 
 def _shown(latency_ms: float | None) -> str:

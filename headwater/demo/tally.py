@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from headwater.demo.moments import Moments
+from headwater.demo.moments import ResultMoments
 
 
-class Tally:
+class ResultTally:
     """Counts results by subscription; `complaints` are what must not happen."""
 
-    def __init__(self, expected: Mapping[str, int], moments: Moments) -> None:
+    def __init__(self, expected: Mapping[str, int], moments: ResultMoments) -> None:
         self.expected = dict(expected)
         self.counts = dict.fromkeys(expected, 0)
         self.latencies_s: dict[str, list[float]] = {name: [] for name in expected}
@@ -65,17 +65,17 @@ class Tally:
 
     @property
     def complete(self) -> bool:
-        """Whether every result that is expected has come."""
+        """Tell whether every result that is expected has come."""
         return all(self.counts[name] >= count for name, count in self.expected.items())
 
     def judge(self) -> None:
         """Complain of every subscription whose results are not those expected."""
         for name, count in self.expected.items():
-            found = self.counts[name]
-            if found == 0:
+            received = self.counts[name]
+            if received == 0:
                 self.complain(f"{name} has no result, {count} were expected")
-            elif found != count:
-                self.complain(f"{name} has {found} results, {count} were expected")
+            elif received != count:
+                self.complain(f"{name} has {received} results, {count} were expected")
 
 
 def quantile_ms(latencies_s: Sequence[float], share: float) -> float | None:

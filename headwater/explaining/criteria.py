@@ -42,7 +42,7 @@ class Criterion:
 
 
 def criteria_of(layout: Layout, joint: Joint, keys: tuple[str, ...]) -> list[Criterion]:
-    """What a joint asks, in the order in which it is told."""
+    """List what a joint asks, in the order in which it is told."""
     bare = replace(
         joint,
         bound=None,
@@ -59,25 +59,25 @@ def criteria_of(layout: Layout, joint: Joint, keys: tuple[str, ...]) -> list[Cri
 
     order = "of different events" if joint.operator == "and" else f"as `{joint.operator}` asks"
     order = "in this order" if joint.operator in FOLLOWS else order
-    found = [Criterion(order, test(), _order_miss(joint))]
+    criteria = [Criterion(order, test(), _order_miss(joint))]
     if joint.bound is not None:
         text = f"with a gap of {bound_text(joint.bound)}"
-        found.append(Criterion(text, test(bound=joint.bound), _bound_miss(joint)))
+        criteria.append(Criterion(text, test(bound=joint.bound), _bound_miss(joint)))
     if joint.within_ms is not None:
         text = f"within {duration_text(joint.within_ms)}"
-        found.append(Criterion(text, test(within_ms=joint.within_ms), _within_miss(joint)))
+        criteria.append(Criterion(text, test(within_ms=joint.within_ms), _within_miss(joint)))
     names = {leaf.low: leaf.name for leaf in layout.leaves}
     for place, within_ms in joint.anchors:
         text = f"within {duration_text(within_ms)} from {names.get(place, '?')}"
-        found.append(Criterion(text, test(anchors=[(place, within_ms)]), _no_miss))
+        criteria.append(Criterion(text, test(anchors=[(place, within_ms)]), _no_miss))
     if joint.spread_m is not None:
         text = f"spread {distance_text(joint.spread_m)}"
-        found.append(Criterion(text, test(spread_m=joint.spread_m), _spread_miss(joint)))
+        criteria.append(Criterion(text, test(spread_m=joint.spread_m), _spread_miss(joint)))
     for conjunct in joint.conjuncts:
         text = f"where {shorten(expression_text(conjunct), 80)}"
         miss = _where_miss(layout, joint, conjunct)
-        found.append(Criterion(text, test(conjuncts=[conjunct]), miss))
-    return found
+        criteria.append(Criterion(text, test(conjuncts=[conjunct]), miss))
+    return criteria
 
 
 def _no_miss(left: Occurrence, right: Occurrence) -> Miss | None:  # noqa: ARG001
@@ -126,12 +126,12 @@ def _spread_miss(joint: Joint) -> Callable[[Occurrence, Occurrence], Miss | None
 
     def miss(left: Occurrence, right: Occurrence) -> Miss:
         far = 0.0
-        for one in bound_events(left):
+        for event in bound_events(left):
             for other in bound_events(right):
-                found = distance_m(one.position, other.position)
-                if found is None:
+                apart_m = distance_m(event.position, other.position)
+                if apart_m is None:
                     return float("inf"), "have no positions to compare"
-                far = max(far, found)
+                far = max(far, apart_m)
         return far - limit_m, f"missed it by {far - limit_m:,.0f} m"
 
     return miss
@@ -140,26 +140,28 @@ def _spread_miss(joint: Joint) -> Callable[[Occurrence, Occurrence], Miss | None
 def _where_miss(
     layout: Layout, joint: Joint, conjunct: Expression
 ) -> Callable[[Occurrence, Occurrence], Miss | None]:
-    """What stood against what; by how much where two numbers are compared."""
+    """Return a test for what stood against what; by how much where two numbers are compared."""
     places = layout.places
-    asked = [one for one in descendants(conjunct) if isinstance(one, Attribute)]
+    asked = [attribute for attribute in descendants(conjunct) if isinstance(attribute, Attribute)]
     sides = conjunct.operands if isinstance(conjunct, Comparison) else ()
 
-    def value(left: Occurrence, right: Occurrence, one: Attribute) -> Any:
-        place = places.get(one.base)
+    def value(left: Occurrence, right: Occurrence, attribute: Attribute) -> Any:
+        place = places.get(attribute.base)
         if place is None:
             return None
         side, bound = (joint.left, left) if place < joint.right.low else (joint.right, right)
-        found = flat([events_of(bound)[place - side.low]])
-        return value_of(found[0], one.name) if len(found) == 1 else None
+        events = flat([events_of(bound)[place - side.low]])
+        return value_of(events[0], attribute.name) if len(events) == 1 else None
 
     def miss(left: Occurrence, right: Occurrence) -> Miss:
-        values = {one: value(left, right, one) for one in asked}
-        told = [f"{one.base}.{one.name} = {known!r}" for one, known in values.items()]
+        values = {attribute: value(left, right, attribute) for attribute in asked}
+        described = [
+            f"{attribute.base}.{attribute.name} = {shown!r}" for attribute, shown in values.items()
+        ]
         numbers = [_number(side, values) for side in sides]
         first, last = (numbers[0], numbers[-1]) if numbers else (None, None)
         apart = float("inf") if first is None or last is None else abs(first - last)
-        return apart, "had " + ", ".join(dict.fromkeys(told)) if told else "failed it"
+        return apart, "had " + ", ".join(dict.fromkeys(described)) if described else "failed it"
 
     return miss
 
@@ -167,9 +169,9 @@ def _where_miss(
 def _number(node: Expression, values: dict[Attribute, Any]) -> float | None:
     """The value of simple arithmetic; None where it is none."""
     if isinstance(node, Constant | Attribute):
-        found = node.value if isinstance(node, Constant) else values.get(node)
-        plain = isinstance(found, int | float) and not isinstance(found, bool)
-        return float(found) if plain and found is not None else None
+        number = node.value if isinstance(node, Constant) else values.get(node)
+        plain = isinstance(number, int | float) and not isinstance(number, bool)
+        return float(number) if plain and number is not None else None
     if isinstance(node, Arithmetic):
         left, right = _number(node.left, values), _number(node.right, values)
         if left is None or right is None or (node.operator == "/" and not right):

@@ -35,7 +35,7 @@ Found = dict[Group, list[Occurrence]]
 
 @dataclass(slots=True)
 class Funnel:
-    """What came of each operand, told bottom-up; `left` is what the whole pattern let through."""
+    """The lines on each operand, bottom-up; `left` is what the whole pattern let through."""
 
     lines: list[str] = field(default_factory=list)
     left: int = 0
@@ -62,8 +62,8 @@ class Walk:
 
     def run(self) -> Funnel:
         """Walk up to the root, or to the first operand that nothing passes."""
-        found = self._found(self._layout.root)
-        self.funnel.left = sum(map(len, found.values()))
+        by_group = self._found(self._layout.root)
+        self.funnel.left = sum(map(len, by_group.values()))
         return self.funnel
 
     def leaves(self) -> Funnel:
@@ -85,12 +85,12 @@ class Walk:
             ops.Padded: self._padded,
             ops.Gathered: self._gathered,
         }
-        found = kinds[type(operand)](operand)
-        for group, items in found.items():
+        by_group = kinds[type(operand)](operand)
+        for group, items in by_group.items():
             if len(items) > KEPT_MAX:
                 self.funnel.sampled = True
-                found[group] = items[:KEPT_MAX]
-        return {group: items for group, items in found.items() if items}
+                by_group[group] = items[:KEPT_MAX]
+        return {group: items for group, items in by_group.items() if items}
 
     def _say(self, operand: Operand, told: str) -> None:
         self.funnel.lines.append(f"{label(operand)}: {told}")
@@ -99,35 +99,42 @@ class Walk:
 
     def _leaf(self, leaf: Leaf) -> Found:
         events = self._events[leaf.event_type]
-        told = [counted(len(events), "event")]
+        counts = [counted(len(events), "event")]
         bare = replace(leaf, conjuncts=[], regions=[], within_ms=None, spread_m=None)
-        asked = [(condition_text(one), replace(bare, conjuncts=[one])) for one in leaf.conditions]
-        asked += [
-            (f"in {container_text(one)}", replace(bare, regions=[one])) for one in leaf.regions
+        asked = [
+            (condition_text(condition), replace(bare, conjuncts=[condition]))
+            for condition in leaf.conditions
         ]
-        asked += [(condition_text(one), replace(bare, conjuncts=[one])) for one in leaf.conjuncts]
+        asked += [
+            (f"in {container_text(region)}", replace(bare, regions=[region]))
+            for region in leaf.regions
+        ]
+        asked += [
+            (condition_text(conjunct), replace(bare, conjuncts=[conjunct]))
+            for conjunct in leaf.conjuncts
+        ]
         if leaf.within_ms is not None:
             within = f"within {duration_text(leaf.within_ms)}"
             asked.append((within, replace(bare, within_ms=leaf.within_ms)))
         if leaf.spread_m is not None:
             asked.append(("with a position", replace(bare, spread_m=leaf.spread_m)))
-        for text, one in asked:
+        for text, question in asked:
             if not events:
                 break
-            select = leaf_select(one)
+            select = leaf_select(question)
             passed = events if select is None else select(events)
             if len(passed) < len(events):
-                told.append(f"{counted(len(passed))} {text}")
+                counts.append(f"{counted(len(passed))} {text}")
             events = passed
-        found: Found = {}
+        by_group: Found = {}
         for event in events:
             key = self._key(event)
             if key is not None:
-                found.setdefault(key, []).append(event)
-        if events and not found:
-            told.append(f"none with {' and '.join(self._keys)}, by which is grouped")
-        self._say(leaf, ", ".join(told))
-        return found
+                by_group.setdefault(key, []).append(event)
+        if events and not by_group:
+            counts.append(f"none with {' and '.join(self._keys)}, by which is grouped")
+        self._say(leaf, ", ".join(counts))
+        return by_group
 
     # --- operators of two sides ----------------------------------------------------------
 
@@ -137,7 +144,8 @@ class Walk:
             join = JoinWriter(self._layout, joint, self._keys, ordered=False).build()
             groups = dict.fromkeys([*left, *right])
             return {
-                one: join(left.get(one, []), right.get(one, []), None, None, one) for one in groups
+                group: join(left.get(group, []), right.get(group, []), None, None, group)
+                for group in groups
             }
         if not left or not right:
             return {}
@@ -148,19 +156,22 @@ class Walk:
             return {}
         pairs = Pairs(criteria_of(self._layout, joint, self._keys), len(shared))
         pair = JoinWriter(self._layout, joint, self._keys, ordered=False).build_pair()
-        found: Found = {}
+        by_group: Found = {}
         for group in shared:
-            found[group] = [pair(*one) for one in pairs.passing(left[group], right[group], group)]
+            by_group[group] = [
+                pair(*occurrences)
+                for occurrences in pairs.passing(left[group], right[group], group)
+            ]
         self.funnel.sampled = self.funnel.sampled or pairs.cut
         self._say(joint, pairs.told())
         self.funnel.lines += [f"  {line}" for line in pairs.nearest()]
-        return found
+        return by_group
 
     def _negation(self, negation: ops.Negation) -> Found:
         left, right = self._found(negation.left), self._found(negation.right)
         counts = negation_test(self._layout, negation, self._keys)
         silent = (None,) * (negation.high - negation.right.low)
-        found: Found = {}
+        by_group: Found = {}
         broken: list[tuple[Occurrence, Occurrence]] = []
         for group, items in left.items():
             others = right.get(group, [])
@@ -168,16 +179,16 @@ class Walk:
                 q = next((q for q in others if _falls_in(negation, p, q, group, counts)), None)
                 if q is None:
                     whole = (end_of(p), start_of(p), *events_of(p), *silent)
-                    found.setdefault(group, []).append(whole)
+                    by_group.setdefault(group, []).append(whole)
                 else:
                     broken.append((p, q))
         if left:
-            kept, all_of = sum(map(len, found.values())), sum(map(len, left.values()))
+            kept, all_of = sum(map(len, by_group.values())), sum(map(len, left.values()))
             self._say(negation, f"{counted(all_of)} without it, {counted(kept)} left")
-        if broken and not found:
+        if broken and not by_group:
             p, q = broken[0]
             self.funnel.lines.append(f"  as in {names(p)}, into which fell {names(q)}")
-        return found
+        return by_group
 
     # --- operators of one side -----------------------------------------------------------
 
@@ -185,7 +196,7 @@ class Walk:
         beneath = self._found(silence.operand)
         empty = (None,) * (silence.high - silence.low - 1)
         begins = self._begins()
-        found: Found = {}
+        by_group: Found = {}
         longest_ms = 0
         for group in dict.fromkeys([*begins, *beneath]):
             spans = sorted((start_of(p), end_of(p)) for p in beneath.get(group, []))
@@ -197,11 +208,11 @@ class Walk:
                 if quiet_ms > silence.for_ms:
                     end = u + silence.for_ms
                     absence = (end, u, Absence(u, end, silence.low), *empty)
-                    found.setdefault(group, []).append(absence)
-        if begins and not found:
+                    by_group.setdefault(group, []).append(absence)
+        if begins and not by_group:
             wanted = duration_text(silence.for_ms)
             self._say(silence, f"the longest silence was {short(longest_ms)} of the {wanted}")
-        return found
+        return by_group
 
     def _begins(self) -> dict[Group, int]:
         """When each group began: with the input, or with its first event of a type named."""
@@ -218,7 +229,7 @@ class Walk:
     def _count(self, count: ops.Count) -> Found:
         passes = Passes(self._layout, count, self._keys, None)
         longest, rows = 0, 0
-        found: Found = {}
+        by_group: Found = {}
         for group, items in self._found(count.operand).items():
             current: list[Occurrence] = []
             for item in sorted(items, key=order_of):
@@ -230,18 +241,18 @@ class Walk:
                     rows += 1
                     whole = passes(row(current), group)
                     if whole is not None:
-                        found.setdefault(group, []).append(whole)
+                        by_group.setdefault(group, []).append(whole)
         if longest:
-            told = f"the longest row was {longest} of {count.count}"
+            summary = f"the longest row was {longest} of {count.count}"
             if rows:
-                left = sum(map(len, found.values()))
-                told = f"{counted(rows, 'row')}, {counted(left)} that passes what is asked of it"
-            self._say(count, told)
-        return found
+                left = sum(map(len, by_group.values()))
+                summary = f"{counted(rows, 'row')}, {counted(left)} that passes what is asked of it"
+            self._say(count, summary)
+        return by_group
 
     def _run(self, run: ops.Run) -> Found:
         passes = Passes(self._layout, run, self._keys, None)
-        found: Found = {}
+        by_group: Found = {}
         runs = 0
         low_ms, high_ms = run.gap_low_ms or 0, run.gap_high_ms
         for group, items in self._found(run.operand).items():
@@ -253,26 +264,28 @@ class Walk:
                 else:
                     rows.append([item])
             runs += len(rows)
-            wholes = [passes(row(one), group) for one in rows]
-            found[group] = [one for one in wholes if one is not None]
-        left = sum(map(len, found.values()))
+            wholes = [passes(row(items_of_run), group) for items_of_run in rows]
+            by_group[group] = [whole for whole in wholes if whole is not None]
+        left = sum(map(len, by_group.values()))
         if runs:
             self._say(run, f"{counted(runs, 'run')}, {counted(left)} that passes")
-        return found
+        return by_group
 
     def _kth(self, kth: ops.Kth) -> Found:
         passes = Passes(self._layout, kth, self._keys, None)
-        found: Found = {}
-        most = 0
+        by_group: Found = {}
+        items_max = 0
         for group, items in self._found(kth.operand).items():
-            most = max(most, len(items))
+            items_max = max(items_max, len(items))
             if len(items) >= kth.k:
                 whole = passes(sorted(items, key=order_of)[kth.k - 1], group)
                 if whole is not None:
-                    found[group] = [whole]
-        if most and not found:
-            self._say(kth, f"there were {most}" if most < kth.k else "the one did not pass")
-        return found
+                    by_group[group] = [whole]
+        if items_max and not by_group:
+            self._say(
+                kth, f"there were {items_max}" if items_max < kth.k else "the one did not pass"
+            )
+        return by_group
 
     def _padded(self, padded: ops.Padded) -> Found:
         before = (None,) * (padded.operand.low - padded.low)
@@ -287,13 +300,13 @@ class Walk:
         if not base:
             return {}
         lists = [self._found(member.operand) for member in gathered.members]
-        for member, found in zip(gathered.members, lists, strict=True):
-            if not found and not member.optional:
+        for member, candidates in zip(gathered.members, lists, strict=True):
+            if not candidates and not member.optional:
                 self._say(gathered, f"nothing for the list {label(member.operand)}")
                 return {}
         filled = Lists(self._layout, gathered, self._keys, len(base))
         whole = {
-            group: filled.fill(chains, [found.get(group, []) for found in lists], group)
+            group: filled.fill(chains, [candidates.get(group, []) for candidates in lists], group)
             for group, chains in base.items()
         }
         self.funnel.sampled = self.funnel.sampled or filled.cut

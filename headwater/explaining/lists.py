@@ -45,8 +45,8 @@ class Lists:
 
     @property
     def cut(self) -> bool:
-        """Whether not all was looked at."""
-        return any(one.cut for one in self._pairs)
+        """Tell whether not all was looked at."""
+        return any(pairs.cut for pairs in self._pairs)
 
     def fill(
         self, chains: list[Occurrence], candidates: list[list[Occurrence]], group: Group
@@ -54,37 +54,37 @@ class Lists:
         """The chains that pass, with their lists; `candidates` of each list, all of one group."""
         self._chains += len(chains)
         fitting: list[dict[int, list[Occurrence]]] = []
-        for pairs, some in zip(self._pairs, candidates, strict=True):
+        for pairs, members in zip(self._pairs, candidates, strict=True):
             by_chain: dict[int, list[Occurrence]] = {}
-            for chain, member in pairs.passing(chains, some, group):
+            for chain, member in pairs.passing(chains, members, group):
                 by_chain.setdefault(id(chain), []).append(member)
             fitting.append(by_chain)
-        found = []
+        filled = []
         for chain in chains:
-            whole = self._whole(chain, [one.get(id(chain), []) for one in fitting])
+            whole = self._whole(chain, [members_of.get(id(chain), []) for members_of in fitting])
             if whole is None:
                 continue
             self._filled += 1
             if self._passes(whole, group):
-                found.append(whole)
-        return found
+                filled.append(whole)
+        return filled
 
     def _whole(self, chain: Occurrence, lists: list[list[Occurrence]]) -> Occurrence | None:
         places = list(events_of(chain))
         end, start = end_of(chain), start_of(chain)
-        for member, some in zip(self._gathered.members, lists, strict=True):
-            if not some and not member.optional:
+        for member, members in zip(self._gathered.members, lists, strict=True):
+            if not members and not member.optional:
                 return None
             low = member.operand.low - self._gathered.low
             high = member.operand.high - self._gathered.low
-            ordered = sorted(some, key=order_of)
+            ordered = sorted(members, key=order_of)
             columns = zip(*map(events_of, ordered), strict=True) if ordered else [()] * (high - low)
             if composite(member.operand):
                 places[low:high] = [tuple(flat(column)) for column in columns]
             else:
                 places[low] = tuple(ordered)
-            end = max([end, *map(end_of, some)])
-            start = min([start, *map(start_of, some)])
+            end = max([end, *map(end_of, members)])
+            start = min([start, *map(start_of, members)])
         return (end, start, *places)
 
     def _passes(self, whole: Occurrence, group: Group) -> bool:
@@ -96,7 +96,7 @@ class Lists:
         return True
 
     def told(self) -> list[str]:
-        """How far it got: list by list, then what is asked of all together."""
+        """Return the lines on its progress: list by list, then what is asked of all together."""
         name = label(self._gathered)
         lines = [f"{name}: {counted(self._chains)} of its other elements"]
         for member, pairs in zip(self._gathered.members, self._pairs, strict=True):
@@ -116,46 +116,46 @@ class Lists:
     def _sizes(self, whole: Occurrence) -> str:
         places = events_of(whole)
         return " and ".join(
-            f"{counted(len(places[one.operand.low - self._gathered.low]), 'event')}"
-            f" in {label(one.operand)}"
-            for one in self._gathered.members
+            f"{counted(len(places[member.operand.low - self._gathered.low]), 'event')}"
+            f" in {label(member.operand)}"
+            for member in self._gathered.members
         )
 
 
 def _asked(
     layout: Layout, gathered: Gathered, keys: tuple[str, ...]
 ) -> list[tuple[str, Callable[[Occurrence, Group], Occurrence | None]]]:
-    """What is asked of a chain with its lists, in words and as a test."""
+    """List what is asked of a chain with its lists, in words and as a test."""
     bare = replace(gathered, within_ms=None, spread_m=None, conjuncts=[], anchors=[])
     asked: list[tuple[str, Operand]] = []
     if gathered.within_ms is not None:
         text = f"within {duration_text(gathered.within_ms)}"
         asked.append((text, replace(bare, within_ms=gathered.within_ms)))
     asked += [
-        (f"within {duration_text(one[1])} from another", replace(bare, anchors=[one]))
-        for one in gathered.anchors
+        (f"within {duration_text(anchor[1])} from another", replace(bare, anchors=[anchor]))
+        for anchor in gathered.anchors
     ]
     if gathered.spread_m is not None:
         text = f"spread {distance_text(gathered.spread_m)}"
         asked.append((text, replace(bare, spread_m=gathered.spread_m)))
     asked += [
-        (f"where {shorten(expression_text(one), 80)}", replace(bare, conjuncts=[one]))
-        for one in gathered.conjuncts
+        (f"where {shorten(expression_text(conjunct), 80)}", replace(bare, conjuncts=[conjunct]))
+        for conjunct in gathered.conjuncts
     ]
-    return [(text, Passes(layout, one, keys, None)) for text, one in asked]
+    return [(text, Passes(layout, question, keys, None)) for text, question in asked]
 
 
 def _criteria(
     layout: Layout, gathered: Gathered, member: Member, keys: tuple[str, ...]
 ) -> list[Criterion]:
-    """What is asked of one chain and one candidate of a list, in the order in which it is told."""
+    """List what is asked of one chain and one candidate of a list, in the order of its telling."""
     chain = replace(gathered, within_ms=None, anchors=[])
     alone = replace(member, after_bound=None, before_bound=None, conjuncts=[])
 
     def test(whole: Gathered, one: Member) -> Callable[..., bool]:
         return fits_test(layout, whole, one, keys)
 
-    found = [Criterion("in its place", test(chain, alone), _place_miss(gathered, member))]
+    criteria = [Criterion("in its place", test(chain, alone), _place_miss(gathered, member))]
     for element, bound, after in (
         (member.after, member.after_bound, True),
         (member.before, member.before_bound, False),
@@ -166,14 +166,16 @@ def _criteria(
         text = f"with a gap of {bound_text(bound)} {word} {label(element)}"
         bounded = replace(alone, after_bound=bound) if after else replace(alone, before_bound=bound)
         miss = _gap_miss(gathered, element, bound, after=after)
-        found.append(Criterion(text, test(chain, bounded), miss))
+        criteria.append(Criterion(text, test(chain, bounded), miss))
     if gathered.within_ms is not None or gathered.anchors:
         limited = replace(chain, within_ms=gathered.within_ms, anchors=gathered.anchors)
-        found.append(Criterion("in time", test(limited, alone), _no_miss))
+        criteria.append(Criterion("in time", test(limited, alone), _no_miss))
     for conjunct in member.conjuncts:
         text = f"where {shorten(expression_text(conjunct), 80)}"
-        found.append(Criterion(text, test(chain, replace(alone, conjuncts=[conjunct])), _no_miss))
-    return found
+        criteria.append(
+            Criterion(text, test(chain, replace(alone, conjuncts=[conjunct])), _no_miss)
+        )
+    return criteria
 
 
 def _no_miss(chain: Occurrence, member: Occurrence) -> Miss | None:  # noqa: ARG001

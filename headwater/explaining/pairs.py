@@ -21,7 +21,7 @@ PAIRS_MIN = 100  # of each group at least
 
 
 class Pairs:
-    """How many pairs pass each question, and which came nearest to passing the next."""
+    """A count of the pairs that pass each question, and the nearest to passing the next."""
 
     def __init__(self, criteria: Sequence[Criterion], groups: int) -> None:
         self._criteria = criteria
@@ -35,7 +35,7 @@ class Pairs:
         self, lefts: list[Occurrence], rights: list[Occurrence], group: tuple[Any, ...]
     ) -> list[tuple[Occurrence, Occurrence]]:
         """The pairs that pass all questions; of too many, those that lie nearest in time."""
-        found = []
+        passed = []
         rights = sorted(rights, key=start_of)
         each = len(rights)
         if len(lefts) * len(rights) > self._most:
@@ -50,8 +50,8 @@ class Pairs:
             for right in rights[low : low + each]:
                 self._looked += 1
                 if self._passes(left, right, group):
-                    found.append((left, right))
-        return found
+                    passed.append((left, right))
+        return passed
 
     def _passes(self, left: Occurrence, right: Occurrence, group: tuple[Any, ...]) -> bool:
         for number, criterion in enumerate(self._criteria):
@@ -60,8 +60,8 @@ class Pairs:
                 continue
             if not self._passed[number]:
                 miss = criterion.miss(left, right)
-                known = self._nearest[number]
-                if miss is not None and (known is None or miss[0] < known[0][0]):
+                nearest = self._nearest[number]
+                if miss is not None and (nearest is None or miss[0] < nearest[0][0]):
                     self._nearest[number] = (miss, left, right)
             return False
         return True

@@ -32,7 +32,7 @@ def extended(text: str, specification: Specification) -> str:
 
 
 @dataclass(slots=True)
-class Events:
+class EventSample:
     """Those of one type: how many there were, and the first of them."""
 
     count: int = 0
@@ -40,21 +40,21 @@ class Events:
 
 
 @dataclass(slots=True)
-class Results:
+class ResultSample:
     """Those of one subscription."""
 
     count: int = 0
     kept: list[OccurrenceResult] = field(default_factory=list)
 
 
-class Record:
+class ReplayRecord:
     """Takes what a replay of the extended text gives."""
 
     def __init__(self, specification: Specification) -> None:
         """`specification` is that of the text as it was."""
         self._types = list(specification.event_types)
-        self.events = {name: Events() for name in self._types}
-        self.results = {key: Results() for key in specification.subscriptions}
+        self.events = {name: EventSample() for name in self._types}
+        self.results = {key: ResultSample() for key in specification.subscriptions}
         self.readings: dict[str, Event] = {}  # by id, of those kept
         self.uncertain = False  # whether an event's time is
         self.first: int | None = None
@@ -72,19 +72,19 @@ class Record:
             self._event(name, event)
 
     def _result(self, key: tuple[str, str], result: OccurrenceResult) -> None:
-        found = self.results[key]
-        found.count += 1
-        if len(found.kept) < RESULTS_MAX:
-            found.kept.append(result)
+        results = self.results[key]
+        results.count += 1
+        if len(results.kept) < RESULTS_MAX:
+            results.kept.append(result)
 
     def _event(self, name: str, event: Event) -> None:
-        found = self.events[name]
-        found.count += 1
+        events = self.events[name]
+        events.count += 1
         self.uncertain = self.uncertain or bool(event.uncertainty)
         self.first = event.start if self.first is None else min(self.first, event.start)
         self.last = event.end if self.last is None else max(self.last, event.end)
-        if len(found.kept) < EVENTS_MAX:
-            found.kept.append(event)
+        if len(events.kept) < EVENTS_MAX:
+            events.kept.append(event)
             if event.id not in self.readings:
                 self.readings[event.id] = event
 
@@ -92,4 +92,7 @@ class Record:
 def members(result: OccurrenceResult) -> list[tuple[str, list[Event]]]:
     """By alias, the events that made a result."""
     bound = result.template.bound(result.events).items()
-    return [(name, list(one) if isinstance(one, tuple) else [one]) for name, one in bound]
+    return [
+        (name, list(event_or_list) if isinstance(event_or_list, tuple) else [event_or_list])
+        for name, event_or_list in bound
+    ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.cli.output import CommandError, complain, read_text
-from headwater.explaining.record import OWN, Record, extended
+from headwater.explaining.record import OWN, ReplayRecord, extended
 from headwater.explaining.tell import moment, result_data, results_lines
 from headwater.explaining.why import how_far, limits_text
 from headwater.given import functions_of
@@ -20,7 +20,7 @@ from headwater.replays.columns import ColumnError, parse_map
 from headwater.replays.lines import UnreadableError
 from headwater.replays.readers import read_events
 from headwater.replays.reference_tables import tables_beside
-from headwater.replays.replay import BadInputError, Replay
+from headwater.replays.replay import BadInputError, FileReplay
 from headwater.replays.sorter import SortingError
 from language import Specification, check_text
 
@@ -39,19 +39,26 @@ def run(arguments: argparse.Namespace) -> int:
     if checked.specification is None:
         if arguments.json:
             _complain_json(
-                [{"file": arguments.spec, **one.to_dict()} for one in checked.diagnostics]
+                [
+                    {"file": arguments.spec, **diagnostic.to_dict()}
+                    for diagnostic in checked.diagnostics
+                ]
             )
         else:
             complain(checked.report().rstrip("\n"))
         return FAULTY
     specification = checked.specification
-    record = Record(specification)
+    record = ReplayRecord(specification)
     whole = check_text(
         extended(text, specification), file=arguments.spec, functions=own, tables=tables
     )
-    if whole.specification is None or any(one == OWN for one, _ in specification.subscriptions):
-        told = f"{arguments.spec}: no room for the subscriptions of {OWN}, by which events are seen"
-        raise CommandError(FAULTY, told)
+    if whole.specification is None or any(
+        subscriber == OWN for subscriber, _ in specification.subscriptions
+    ):
+        sentence = (
+            f"{arguments.spec}: no room for the subscriptions of {OWN}, by which events are seen"
+        )
+        raise CommandError(FAULTY, sentence)
     try:
         _replay(arguments, whole.specification, record)
     except (UnreadableError, ColumnError, SortingError) as error:
@@ -76,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     return GOOD
 
 
-def _replay(arguments: argparse.Namespace, whole: Specification, record: Record) -> None:
-    replay = Replay(whole, record.take, skip_bad=arguments.skip_bad)
+def _replay(arguments: argparse.Namespace, whole: Specification, record: ReplayRecord) -> None:
+    replay = FileReplay(whole, record.take, skip_bad=arguments.skip_bad)
     kinds = {
         name: dict(kind.attributes) for name, kind in whole.event_types.items() if not kind.defined
     }
@@ -99,7 +106,7 @@ def _complain_json(errors: list[dict[str, Any]]) -> None:
     complain(msgspec.json.encode({"ok": False, "errors": errors}).decode())
 
 
-def _tell(specification: Specification, record: Record, write: Any, *, as_json: bool) -> None:
+def _tell(specification: Specification, record: ReplayRecord, write: Any, *, as_json: bool) -> None:
     for key in specification.graph.roots:
         task = specification.graph.tasks[key]
         node: Any = task.node
@@ -109,15 +116,15 @@ def _tell(specification: Specification, record: Record, write: Any, *, as_json: 
         if not results.count:
             lines, sampled = how_far(specification, record, task)
         if as_json:
-            told = {
+            document = {
                 "subscription": node.name,
                 "subscriber": node.subscriber,
                 "count": results.count,
-                "results": [result_data(one, record.readings) for one in results.kept],
+                "results": [result_data(result, record.readings) for result in results.kept],
                 "how_far": lines,
                 "sampled": sampled,
             }
-            write(msgspec.json.encode(told).decode() + "\n")
+            write(msgspec.json.encode(document).decode() + "\n")
             continue
         count = f"{results.count:,}" if results.count else "no"
         write(f"{node.name} of {node.subscriber}: {count} result{'s' * (results.count != 1)}\n")

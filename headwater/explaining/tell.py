@@ -16,20 +16,20 @@ import msgspec
 from broker.engine.event.event import Detected, Event
 from broker.engine.ingest.times import TIME_MAX_MS, TIME_MIN_MS
 from broker.engine.runtime.subscribed import OccurrenceResult
-from headwater.explaining.record import Results, members
+from headwater.explaining.record import ResultSample, members
 
 READINGS_MAX = 5  # told of those that a detected event was made of
 MEMBERS_MAX = 20  # told of a list
 
 
-def results_lines(results: Results, readings: Mapping[str, Event]) -> list[str]:
+def results_lines(results: ResultSample, readings: Mapping[str, Event]) -> list[str]:
     """Each result with the events that made it."""
     lines = []
     for number, result in enumerate(results.kept, 1):
-        told = result.to_dict()
+        document = result.to_dict()
         head = f"  {number}. {_span(result.start, result.end)}"
-        head += " (maybe)" if told["certainty"] == "maybe" else ""
-        for key, value in told["group"].items():
+        head += " (maybe)" if document["certainty"] == "maybe" else ""
+        for key, value in document["group"].items():
             head += f" {key}={json.dumps(value, ensure_ascii=False)}"
         lines.append(head)
         for name, events in members(result):
@@ -50,11 +50,11 @@ def event_lines(event: Event, readings: Mapping[str, Event]) -> list[str]:
     if not isinstance(event, Detected):
         return [f"{event.event_type} {event.id}, {_span(event.start, event.end)}{_place(event)}"]
     name = event.event_type.partition("@")[0]
-    found = list(event.constituents)
+    constituents = list(event.constituents)
     lines = [f"{name}, {_span(event.start, event.end)}, detected from"]
-    lines += [_reading(one, readings) for one in found[:READINGS_MAX]]
-    if len(found) > READINGS_MAX:
-        lines.append(f"and {len(found) - READINGS_MAX} more")
+    lines += [_reading(event_id, readings) for event_id in constituents[:READINGS_MAX]]
+    if len(constituents) > READINGS_MAX:
+        lines.append(f"and {len(constituents) - READINGS_MAX} more")
     return lines
 
 
@@ -84,21 +84,21 @@ def moment(time_ms: int) -> str:
     """A time in UTC, to the millisecond."""
     if not TIME_MIN_MS <= time_ms <= TIME_MAX_MS:
         return str(time_ms)
-    found = datetime.fromtimestamp(time_ms // 1000, UTC)
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z"
+    instant = datetime.fromtimestamp(time_ms // 1000, UTC)
+    return f"{instant:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z"
 
 
 def result_data(result: OccurrenceResult, readings: Mapping[str, Event]) -> dict[str, Any]:
     """A result with its events, for programs."""
-    told = result.to_dict()
-    told["events"] = {
+    document = result.to_dict()
+    document["events"] = {
         name: [_event_data(event, readings) for event in events] for name, events in members(result)
     }
-    return told
+    return document
 
 
 def _event_data(event: Event, readings: Mapping[str, Event]) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "type": event.event_type.partition("@")[0],
         "id": event.id,
         "start": event.start,
@@ -107,10 +107,12 @@ def _event_data(event: Event, readings: Mapping[str, Event]) -> dict[str, Any]:
     for name in ("source", "location", "position"):
         value = getattr(event, name)
         if value is not None:
-            told[name] = msgspec.to_builtins(value)
+            document[name] = msgspec.to_builtins(value)
     if isinstance(event, Detected):
-        found = list(event.constituents)
-        known = [readings[one] for one in found if one in readings]
-        told["detected_from"] = found
-        told["readings"] = [_event_data(one, {}) for one in known if not isinstance(one, Detected)]
-    return told
+        constituents = list(event.constituents)
+        behind = [readings[event_id] for event_id in constituents if event_id in readings]
+        document["detected_from"] = constituents
+        document["readings"] = [
+            _event_data(reading, {}) for reading in behind if not isinstance(reading, Detected)
+        ]
+    return document

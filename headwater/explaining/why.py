@@ -10,14 +10,16 @@ from broker.engine.pattern.operands import Count, Joint, operands
 from broker.engine.pattern.pattern import Layout, lay_out
 from headwater.explaining.funnel import KEPT_MAX, Funnel, Walk
 from headwater.explaining.pairs import PAIRS_MAX
-from headwater.explaining.record import EVENTS_MAX, Record
+from headwater.explaining.record import EVENTS_MAX, ReplayRecord
 from headwater.explaining.words import counted
 from language import Specification, Task
 from language.tree import Case, Definition, Subscription
 
 
-def how_far(specification: Specification, record: Record, task: Task) -> tuple[list[str], bool]:
-    """What is told of a task that gave nothing, in lines; and whether only a sample was seen."""
+def how_far(
+    specification: Specification, record: ReplayRecord, task: Task
+) -> tuple[list[str], bool]:
+    """Return lines about a task that gave nothing, and whether only a sample was seen."""
     seeker = _Seeker(specification, record)
     seeker.task(task, "")
     return seeker.lines, seeker.sampled
@@ -26,7 +28,7 @@ def how_far(specification: Specification, record: Record, task: Task) -> tuple[l
 class _Seeker:
     """One explanation on its way."""
 
-    def __init__(self, specification: Specification, record: Record) -> None:
+    def __init__(self, specification: Specification, record: ReplayRecord) -> None:
         self._graph = specification.graph
         self._record = record
         self._told: dict[str, None] = {}
@@ -53,7 +55,7 @@ class _Seeker:
         layout = lay_out(case)
         types = dict.fromkeys(leaf.event_type for leaf in layout.leaves)
         seen = [self._record.events[name] for name in types]
-        self.sampled = self.sampled or any(one.count > len(one.kept) for one in seen)
+        self.sampled = self.sampled or any(sample.count > len(sample.kept) for sample in seen)
         samples = {name: self._record.events[name].kept for name in types}
         walk = Walk(layout, case.group_by, samples, self._record.first)
         node = task.node
@@ -68,38 +70,40 @@ class _Seeker:
         self.lines += [indent + line for line in lines]
 
     def _choices(self, task: Task, case: Case, layout: Layout, funnel: Funnel) -> list[str]:
-        """What may have left nothing of the candidates that met all conditions."""
+        """List what may have left nothing of the candidates that met all conditions."""
         if not funnel.left:
             return []
-        found = [
-            f"`{one.operator}[{one.context.name}]`"
-            for one in operands(layout.root)
-            if isinstance(one, Joint) and one.operator != "or" and one.context.chooses
+        choices = [
+            f"`{joint.operator}[{joint.context.name}]`"
+            for joint in operands(layout.root)
+            if isinstance(joint, Joint) and joint.operator != "or" and joint.context.chooses
         ]
-        found += [
+        choices += [
             f"`{word}`"
-            for one in operands(layout.root)
-            if isinstance(one, Joint)
-            for word, asked in (("next", one.next), (f"nth {one.nth}", one.nth is not None))
+            for joint in operands(layout.root)
+            if isinstance(joint, Joint)
+            for word, asked in (("next", joint.next), (f"nth {joint.nth}", joint.nth is not None))
             if asked
         ]
-        found += ["`last`"] if layout.last else []
-        found += ["`first`"] if layout.first else []
-        found += ["`consuming`"] if case.consuming else []
-        counts = [one for one in operands(layout.root) if isinstance(one, Count) and one.disjoint]
-        found += [f"`{{{one.count}}}`, whose rows are disjoint" for one in counts]
-        found += ["`maybe drop`"] if case.detect.maybe_drop else []
+        choices += ["`last`"] if layout.last else []
+        choices += ["`first`"] if layout.first else []
+        choices += ["`consuming`"] if case.consuming else []
+        counts = [
+            count for count in operands(layout.root) if isinstance(count, Count) and count.disjoint
+        ]
+        choices += [f"`{{{count.count}}}`, whose rows are disjoint" for count in counts]
+        choices += ["`maybe drop`"] if case.detect.maybe_drop else []
         node = task.node
         if isinstance(node, Subscription):
-            found += ["its end (`for` or `until`)"] if node.for_ms or node.until_ms else []
+            choices += ["its end (`for` or `until`)"] if node.for_ms or node.until_ms else []
         met = f"{counted(funnel.left, 'candidate')} met every condition that was looked at"
-        if not found:
+        if not choices:
             return [met]
-        return [f"{met}; then {', '.join(dict.fromkeys(found))} left none"]
+        return [f"{met}; then {', '.join(dict.fromkeys(choices))} left none"]
 
 
 def limits_text() -> str:
-    """What a sample is."""
+    """Return the sentence that says what a sample is."""
     return (
         f"this is of a sample: the first {EVENTS_MAX:,} events of each type, at most {KEPT_MAX:,}"
         f" occurrences of an operand in a group, and of the pairs of an operator {PAIRS_MAX:,},"

@@ -38,15 +38,15 @@ def _inner(operand: Operand) -> str:
 
 
 def condition_text(condition: Expression) -> str:
-    """What is asked of an event."""
+    """Return the words for what is asked of an event."""
     return f"with {shorten(expression_text(condition), 80)}"
 
 
 def names(occurrence: Occurrence) -> str:
     """The events of an occurrence, by their ids, and when it ends."""
-    found = [event.id for event in bound_events(occurrence)]
-    told = "+".join(found[:4]) + ("…" if len(found) > 4 else "") or "a silence"
-    return f"{told} ({moment(end_of(occurrence))})"
+    ids = [event.id for event in bound_events(occurrence)]
+    listed = "+".join(ids[:4]) + ("…" if len(ids) > 4 else "") or "a silence"
+    return f"{listed} ({moment(end_of(occurrence))})"
 
 
 def counted(count: int, word: str = "") -> str:

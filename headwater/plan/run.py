@@ -17,7 +17,7 @@ from broker.core.operators.times import Times
 from broker.engine.pattern.bounds import Bound, Inputs, bounds_of, stated
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.given import functions_of
-from headwater.plan.steps import Plan, plans_of
+from headwater.plan.steps import TaskPlan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
 from headwater.plan.travel import travelling
@@ -29,8 +29,8 @@ GOOD, PROBLEMS, FAULTY = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be told of each task; `inputs` and `groups` are for the bounds."""
+class PlanRequest:
+    """The selection of what is printed of each task; `inputs` and `groups` are for the bounds."""
 
     plan: bool = False
     svg: str | None = None
@@ -41,11 +41,11 @@ class Wanted:
     operators: Times | None = None  # what travels, where that is wanted
 
 
-def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
+def run(names: Sequence[str], wanted: PlanRequest, *, as_json: bool) -> int:
     """Check each file and tell of it; 1 where there is an error, 2 where a file cannot be read."""
     status, count = GOOD, 0
-    told: list[dict[str, Any]] = []
-    drawn: list[tuple[Plan, list[str]]] = []
+    documents: list[dict[str, Any]] = []
+    drawn: list[tuple[TaskPlan, list[str]]] = []
     own = functions_of(wanted.functions)
     for name in names:
         try:
@@ -55,12 +55,12 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
         except CommandError as error:
             status = FAULTY
             errors: list[Any] = [{"message": text} for text in error.messages]
-            told.append({"file": name, "ok": False, "errors": errors, "tasks": []})
+            documents.append({"file": name, "ok": False, "errors": errors, "tasks": []})
             if not as_json:
                 for text in error.messages:
                     complain(f"headwater: {text}")
             continue
-        errors = [one.to_dict() for one in checked.diagnostics]
+        errors = [diagnostic.to_dict() for diagnostic in checked.diagnostics]
         count += len(errors)
         if checked.specification is None and not as_json:
             complain(checked.report().rstrip("\n"))
@@ -69,7 +69,7 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
             _known(checked.specification, wanted.inputs)
             tasks = _tasks(checked.specification, wanted)
         drawn += [(plan, notes) for plan, notes, _ in tasks]
-        told.append(
+        documents.append(
             {
                 "file": name,
                 "ok": checked.ok,
@@ -80,23 +80,23 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
     if wanted.svg is not None:
         _write(wanted.svg, plan_svg(drawn))
     if as_json:
-        print_json(told)
+        print_json(documents)
     elif wanted.plan:
-        sys.stdout.write("\n".join(plan_text(one, notes) for one, notes in drawn))
+        sys.stdout.write("\n".join(plan_text(plan, notes) for plan, notes in drawn))
     elif wanted.bounds or wanted.operators is not None:
-        sys.stdout.write("".join(_lines(one, notes) for one, notes in drawn if notes))
+        sys.stdout.write("".join(_lines(plan, notes) for plan, notes in drawn if notes))
     return status or (PROBLEMS if count else GOOD)
 
 
 def _tasks(
-    specification: Specification, wanted: Wanted
-) -> list[tuple[Plan, list[str], dict[str, Any]]]:
+    specification: Specification, wanted: PlanRequest
+) -> list[tuple[TaskPlan, list[str], dict[str, Any]]]:
     """The plan of each task, what is noted of it, and both for programs."""
     bounds = {
         (task.key, case.number): bound
         for task, case, bound in bounds_of(specification.graph, wanted.inputs)
     }
-    found = []
+    planned = []
     for plan in plans_of(specification):
         bound = bounds.get((plan.task.key, plan.case))  # none of a task that nobody needs
         notes: list[str] = []
@@ -109,8 +109,8 @@ def _tasks(
             travels = travelling(plan.task, plan.case, wanted.operators)
             notes += travels.lines()
             shown["operators"] = travels.to_list()
-        found.append((plan, notes, shown))
-    return found
+        planned.append((plan, notes, shown))
+    return planned
 
 
 def _shown(bound: Bound, sentence: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _shown(bound: Bound, sentence: str) -> dict[str, Any]:
     }
 
 
-def _lines(plan: Plan, notes: Sequence[str]) -> str:
+def _lines(plan: TaskPlan, notes: Sequence[str]) -> str:
     return "\n".join([plan.heading, *(f"  {note}" for note in notes)]) + "\n"
 
 

@@ -35,13 +35,13 @@ Kind = Literal["source", "filter", "stamp", "detect", "sink"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One step of a plan: what it is, what it is told with, and where its input comes from."""
 
     kind: Kind
     title: str
     details: tuple[str, ...] = ()
-    inputs: tuple[Step, ...] = ()
+    inputs: tuple[PlanStep, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As programs get it."""
@@ -49,18 +49,18 @@ class Step:
             "kind": self.kind,
             "title": self.title,
             "details": list(self.details),
-            "inputs": [one.to_dict() for one in self.inputs],
+            "inputs": [step.to_dict() for step in self.inputs],
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TaskPlan:
     """The steps of one case of one task."""
 
     task: Task
     case: int
     heading: str
-    root: Step
+    root: PlanStep
 
     def to_dict(self) -> dict[str, Any]:
         """As programs get it."""
@@ -72,7 +72,7 @@ class Plan:
         }
 
 
-def plans_of(specification: Specification) -> list[Plan]:
+def plans_of(specification: Specification) -> list[TaskPlan]:
     """The plans of all that runs, definitions before their users; those that nobody needs last."""
     graph = specification.graph
     active = graph.active(graph.roots)
@@ -81,7 +81,7 @@ def plans_of(specification: Specification) -> list[Plan]:
     for key in (*active, *graph.roots):
         for need in graph.tasks[key].needs.values():
             users.setdefault(need, []).append(graph.tasks[key].name)
-    found = []
+    plans = []
     for key in (*active, *graph.roots, *idle):
         task = graph.tasks[key]
         node = task.node
@@ -90,8 +90,8 @@ def plans_of(specification: Specification) -> list[Plan]:
             heading = _heading(task, users.get(key, []))
             if len(cases) > 1:
                 heading += f", case {case.number}"
-            found.append(Plan(task, case.number, heading, _sink(task, case)))
-    return found
+            plans.append(TaskPlan(task, case.number, heading, _sink(task, case)))
+    return plans
 
 
 def _heading(task: Task, users: Sequence[str]) -> str:
@@ -104,9 +104,11 @@ def _heading(task: Task, users: Sequence[str]) -> str:
 # --- the sink ---------------------------------------------------------------------------------
 
 
-def _sink(task: Task, case: Case) -> Step:
+def _sink(task: Task, case: Case) -> PlanStep:
     node = task.node
-    details = [f"{one.name} = {expression_text(one.value)}" for one in case.assign]
+    details = [
+        f"{assignment.name} = {expression_text(assignment.value)}" for assignment in case.assign
+    ]
     if case.consuming:
         details.append(f"consuming {', '.join(map(name_text, case.consuming))}")
     detect = case.detect
@@ -116,10 +118,13 @@ def _sink(task: Task, case: Case) -> Step:
         body = _detected(task, case, node.window)
         title = f"event {name_text(task.name)}"
         if node.post is not None:
-            details = [f"pre: {one}" for one in details]
-            assigned = (f"{one.name} = {expression_text(one.value)}" for one in node.post.assign)
-            details += [f"post: {one}" for one in assigned]
-        return Step("sink", title, tuple(details), (body,))
+            details = [f"pre: {detail}" for detail in details]
+            assigned = (
+                f"{assignment.name} = {expression_text(assignment.value)}"
+                for assignment in node.post.assign
+            )
+            details += [f"post: {assignment}" for assignment in assigned]
+        return PlanStep("sink", title, tuple(details), (body,))
     if node.for_ms is not None:
         details.append(f"for {duration_text(node.for_ms)}")
     if node.until_ms is not None:
@@ -129,15 +134,17 @@ def _sink(task: Task, case: Case) -> Step:
     actor = node.actor
     title = f"actor {'nearest ' if actor.nearest else ''}{actor.name}"
     title += f" of group.{actor.group_key}" if actor.group_key is not None else ""
-    return Step("sink", title, tuple(details), (_pattern(task, case),))
+    return PlanStep("sink", title, tuple(details), (_pattern(task, case),))
 
 
-def _detected(task: Task, case: Case, window: Window | None) -> Step:
+def _detected(task: Task, case: Case, window: Window | None) -> PlanStep:
     if window is None:
         return _pattern(task, case)
     if window.aggregated:
         return _window(task, case, window)
-    return Step("detect", _window_title(window), ("told at each tick",), (_pattern(task, case),))
+    return PlanStep(
+        "detect", _window_title(window), ("told at each tick",), (_pattern(task, case),)
+    )
 
 
 def _window_title(window: Window) -> str:
@@ -147,23 +154,23 @@ def _window_title(window: Window) -> str:
     return " ".join(parts + window_lengths(window))
 
 
-def _window(task: Task, case: Case, window: Window) -> Step:
+def _window(task: Task, case: Case, window: Window) -> PlanStep:
     stamp = _stamp(case, "set aside until the window closes")
     inputs = []
-    for one in read_operands(case.detect.pattern):
-        marks = ["outer"] if one.outer else []
-        if one.distinct is not None:
-            marks.append(f"distinct({', '.join(map(name_text, one.distinct))})")
-        tests = [expression_text(condition) for condition in one.conditions]
-        inputs.append(_chain(_source(task, one.event_type, one.name, marks), tests, stamp))
-    return Step("detect", f"window {_window_title(window)}", (), tuple(inputs))
+    for operand in read_operands(case.detect.pattern):
+        marks = ["outer"] if operand.outer else []
+        if operand.distinct is not None:
+            marks.append(f"distinct({', '.join(map(name_text, operand.distinct))})")
+        tests = [expression_text(condition) for condition in operand.conditions]
+        inputs.append(_chain(_source(task, operand.event_type, operand.name, marks), tests, stamp))
+    return PlanStep("detect", f"window {_window_title(window)}", (), tuple(inputs))
 
 
 # --- patterns ---------------------------------------------------------------------------------
 
 
 def waits(task: Task, case: Case, layout: Layout) -> bool:
-    """Whether the case's agent waits for the watermark, or reports at once.
+    """Tell whether the case's agent waits for the watermark; else it reports at once.
 
     At once is told what no event that is still to come can change.
     """
@@ -182,42 +189,42 @@ def waits(task: Task, case: Case, layout: Layout) -> bool:
     return False
 
 
-def _pattern(task: Task, case: Case) -> Step:
+def _pattern(task: Task, case: Case) -> PlanStep:
     layout = lay_out(case)
     turn = "waits for its turn" if waits(task, case, layout) else "taken at once"
     step = _Pattern(task, layout, _stamp(case, turn)).step(layout.root, None)
-    return step if step.kind == "detect" else Step("detect", "each event", (), (step,))
+    return step if step.kind == "detect" else PlanStep("detect", "each event", (), (step,))
 
 
-def _stamp(case: Case, turn: str) -> Step:
+def _stamp(case: Case, turn: str) -> PlanStep:
     keys = ", ".join(map(name_text, case.group_by))
-    return Step("stamp", f"by {keys}" if keys else "one partition", (turn,))
+    return PlanStep("stamp", f"by {keys}" if keys else "one partition", (turn,))
 
 
-def _chain(source: Step, tests: Sequence[str], stamp: Step) -> Step:
+def _chain(source: PlanStep, tests: Sequence[str], stamp: PlanStep) -> PlanStep:
     """The way of a leaf's events: source, filter where there is one, stamp."""
     if tests:
-        source = Step("filter", tests[0], tuple(tests[1:]), (source,))
-    return Step("stamp", stamp.title, stamp.details, (source,))
+        source = PlanStep("filter", tests[0], tuple(tests[1:]), (source,))
+    return PlanStep("stamp", stamp.title, stamp.details, (source,))
 
 
-def _source(task: Task, event_type: str, name: str, marks: Sequence[str] = ()) -> Step:
+def _source(task: Task, event_type: str, name: str, marks: Sequence[str] = ()) -> PlanStep:
     details = [f"as {name_text(name)}"] if name != event_type else []
     if event_type in task.needs:
         details.append("by its definition")
-    return Step("source", name_text(event_type), (*details, *marks))
+    return PlanStep("source", name_text(event_type), (*details, *marks))
 
 
 class _Pattern:
     """Reads the operands of one layout."""
 
-    def __init__(self, task: Task, layout: Layout, stamp: Step) -> None:
+    def __init__(self, task: Task, layout: Layout, stamp: PlanStep) -> None:
         self._task = task
         self._layout = layout
         self._stamp = stamp
         self._names = {place: name for name, place in layout.places.items()}
 
-    def step(self, operand: Operand, above: Operand | None) -> Step:
+    def step(self, operand: Operand, above: Operand | None) -> PlanStep:
         """The step of an operand; `above` is the operand around it, whose suffixes it shares."""
         if isinstance(operand, ops.Leaf):
             return self._leaf(operand, above)
@@ -226,43 +233,43 @@ class _Pattern:
         title, details = title_of(operand)
         own = (*details, *self._suffixes(operand, above), *self._marks(operand))
         if isinstance(operand, ops.Gathered):
-            return Step("detect", title, own, self._gathered(operand))
+            return PlanStep("detect", title, own, self._gathered(operand))
         beneath = None if isinstance(operand, ops.Silence) else operand
         parts = [self.step(part, beneath) for part in operand.parts]
-        return Step("detect", title, own, tuple(parts))
+        return PlanStep("detect", title, own, tuple(parts))
 
-    def _leaf(self, leaf: ops.Leaf, above: Operand | None) -> Step:
-        tests = [expression_text(one) for one in leaf.conditions]
-        tests += [f"in {container_text(one)}" for one in leaf.regions]
+    def _leaf(self, leaf: ops.Leaf, above: Operand | None) -> PlanStep:
+        tests = [expression_text(condition) for condition in leaf.conditions]
+        tests += [f"in {container_text(region)}" for region in leaf.regions]
         tests += self._suffixes(leaf, above)
         source = _source(self._task, leaf.event_type, leaf.name, self._marks(leaf))
         return _chain(source, tests, self._stamp)
 
-    def _gathered(self, gathered: ops.Gathered) -> tuple[Step, ...]:
+    def _gathered(self, gathered: ops.Gathered) -> tuple[PlanStep, ...]:
         """The chain's other elements, then each list."""
-        found = [self.step(gathered.base, gathered)]
+        steps = [self.step(gathered.base, gathered)]
         for member in gathered.members:
             details = []
             for bound, side in ((member.after_bound, "before"), (member.before_bound, "after")):
                 if bound is not None:
                     details.append(f"gap {side} it {bound_text(bound)}")
-            details += [f"where {expression_text(one)}" for one in member.conjuncts]
+            details += [f"where {expression_text(conjunct)}" for conjunct in member.conjuncts]
             title = "list, perhaps none" if member.optional else "list, one or more"
             inner = self.step(member.operand, gathered)
-            found.append(Step("detect", title, tuple(details), (inner,)))
-        return tuple(found)
+            steps.append(PlanStep("detect", title, tuple(details), (inner,)))
+        return tuple(steps)
 
     def _suffixes(self, operand: Operand, above: Operand | None) -> list[str]:
-        """What is asked of an operand beside its kind, without what is asked above it too."""
-        found = []
+        """List what is asked of an operand beside its kind, without what is asked above it too."""
+        suffixes = []
         if operand.within_ms is not None and not (above and above.within_ms == operand.within_ms):
-            found.append(f"within {duration_text(operand.within_ms)}")
+            suffixes.append(f"within {duration_text(operand.within_ms)}")
         if operand.spread_m is not None and not (above and above.spread_m == operand.spread_m):
-            found.append(f"spread {distance_text(operand.spread_m)}")
+            suffixes.append(f"spread {distance_text(operand.spread_m)}")
         for place, within_ms in operand.anchors:
             if not (above and (place, within_ms) in above.anchors):
-                found.append(f"within {duration_text(within_ms)} from {self._names[place]}")
-        return found + [f"where {expression_text(one)}" for one in operand.conjuncts]
+                suffixes.append(f"within {duration_text(within_ms)} from {self._names[place]}")
+        return suffixes + [f"where {expression_text(conjunct)}" for conjunct in operand.conjuncts]
 
     def _marks(self, operand: Operand) -> list[str]:
         """`last` and `first`, which choose among whole occurrences."""
@@ -272,7 +279,7 @@ class _Pattern:
 
 
 def title_of(operand: Operand) -> tuple[str, list[str]]:
-    """What an operator is called, with its options, and what else is asked of it."""
+    """Return an operator's name with its options, and what else is asked of it."""
     if isinstance(operand, ops.Joint):
         options = [] if operand.bound is None else [bound_text(operand.bound)]
         options += ["next"] if operand.next else []
@@ -288,7 +295,7 @@ def title_of(operand: Operand) -> tuple[str, list[str]]:
         return f"{operand.count} in a row", ["disjoint"] if operand.disjoint else []
     if isinstance(operand, ops.Run):
         low, high = operand.gap_low_ms, operand.gap_high_ms
-        texts = ["" if one is None else duration_text(one) for one in (low, high)]
+        texts = ["" if bound_ms is None else duration_text(bound_ms) for bound_ms in (low, high)]
         return f"longest run, gaps {'..'.join(texts)}", []
     if isinstance(operand, ops.Kth):
         return f"nth {operand.k}", []

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 
 from headwater.drawn import drawn
-from headwater.plan.steps import Plan, Step
+from headwater.plan.steps import PlanStep, TaskPlan
 
 FONT_PX = 13
 CHAR_PX = 8.0  # wider than the mean of any usual sans-serif at that size
@@ -45,42 +45,42 @@ _TIP = (
 
 
 @dataclass(slots=True)
-class Box:
+class StepBox:
     """A step with its place; `y` is that of its upper edge, `band` what its subtree takes."""
 
-    step: Step
+    step: PlanStep
     column: int
     lines: list[str]
-    inputs: list[Box] = field(default_factory=list)
+    inputs: list[StepBox] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
     band: float = 0.0
     x: float = 0.0
     y: float = 0.0
 
-    def all(self) -> list[Box]:
+    def all(self) -> list[StepBox]:
         """The box and those beneath it."""
-        return [self, *(one for part in self.inputs for one in part.all())]
+        return [self, *(box for part in self.inputs for box in part.all())]
 
 
 @dataclass(slots=True)
 class Panel:
     """One plan, laid out."""
 
-    plan: Plan
+    plan: TaskPlan
     notes: list[str]
-    root: Box
+    root: StepBox
     y: float
     height: float
 
 
 def text_px(text: str) -> float:
-    """How wide a text is at most."""
+    """Return how wide a text is at most."""
     wide = sum(unicodedata.east_asian_width(c) in {"W", "F"} for c in text)
     return (len(text) + wide) * CHAR_PX
 
 
-def laid_out(plans: Sequence[tuple[Plan, Sequence[str]]]) -> tuple[list[Panel], float, float]:
+def laid_out(plans: Sequence[tuple[TaskPlan, Sequence[str]]]) -> tuple[list[Panel], float, float]:
     """The panels, one below the other, and the width and height of all."""
     roots = [_box(plan.root) for plan, _ in plans]
     boxes = [box for root in roots for box in root.all()]
@@ -88,28 +88,30 @@ def laid_out(plans: Sequence[tuple[Plan, Sequence[str]]]) -> tuple[list[Panel], 
     panels: list[Panel] = []
     y = float(MARGIN)
     for (plan, notes), root in zip(plans, roots, strict=True):
-        told = [line for note in notes for line in wrap(note, 110)]
-        head = HEADING_PX + LINE_PX * len(told)
+        noted = [line for note in notes for line in wrap(note, 110)]
+        head = HEADING_PX + LINE_PX * len(noted)
         _place(root, y + head)
-        panels.append(Panel(plan, told, root, y, head + root.band))
+        panels.append(Panel(plan, noted, root, y, head + root.band))
         y += head + root.band + PANEL_GAP
     right = max((box.x + box.width for box in boxes), default=0.0)
-    heads = [text_px(line) * BOLD**2 for one in panels for line in (one.plan.heading, *one.notes)]
+    heads = [
+        text_px(line) * BOLD**2 for panel in panels for line in (panel.plan.heading, *panel.notes)
+    ]
     return panels, max([right, *heads]) + MARGIN, y - PANEL_GAP + MARGIN if panels else 2 * MARGIN
 
 
-def _box(step: Step) -> Box:
-    inputs = [_box(one) for one in step.inputs]
+def _box(step: PlanStep) -> StepBox:
+    inputs = [_box(part) for part in step.inputs]
     column = {"source": 0, "filter": 1, "stamp": 2}.get(step.kind, 3)
     if step.kind in {"detect", "sink"}:
-        column = max([column, *(one.column + 1 for one in inputs)])
+        column = max([column, *(part.column + 1 for part in inputs)])
     titled = _wrapped(step.title)
     lines = titled + [line for text in step.details for line in _wrapped(text)]
-    box = Box(step, column, lines, inputs)
+    box = StepBox(step, column, lines, inputs)
     widths = [text_px(line) * BOLD for line in titled] + [text_px(line) for line in lines]
     box.width = max(*widths, text_px(step.kind)) + 2 * PAD_PX
     box.height = LINE_PX * (len(lines) + 1) + PAD_PX
-    beneath = sum(one.band for one in inputs) + GAP_Y * max(0, len(inputs) - 1)
+    beneath = sum(part.band for part in inputs) + GAP_Y * max(0, len(inputs) - 1)
     box.band = max(box.height, beneath)
     return box
 
@@ -122,7 +124,7 @@ def _wrapped(text: str) -> list[str]:
     return lines
 
 
-def _share_columns(roots: list[Box], boxes: list[Box]) -> None:
+def _share_columns(roots: list[StepBox], boxes: list[StepBox]) -> None:
     """All panels share their columns; the sinks stand in the last one."""
     last = max((box.column for box in boxes), default=0)
     for root in roots:
@@ -130,34 +132,34 @@ def _share_columns(roots: list[Box], boxes: list[Box]) -> None:
     widths = [0.0] * (last + 1)
     for box in boxes:
         widths[box.column] = max(widths[box.column], box.width)
-    at = float(MARGIN)
+    x = float(MARGIN)
     starts = []
     for width in widths:
-        starts.append(at)
-        at += width + GAP_X if width else 0.0
+        starts.append(x)
+        x += width + GAP_X if width else 0.0
     for box in boxes:
         box.x = starts[box.column]
         box.width = widths[box.column]
 
 
-def _place(box: Box, top: float) -> None:
+def _place(box: StepBox, top: float) -> None:
     """Put a subtree into the band that begins at `top`, its root in the middle."""
     box.y = top + (box.band - box.height) / 2
-    beneath = sum(one.band for one in box.inputs) + GAP_Y * max(0, len(box.inputs) - 1)
-    at = top + (box.band - beneath) / 2
-    for one in box.inputs:
-        _place(one, at)
-        at += one.band + GAP_Y
+    beneath = sum(part.band for part in box.inputs) + GAP_Y * max(0, len(box.inputs) - 1)
+    y = top + (box.band - beneath) / 2
+    for part in box.inputs:
+        _place(part, y)
+        y += part.band + GAP_Y
 
 
-def plan_svg(plans: Sequence[tuple[Plan, Sequence[str]]]) -> str:
+def plan_svg(plans: Sequence[tuple[TaskPlan, Sequence[str]]]) -> str:
     """All plans, each with its notes, as one document."""
     panels, width, height = laid_out(plans)
-    told = ", ".join(panel.plan.heading for panel in panels)
+    title = ", ".join(panel.plan.heading for panel in panels)
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {_LOOKS}>',
-        f'<title id="title">{drawn(told)}</title>',
+        f'<title id="title">{drawn(title)}</title>',
         _TIP,
         '<rect width="100%" height="100%" fill="#ffffff"/>',
     ]
@@ -171,13 +173,13 @@ def _panel(panel: Panel) -> list[str]:
     for number, note in enumerate(panel.notes, 1):
         parts.append(_text(note, MARGIN, panel.y + 16 + LINE_PX * number, 'fill="#5b6b7b"'))
     for box in panel.root.all():
-        parts += [_line(one, box) for one in box.inputs]
+        parts += [_line(part, box) for part in box.inputs]
     for box in panel.root.all():
         parts += _drawn(box)
     return parts
 
 
-def _line(one: Box, box: Box) -> str:
+def _line(one: StepBox, box: StepBox) -> str:
     start, end = one.y + one.height / 2, box.y + box.height / 2
     # Lines that come in together end apart, one below the other.
     count = len(box.inputs)
@@ -189,7 +191,7 @@ def _line(one: Box, box: Box) -> str:
     return f'<path d="{path}" fill="none" stroke="#33475b" marker-end="url(#tip)"/>'
 
 
-def _drawn(box: Box) -> list[str]:
+def _drawn(box: StepBox) -> list[str]:
     fill, stroke = COLOURS[box.step.kind]
     radius = box.height / 2 if box.step.kind in {"source", "sink"} and box.height < 60 else 6
     place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'

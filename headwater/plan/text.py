@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headwater.plan.steps import Plan, Step
+from headwater.plan.steps import PlanStep, TaskPlan
 
 CHAINED = frozenset(("source", "filter", "stamp"))
 
 
-def plan_text(plan: Plan, notes: Sequence[str] = ()) -> str:
+def plan_text(plan: TaskPlan, notes: Sequence[str] = ()) -> str:
     """A heading, notes, and the tree; it ends with a line break."""
     lines = [plan.heading, *(f"  {note}" for note in notes)]
     lines += _lines(plan.root, "  ", "  ")
     return "\n".join(lines) + "\n"
 
 
-def _lines(step: Step, first: str, rest: str) -> list[str]:
+def _lines(step: PlanStep, first: str, rest: str) -> list[str]:
     lines = [first + _one(step)]
     inputs = () if step.kind in CHAINED else step.inputs
-    for index, one in enumerate(inputs, 1):
+    for index, part in enumerate(inputs, 1):
         last = index == len(inputs)
-        lines += _lines(one, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+        lines += _lines(part, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
     return lines
 
 
-def _one(step: Step) -> str:
+def _one(step: PlanStep) -> str:
     parts = [_told(step)]
     while step.kind in CHAINED and step.inputs:
         (step,) = step.inputs
@@ -37,6 +37,6 @@ def _one(step: Step) -> str:
     return " ← ".join(parts)
 
 
-def _told(step: Step) -> str:
+def _told(step: PlanStep) -> str:
     details = "; ".join(step.details)
     return f"{step.kind} {step.title}" + (f"  ({details})" if details else "")

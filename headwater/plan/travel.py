@@ -28,20 +28,32 @@ class Travelling:
         """Two for each operator: what it asks for, and why its events travel so."""
         if not self.rows:
             return [NOTHING]
-        return [line for words, one in self.rows for line in (words, f"  {_how(one)}: {one.why}")]
+        return [
+            line
+            for words, reasoned in self.rows
+            for line in (words, f"  {_how(reasoned)}: {reasoned.why}")
+        ]
 
     def to_list(self) -> list[dict[str, Any]]:
         """As programs get it."""
         return [
-            {"operator": words, "travels": _how(one), "why": one.why, "id": one.operator.id}
-            for words, one in self.rows
+            {
+                "operator": words,
+                "travels": _how(reasoned),
+                "why": reasoned.why,
+                "id": reasoned.operator.id,
+            }
+            for words, reasoned in self.rows
         ]
 
 
 def travelling(task: Task, number: int, times: Times) -> Travelling:
-    """What a task's home asks other brokers for, for one of its cases."""
-    (case,) = [one for one in cases_of(task.node) if one.number == number]
-    rows = [(in_words(one.operator), one) for one in reasoned_operators(task, case, times)]
+    """Return what a task's home asks other brokers for, for one of its cases."""
+    (case,) = [case for case in cases_of(task.node) if case.number == number]
+    rows = [
+        (in_words(reasoned.operator), reasoned)
+        for reasoned in reasoned_operators(task, case, times)
+    ]
     return Travelling(tuple(sorted(rows, key=lambda row: row[0])))
 
 

@@ -47,7 +47,7 @@ class ColumnError(HeadwaterError):
 
 @dataclass(frozen=True, slots=True)
 class ColumnMap:
-    """What `--map` says: for a name the column that holds it, or a constant text."""
+    """The meaning of `--map`: for a name the column that holds it, or a constant text."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, str] = field(default_factory=dict)
@@ -164,25 +164,27 @@ class RowConverter:
         self._attributes = {name for declared in types.values() for name in declared}
         self._check()
         self._columns = {name: index for index, name in enumerate(self._header)}
-        found = {name: self._column_of(name) for name in (*_RESERVED, *_COORDINATES)}
-        self._type_index = found["type"]
+        index_of = {name: self._column_of(name) for name in (*_RESERVED, *_COORDINATES)}
+        self._type_index = index_of["type"]
         self._type_constant = mapping.constants.get("type", "")
         if self._type_index is None and not self._type_constant:
             raise ColumnError(
                 "no column names the event type; --map type=COLUMN or type==Name does "
                 f"(found: {self._listed()})"
             )
-        if not any(found[name] is not None or name in mapping.constants for name in _TIMES):
+        if not any(index_of[name] is not None or name in mapping.constants for name in _TIMES):
             raise ColumnError(
                 f"no column gives the time; --map timestamp=COLUMN does (found: {self._listed()})"
             )
         self._common = [
             (index, name, *_READ[_RESERVED_KINDS[name]])
             for name in _RESERVED[1:]
-            if (index := found[name]) is not None
+            if (index := index_of[name]) is not None
         ]
-        self._coordinates = () if found["position"] is not None else self._coordinates_of(found)
-        metric = found["x"] is not None
+        self._coordinates = (
+            () if index_of["position"] is not None else self._coordinates_of(index_of)
+        )
+        metric = index_of["x"] is not None
         self._position = _metric_position if metric else _degrees_position
         self._constants = {
             name: self._constant(name, _RESERVED_KINDS[name])
@@ -202,10 +204,10 @@ class RowConverter:
             return f"{len(row)} cells where the header names {len(self._header)} columns"
         type_index = self._type_index
         type_name = self._type_constant if type_index is None else row[type_index]
-        found = self._by_type.get(type_name)
-        if found is None:
+        recipe = self._by_type.get(type_name)
+        if recipe is None:
             return None if type_name else "the cell that names the event type is empty"
-        constants, cells = found
+        constants, cells = recipe
         event = constants.copy()
         text = expected = ""
         index = 0
@@ -245,10 +247,10 @@ class RowConverter:
         doubled = [name for name, count in Counter(self._header).items() if name and count > 1]
         if doubled:
             raise ColumnError(f"the header names {_quoted(doubled[0])} twice")
-        known = [*_RESERVED, *_COORDINATES, *sorted(self._attributes)]
+        names = [*_RESERVED, *_COORDINATES, *sorted(self._attributes)]
         for name in (*self._mapping.columns, *self._mapping.constants):
-            if name not in known:
-                raise ColumnError(f"--map {name}: no such name{_nearest(name, known)}")
+            if name not in names:
+                raise ColumnError(f"--map {name}: no such name{_nearest(name, names)}")
         for name, column in self._mapping.columns.items():
             if column not in self._header:
                 near = _nearest(column, self._header)
@@ -304,7 +306,7 @@ class RowConverter:
             raise ColumnError(f"--map {name}: {shown} is not {expected}") from None
 
     def _recipe(self, type_name: str, declared: Mapping[str, str]) -> tuple[Event, list[_Cell]]:
-        """What every event of the type holds alike, and the cells that differ."""
+        """Return what every event of the type holds alike, and the cells that differ."""
         constants: Event = {"type": type_name, **self._constants}
         cells = self._common.copy()
         mapped_away = set(self._mapping.columns.values())

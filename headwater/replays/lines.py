@@ -140,28 +140,28 @@ def _gunzipped(file: str, head: bytes, chunks: Iterator[bytes]) -> Iterator[byte
 
 def _cut(chunks: Iterator[bytes], line_bytes_max: int) -> Iterator[Lines]:
     first_line = 1
-    rest = b""
-    overflowed = False  # the line that `rest` belongs to has been longer than allowed already
+    remainder = b""
+    overflowed = False  # the line that `remainder` belongs to has been longer than allowed already
     head = b""  # of that line
     at_start = True
     for chunk in chunks:
-        parts = (rest + chunk).split(b"\n")
-        rest = parts.pop()
-        if at_start and (parts or len(rest) >= len(_BYTE_ORDER_MARK)):
+        parts = (remainder + chunk).split(b"\n")
+        remainder = parts.pop()
+        if at_start and (parts or len(remainder) >= len(_BYTE_ORDER_MARK)):
             at_start = False
             if parts:
                 parts[0] = parts[0].removeprefix(_BYTE_ORDER_MARK)
             else:
-                rest = rest.removeprefix(_BYTE_ORDER_MARK)
+                remainder = remainder.removeprefix(_BYTE_ORDER_MARK)
         if parts:
             yield _bounded(first_line, parts, line_bytes_max, head if overflowed else None)
             first_line += len(parts)
             overflowed = False
-        if overflowed or len(rest) > line_bytes_max:
-            head = head if overflowed else rest[:_BEGINNING_BYTES]
-            overflowed, rest = True, b""
-    if rest or overflowed:
-        last = [rest.removeprefix(_BYTE_ORDER_MARK) if at_start else rest]
+        if overflowed or len(remainder) > line_bytes_max:
+            head = head if overflowed else remainder[:_BEGINNING_BYTES]
+            overflowed, remainder = True, b""
+    if remainder or overflowed:
+        last = [remainder.removeprefix(_BYTE_ORDER_MARK) if at_start else remainder]
         yield _bounded(first_line, last, line_bytes_max, head if overflowed else None)
 
 

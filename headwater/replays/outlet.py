@@ -44,13 +44,13 @@ class Outlet:
         self._put(())
 
     def _put(self, lines: Iterable[bytes]) -> None:
-        rest = memoryview(b"".join(lines))
+        unwritten = memoryview(b"".join(lines))
         try:
             if self.fresh:
                 self.fresh = False
                 self._stream.truncate()
-            while rest:
-                rest = rest[self._stream.write(rest) :]
+            while unwritten:
+                unwritten = unwritten[self._stream.write(unwritten) :]
             self._stream.flush()
         except BrokenPipeError:
             raise

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from headwater.replays.columns import ColumnError, ColumnMap, RowConverter
 from headwater.replays.lines import LINE_BYTES_MAX, Lines, UnreadableError, lines_of, shown
-from headwater.replays.records import Records
+from headwater.replays.records import RecordAssembler
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BadLine:
 
 
 @dataclass(slots=True)
-class JsonLines:
+class JsonLinesReader:
     """Lines of JSON, one event or one array of events each; number `first_line` and following.
 
     Blank lines and those that `bad` names stand here empty.
@@ -64,7 +64,7 @@ class CsvEvents:
     size_bytes: int = 0
 
 
-Batch = JsonLines | CsvEvents
+Batch = JsonLinesReader | CsvEvents
 
 OPENING_LINES_MAX = 1_000  # blank ones among them; behind a header row they tell nothing
 
@@ -152,14 +152,14 @@ def _too_long(file: str, chunk: Lines, line_bytes_max: int) -> list[BadLine]:
 
 
 def _begins_too_long(chunk: Lines) -> bool:
-    """Whether its first line with text is longer than allowed."""
+    """Tell whether its first line with text is longer than allowed."""
     before = chunk.lines[: chunk.too_long[0] - chunk.first_line] if chunk.too_long else [b"text"]
     return not any(line and not line.isspace() for line in before)
 
 
-def _json(file: str, chunk: Lines, line_bytes_max: int) -> JsonLines:
+def _json(file: str, chunk: Lines, line_bytes_max: int) -> JsonLinesReader:
     lines = [b"" if line.isspace() else line for line in chunk.lines]
-    return JsonLines(file, chunk.first_line, lines, _too_long(file, chunk, line_bytes_max))
+    return JsonLinesReader(file, chunk.first_line, lines, _too_long(file, chunk, line_bytes_max))
 
 
 class _CsvFile:
@@ -170,7 +170,7 @@ class _CsvFile:
         self._types = types
         self._mapping = mapping
         self._line_bytes_max = line_bytes_max
-        self._records = Records(line_bytes_max)
+        self._records = RecordAssembler(line_bytes_max)
         self._converter: RowConverter | None = None
 
     def read(self, first: Lines, others: Iterator[Lines]) -> Iterator[CsvEvents]:

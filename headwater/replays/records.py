@@ -18,7 +18,7 @@ RECORD_LINES_MAX = 100  # a quoted text of more lines is taken for a stray quota
 Record = list[str] | str
 
 
-class Records:
+class RecordAssembler:
     """Cuts lines into records as they come; the number with each is that of its first line."""
 
     def __init__(self, record_bytes_max: int = LINE_BYTES_MAX) -> None:
@@ -46,7 +46,7 @@ class Records:
                 yield number, line.split(",")
 
     def finish(self) -> Iterator[tuple[int, Record]]:
-        """What is left when no more lines come."""
+        """Yield what is left when no more lines come."""
         while self._held:
             yield from self._give_up()
 

@@ -32,6 +32,6 @@ class Release:
 
     def rest(self) -> list[Result]:
         """All that waits, in order."""
-        rest, self._waiting = self._waiting, []
-        sort_results(rest)
-        return rest
+        waiting, self._waiting = self._waiting, []
+        sort_results(waiting)
+        return waiting

@@ -21,10 +21,10 @@ from headwater.cli.output import CommandError, ProgressLine, complain, read_text
 from headwater.engine import BATCH_EVENTS, Extent, Pipeline, WorkError
 from headwater.given import functions_of
 from headwater.replays.columns import ColumnError, parse_map
+from headwater.replays.event_bytes import Packer
 from headwater.replays.lines import STANDARD_INPUT, UnreadableError
 from headwater.replays.outlet import opened
-from headwater.replays.packed import Packer
-from headwater.replays.readers import BadLine, Batch, JsonLines, read_events
+from headwater.replays.readers import BadLine, Batch, JsonLinesReader, read_events
 from headwater.replays.reference_tables import tables_beside
 from headwater.replays.release import Release
 from headwater.replays.sorter import ExternalSort, SortingError
@@ -67,13 +67,15 @@ def _replay(arguments: argparse.Namespace) -> int:
     )
     if checked.specification is None:
         if arguments.json:
-            _tell_json([{"file": spec, **one.to_dict()} for one in checked.diagnostics])
+            _tell_json(
+                [{"file": spec, **diagnostic.to_dict()} for diagnostic in checked.diagnostics]
+            )
         else:
             complain(checked.report().rstrip("\n"))
         return FAULTY
     try:
         with opened(arguments.output, [spec, *files]) as outlet:
-            replay = Replay(
+            replay = FileReplay(
                 checked.specification,
                 outlet.write,
                 skip_bad=arguments.skip_bad,
@@ -109,7 +111,7 @@ class BadInputError(Exception):
         self.count = count
 
 
-class Replay:
+class FileReplay:
     """One run; `write` takes results as they leave.
 
     On a terminal it shows how far it is, but for results that go to that terminal themselves, which
@@ -168,11 +170,11 @@ class Replay:
     def recorded(self, batches: Iterator[Batch]) -> list[Event]:
         """The events themselves, in order, all in memory; nothing is matched."""
         self._pipeline = self._made(IntakeOptions())
-        found: list[Event] = []
+        events: list[Event] = []
         for batch in batches:
-            found += self._events(self._pipeline.intake, batch)
+            events += self._events(self._pipeline.intake, batch)
         self._refuse_bad()
-        return sorted(found, key=_order)
+        return sorted(events, key=_order)
 
     def streamed(self, batches: Iterator[Batch], lateness_ms: int) -> None:
         """The input as it comes; results as they become known."""
@@ -196,13 +198,13 @@ class Replay:
         return Pipeline(self._specification, options, self._drift, step_candidates=candidates)
 
     def dropped(self) -> dict[str, int]:
-        """How many events were passed over, by reason, beside those on bad lines."""
+        """Count the events that were passed over, by reason, beside those on bad lines."""
         dropped = Counter(self._pipeline.ledger.events.dropped)
         dropped[UNDECLARED_TYPE] += self._undeclared
         return dict(sorted((dropped - self._refused).items()))
 
     def _events(self, intake: Intake, batch: Batch) -> list[Event]:
-        if isinstance(batch, JsonLines):
+        if isinstance(batch, JsonLinesReader):
             decoded = intake.decode_lines(batch.lines)
             numbers: Sequence[int] = range(batch.first_line, batch.first_line + len(batch.lines))
         else:
@@ -238,14 +240,14 @@ def tell_bad(error: BadInputError, *, as_json: bool) -> None:
         complain(f"and {more} bad lines more; --skip-bad passes over them")
 
 
-def tell_dropped(replay: Replay, *, as_json: bool) -> None:
-    """What was passed over, where anything was."""
+def tell_dropped(replay: FileReplay, *, as_json: bool) -> None:
+    """Report what was passed over, if anything was."""
     dropped = replay.dropped()
     if not dropped and not replay.bad_lines:
         return
     if as_json:
-        told: dict[str, Any] = {"bad_lines": replay.bad_lines, "dropped": dropped}
-        complain(msgspec.json.encode(told).decode())
+        document: dict[str, Any] = {"bad_lines": replay.bad_lines, "dropped": dropped}
+        complain(msgspec.json.encode(document).decode())
         return
     parts = [f"bad lines {replay.bad_lines}"] if replay.bad_lines else []
     parts += [f"{reason} {count}" for reason, count in dropped.items()]

@@ -51,20 +51,20 @@ def run(arguments: argparse.Namespace) -> int:
         with ProgressLine(approach) as bar:
             loss = Loss(arguments.loss or 0.0, arguments.seed)
             outcomes[approach] = simulate(scenario, approach, wanted, bar.show, loss)
-    told = {name: each.told(numbered=scenario.numbered) for name, each in outcomes.items()}
+    by_approach = {name: each.told(numbered=scenario.numbered) for name, each in outcomes.items()}
     if arguments.loss is not None:
         for name, each in outcomes.items():
-            told[name]["lost"] = sum(each.lost.values())
+            by_approach[name]["lost"] = sum(each.lost.values())
     energies = {} if model is None else _energies(model, scenario, outcomes)
     for name, by_node in energies.items():
-        told[name]["energy"] = documents(by_node)
+        by_approach[name]["energy"] = documents(by_node)
     if draw is not None:
         title = f"{scenario.nodes} brokers, {len(scenario.subscriptions)} subscriptions"
         write_text(arguments.plot, draw(outcomes, title))
     if arguments.output:
-        write_text(arguments.output, json.dumps(told, ensure_ascii=False) + "\n")
+        write_text(arguments.output, json.dumps(by_approach, ensure_ascii=False) + "\n")
     if arguments.json or not arguments.output:
-        print_json(told)
+        print_json(by_approach)
     else:
         _table(outcomes, energies, lossy=arguments.loss is not None)
     return GOOD
@@ -105,11 +105,13 @@ def _energies(
 def _in_vain(scenario: Scenario) -> Iterator[str]:
     """Of each filter that nothing can ever meet, a sentence: a name may be misspelt."""
     measured = {sensor.attr for sensor in scenario.sensors.values()}
-    for one in scenario.subscriptions.values():
-        known, kind = (measured, "attribute") if one.abstract else (scenario.sensors, "sensor")
-        for name, (low, high) in one.filters.items():
-            where = f"subscription {one.id}: filters: {name}:"
-            if name not in known:
+    for subscription in scenario.subscriptions.values():
+        names, kind = (
+            (measured, "attribute") if subscription.abstract else (scenario.sensors, "sensor")
+        )
+        for name, (low, high) in subscription.filters.items():
+            where = f"subscription {subscription.id}: filters: {name}:"
+            if name not in names:
                 yield f"{where} there is no such {kind}, so nothing is delivered"
             elif low is not None and high is not None and low > high:
                 yield f"{where} the range [{low:g}, {high:g}] holds no value"

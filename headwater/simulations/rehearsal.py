@@ -22,18 +22,17 @@ from headwater.replays.columns import ColumnError, parse_map
 from headwater.replays.lines import STANDARD_INPUT, UnreadableError
 from headwater.replays.readers import read_events
 from headwater.replays.reference_tables import tables_beside
-from headwater.replays.replay import BadInputError, Replay, kinds_of, tell_bad, tell_dropped
+from headwater.replays.replay import BadInputError, FileReplay, kinds_of, tell_bad, tell_dropped
 from headwater.simulations.loads import documents, drawing, energy_model
 from headwater.simulations.rehearsal_tables import report, table
 from language import ReadTable, Specification
 from planner.problem import ProblemError
 from simulation.energy import Energy, EnergyModel, NodeWork, energy_of
-from simulation.rehearsal.compare import Comparison, compared
-from simulation.rehearsal.described import Rehearsed, read_rehearsed
+from simulation.rehearsal.compare import RehearsalComparison, compared
 from simulation.rehearsal.faults import (
-    Fault,
     FaultError,
-    Setting,
+    FaultSetting,
+    NetworkFault,
     check_apart,
     duration_ms,
     read_fault,
@@ -49,7 +48,8 @@ from simulation.rehearsal.material import (
     end_of,
     located,
 )
-from simulation.rehearsal.run import Outcome, rehearse
+from simulation.rehearsal.network import Rehearsed, read_rehearsed
+from simulation.rehearsal.run import RehearsalOutcome, rehearse
 
 GOOD, DIFFERENT, FAULTY = 0, 1, 2
 KINDS = ("cut", "end", "slow")
@@ -71,23 +71,25 @@ def run(arguments: argparse.Namespace) -> int:
     except ProblemError as error:
         raise CommandError(FAULTY, f"{arguments.network}: {error}") from None
     comparison = _compared(material, text, outcome, plain)
-    told = report(material, faults, outcome, comparison)
+    document = report(material, faults, outcome, comparison)
     if model is not None:
-        told["energy"] = documents(_energies(model, material, outcome))
+        document["energy"] = documents(_energies(model, material, outcome))
     if arguments.results:
-        write_text(arguments.results, "".join(f"{one.decode()}\n" for one in comparison.lines))
+        write_text(arguments.results, "".join(f"{line.decode()}\n" for line in comparison.lines))
     if draw is not None:
         write_text(arguments.plot, draw(material, faults, outcome, comparison))
     if arguments.output:
-        write_text(arguments.output, json.dumps(told, ensure_ascii=False) + "\n")
+        write_text(arguments.output, json.dumps(document, ensure_ascii=False) + "\n")
     if arguments.json:
-        print_json(told)
+        print_json(document)
     else:
-        sys.stdout.write("\n".join(table(told)) + "\n")
+        sys.stdout.write("\n".join(table(document)) + "\n")
     return GOOD if comparison.equal and not outcome.unsettled else DIFFERENT
 
 
-def _runs(material: Material, faults: Sequence[Fault]) -> tuple[Outcome, Outcome | None]:
+def _runs(
+    material: Material, faults: Sequence[NetworkFault]
+) -> tuple[RehearsalOutcome, RehearsalOutcome | None]:
     """With the faults, and without them where there are any."""
     plain = None
     if faults:
@@ -97,7 +99,9 @@ def _runs(material: Material, faults: Sequence[Fault]) -> tuple[Outcome, Outcome
         return rehearse(material, faults, bar.show), plain
 
 
-def _energies(model: EnergyModel, material: Material, outcome: Outcome) -> dict[str, Energy]:
+def _energies(
+    model: EnergyModel, material: Material, outcome: RehearsalOutcome
+) -> dict[str, Energy]:
     """Return what each broker takes from the first event to the last."""
     seconds = (material.last_ms - material.first_ms) / 1000
     works = {name: NodeWork(computed=worked.processed) for name, worked in outcome.brokers.items()}
@@ -158,7 +162,7 @@ def _duration(text: str | None, usual_ms: int) -> int:
 def _events(
     arguments: argparse.Namespace, specification: Specification, network: Rehearsed
 ) -> list[Said]:
-    replay = Replay(specification, lambda _: None, skip_bad=arguments.skip_bad)
+    replay = FileReplay(specification, lambda _: None, skip_bad=arguments.skip_bad)
     batches = read_events(
         arguments.events,
         kinds_of(specification),
@@ -175,12 +179,14 @@ def _events(
     return located(events, network)
 
 
-def _faults(arguments: argparse.Namespace, material: Material) -> list[Fault]:
+def _faults(arguments: argparse.Namespace, material: Material) -> list[NetworkFault]:
     network = material.network
-    setting = Setting(network.brokers, network.links, material.first_ms, material.last_ms)
-    found = [read_fault(kind, text, setting) for kind in KINDS for text in getattr(arguments, kind)]
-    check_apart(found)
-    return sorted(found, key=lambda one: one.at_ms)
+    setting = FaultSetting(network.brokers, network.links, material.first_ms, material.last_ms)
+    faults = [
+        read_fault(kind, text, setting) for kind in KINDS for text in getattr(arguments, kind)
+    ]
+    check_apart(faults)
+    return sorted(faults, key=lambda one: one.at_ms)
 
 
 # --- what comes of it ---------------------------------------------------------------------------
@@ -189,13 +195,13 @@ def _faults(arguments: argparse.Namespace, material: Material) -> list[Fault]:
 def _compared(
     material: Material,
     text: str,
-    outcome: Outcome,
-    plain: Outcome | None,
-) -> Comparison:
+    outcome: RehearsalOutcome,
+    plain: RehearsalOutcome | None,
+) -> RehearsalComparison:
     """Beside one engine on the same events, all on time."""
     engine = Engine(text, None, tables=material.tables, functions=material.functions)
     engine.push(list(material.events))
-    expected = [msgspec.json.decode(msgspec.json.encode(one)) for one in engine.finish()]
+    expected = [msgspec.json.decode(msgspec.json.encode(result)) for result in engine.finish()]
     homes = {
         key: material.network.described.home_of(*key)
         for key in material.specification.subscriptions

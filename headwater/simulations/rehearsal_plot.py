@@ -16,10 +16,10 @@ from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from simulation.rehearsal.compare import Comparison
-    from simulation.rehearsal.faults import Fault
+    from simulation.rehearsal.compare import RehearsalComparison
+    from simulation.rehearsal.faults import NetworkFault
     from simulation.rehearsal.material import Material
-    from simulation.rehearsal.run import Outcome
+    from simulation.rehearsal.run import RehearsalOutcome
 
 WIDTH, HEIGHT = 10.0, 8.0  # inches
 LINES_MAX = 8  # in one panel; the greatest
@@ -27,7 +27,10 @@ SHADES = {"cut": "#c44e52", "end": "#8172b3", "slow": "#dd8452"}
 
 
 def draw(
-    material: Material, faults: Sequence[Fault], outcome: Outcome, comparison: Comparison
+    material: Material,
+    faults: Sequence[NetworkFault],
+    outcome: RehearsalOutcome,
+    comparison: RehearsalComparison,
 ) -> str:
     """An SVG over the time of the recording; the time of each fault is shaded."""
     with mpl.rc_context({"svg.hashsalt": "headwater", "svg.fonttype": "none"}):
@@ -62,33 +65,35 @@ def _day(time_ms: int) -> float:
     return time_ms / 86_400_000
 
 
-def _loads(axes: Any, material: Material, outcome: Outcome) -> None:
+def _loads(axes: Any, material: Material, outcome: RehearsalOutcome) -> None:
     part_ms = outcome.part_ms
     first = material.first_ms // part_ms
-    last = max([first, *(part for one in outcome.links.values() for part in one.series)])
+    last = max([first, *(part for link in outcome.links.values() for part in link.series)])
     busiest = sorted(outcome.links.items(), key=lambda item: -item[1].size_bytes)[:LINES_MAX]
     times = [_day(part * part_ms) for part in range(first, last + 1)]
-    for (a, b), one in busiest:
-        rates = [one.series.get(part, 0) * 1000 / part_ms for part in range(first, last + 1)]
+    for (a, b), link in busiest:
+        rates = [link.series.get(part, 0) * 1000 / part_ms for part in range(first, last + 1)]
         axes.step(times, rates, where="post", label=f"{a} → {b}", linewidth=1)
     axes.set_ylabel("bytes a second")
     axes.set_title("what links carry", loc="left")
     axes.legend(fontsize=7, loc="upper right")
 
 
-def _kept(axes: Any, outcome: Outcome) -> None:
-    most = sorted(
+def _kept(axes: Any, outcome: RehearsalOutcome) -> None:
+    fullest = sorted(
         outcome.retained.items(), key=lambda item: -max([kept for _, kept in item[1]], default=0)
     )[:LINES_MAX]
-    for name, rows in most:
-        axes.plot([_day(at) for at, _ in rows], [kept for _, kept in rows], label=name, linewidth=1)
+    for name, rows in fullest:
+        axes.plot(
+            [_day(at_ms) for at_ms, _ in rows], [kept for _, kept in rows], label=name, linewidth=1
+        )
     axes.set_ylabel("events")
     axes.set_title("what brokers keep until others have it", loc="left")
     axes.legend(fontsize=7, loc="upper right")
 
 
-def _delays(axes: Any, comparison: Comparison) -> None:
+def _delays(axes: Any, comparison: RehearsalComparison) -> None:
     rows = comparison.delays
-    axes.scatter([_day(at) for at, _ in rows], [later / 1000 for _, later in rows], s=8)
+    axes.scatter([_day(at_ms) for at_ms, _ in rows], [later / 1000 for _, later in rows], s=8)
     axes.set_ylabel("seconds")
     axes.set_title("how much later results came than without faults", loc="left")

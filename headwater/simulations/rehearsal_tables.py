@@ -10,17 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.network.overlay.kinds import table_of
-from simulation.rehearsal.compare import Compared, Comparison
-from simulation.rehearsal.faults import Fault, told
-from simulation.rehearsal.links import Carried
+from simulation.rehearsal.compare import Compared, RehearsalComparison
+from simulation.rehearsal.faults import NetworkFault, told
+from simulation.rehearsal.links import RehearsalTraffic
 from simulation.rehearsal.material import Material
-from simulation.rehearsal.run import Outcome, Worked
+from simulation.rehearsal.run import RehearsalOutcome, Worked
 
 Document = dict[str, Any]
 
 
 def report(
-    material: Material, faults: Sequence[Fault], outcome: Outcome, comparison: Comparison
+    material: Material,
+    faults: Sequence[NetworkFault],
+    outcome: RehearsalOutcome,
+    comparison: RehearsalComparison,
 ) -> Document:
     """The document; units stand in the names."""
     return {
@@ -28,25 +31,25 @@ def report(
         "events": len(material.events),
         "from": told(material.first_ms),
         "to": told(material.last_ms),
-        "faults": [_fault(one) for one in faults],
+        "faults": [_fault(fault) for fault in faults],
         "equal": comparison.equal,
         "subscriptions": {
-            "/".join(key): {"home": one.broker, **_compared(one)}
-            for key, one in comparison.subscriptions.items()
+            "/".join(key): {"home": results.broker, **_compared(results)}
+            for key, results in comparison.subscriptions.items()
         },
         "actors": {
-            f"{actor}@{broker}": _compared(one)
-            for (actor, broker), one in comparison.actors.items()
+            f"{actor}@{broker}": _compared(results)
+            for (actor, broker), results in comparison.actors.items()
         },
-        "links": {f"{a} -> {b}": _carried(one) for (a, b), one in outcome.links.items()},
+        "links": {f"{a} -> {b}": _carried(link) for (a, b), link in outcome.links.items()},
         "kinds": table_of([carried.kinds for carried in outcome.links.values()]),
         "withdrawal": outcome.withdrawal,
-        "per_broker": {name: _worked(one) for name, one in outcome.brokers.items()},
+        "per_broker": {name: _worked(worked) for name, worked in outcome.brokers.items()},
         "unsettled": outcome.unsettled,
     }
 
 
-def _fault(one: Fault) -> Document:
+def _fault(one: NetworkFault) -> Document:
     document: Document = {"kind": one.kind, "brokers": list(one.brokers)}
     document |= {"from": told(one.at_ms), "to": told(one.over_ms)}
     return document | ({"by_ms": one.by_ms} if one.kind == "slow" else {})
@@ -55,7 +58,7 @@ def _fault(one: Fault) -> Document:
 def _compared(one: Compared) -> Document:
     document: Document = {
         "expected": one.expected,
-        "found": one.found,
+        "found": one.found_count,
         "equal": one.equal,
         "missing": one.missing_count,
         "surplus": one.surplus_count,
@@ -74,7 +77,7 @@ def _compared(one: Compared) -> Document:
     return document
 
 
-def _carried(one: Carried) -> Document:
+def _carried(one: RehearsalTraffic) -> Document:
     return {
         "messages": one.messages,
         "bytes": one.size_bytes,
@@ -107,7 +110,7 @@ def table(document: Document) -> list[str]:
     """The report as lines of text."""
     when = f"from {document['from']} to {document['to']}"
     lines = [f"{document['events']:,} events {when}, {document['brokers']} brokers"]
-    lines += [_sentence(one) for one in document["faults"]]
+    lines += [_sentence(fault) for fault in document["faults"]]
     lines += ["", *_results("subscription", document["subscriptions"])]
     if document["actors"]:
         lines += ["", *_results("actor elsewhere", document["actors"])]
@@ -115,13 +118,13 @@ def table(document: Document) -> list[str]:
     rows = [
         [
             name,
-            f"{one['messages']:,}",
-            f"{one['bytes']:,}",
-            f"{one['events']:,}",
-            f"{one['events_bytes']:,}",
-            f"{one['results_bytes']:,}",
+            f"{link['messages']:,}",
+            f"{link['bytes']:,}",
+            f"{link['events']:,}",
+            f"{link['events_bytes']:,}",
+            f"{link['results_bytes']:,}",
         ]
-        for name, one in document["links"].items()
+        for name, link in document["links"].items()
     ]
     lines += ["", *columns(heads, rows)]
     heads = ["for", "messages", "bytes"]
@@ -134,19 +137,21 @@ def table(document: Document) -> list[str]:
     rows = [
         [
             name,
-            f"{one['received']:,}",
-            f"{one['processed']:,}",
-            f"{one['late']:,}",
-            f"{one['held_most']:,}",
-            f"{one['state_bytes_most']:,}",
-            f"{one['retained_most']:,}",
+            f"{broker['received']:,}",
+            f"{broker['processed']:,}",
+            f"{broker['late']:,}",
+            f"{broker['held_most']:,}",
+            f"{broker['state_bytes_most']:,}",
+            f"{broker['retained_most']:,}",
         ]
-        for name, one in document["per_broker"].items()
+        for name, broker in document["per_broker"].items()
     ]
     lines += ["", *columns(heads, rows), ""]
     if "energy" in document:
         lines += [*_energy(document["energy"]), ""]
-    late = {name: one["late"] for name, one in document["per_broker"].items() if one["late"]}
+    late = {
+        name: broker["late"] for name, broker in document["per_broker"].items() if broker["late"]
+    }
     if late:
         where = ", ".join(f"{count:,} at {name}" for name, count in late.items())
         lines.append(f"events that came too late: {where}; see --lateness and --idle")
@@ -176,16 +181,16 @@ def _sentence(one: Document) -> str:
 
 
 def _results(head: str, some: Document) -> list[str]:
-    delayed = any("later" in one for one in some.values())
+    delayed = any("later" in results for results in some.values())
     heads = [head, "expected", "found", "missing", "surplus", "twice"]
     heads += ["later", "median", "most"] if delayed else []
     rows = []
-    for name, one in some.items():
-        row = [name, *(f"{one[key]:,}" for key in ("expected", "found"))]
-        row += [f"{one[key]:,}" for key in ("missing", "surplus", "twice")]
+    for name, results in some.items():
+        row = [name, *(f"{results[key]:,}" for key in ("expected", "found"))]
+        row += [f"{results[key]:,}" for key in ("missing", "surplus", "twice")]
         if delayed:
-            row += [f"{one['later']:,}", _seconds(one["later_median_ms"])]
-            row.append(_seconds(one["later_most_ms"]))
+            row += [f"{results['later']:,}", _seconds(results["later_median_ms"])]
+            row.append(_seconds(results["later_most_ms"]))
         rows.append(row)
     return columns(heads, rows)
 
@@ -199,7 +204,7 @@ def _verdict(document: Document) -> str:
         return f"not at rest in the end: {', '.join(document['unsettled'])}"
     if document["equal"]:
         what = "with these faults" if document["faults"] else "without faults"
-        twice = sum(one["twice"] for one in document["actors"].values())
+        twice = sum(actor["twice"] for actor in document["actors"].values())
         more = f"; {twice:,} twice to an actor elsewhere, as QoS 1 allows" if twice else ""
         return f"every result came {what}, once{more}"
     return "the results differ from those of one engine"
@@ -207,7 +212,7 @@ def _verdict(document: Document) -> str:
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns as wide as their widest cell, numbers to the right."""
-    widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
 
     def line(cells: Sequence[str]) -> str:
         first, *others = zip(cells, widths, strict=True)

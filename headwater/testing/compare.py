@@ -15,7 +15,7 @@ from typing import Any
 from broker.engine.event.occurrence import Absence
 from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater.testing.notation import interval_text
-from headwater.testing.script import About, Expect
+from headwater.testing.script import ApproximateNumber, Expect
 
 _BARE_MAX = 40
 _MISSING = object()
@@ -23,26 +23,26 @@ _MISSING = object()
 
 def differences(wanted: Expect, result: OccurrenceResult) -> list[str]:
     """The names of the parts in which a result is not what is expected; none if it is."""
-    found = [] if result.subscription == wanted.subscription else [wanted.subscription]
+    parts = [] if result.subscription == wanted.subscription else [wanted.subscription]
     bound = events_of(result)
     for alias, ids in wanted.events:
         own, constituents = bound.get(alias, ((), ()))
         if ids != own and (own == constituents or sorted(ids) != sorted(constituents)):
-            found.append(alias)
+            parts.append(alias)
     if wanted.start is not None and result.start != wanted.start:
-        found.append("start")
+        parts.append("start")
     if wanted.end is not None and result.end != wanted.end:
-        found.append("end")
+        parts.append("end")
     if wanted.certainty is not None and result.certainty != wanted.certainty:
-        found.append("certainty")
-    told = result.to_dict() if wanted.values or wanted.group else {}
+        parts.append("certainty")
+    document = result.to_dict() if wanted.values or wanted.group else {}
     for path, value in wanted.values:
-        if not same(value, _at(told["values"], path)):
-            found.append(".".join(path))
+        if not same(value, _at(document["values"], path)):
+            parts.append(".".join(path))
     for key, value in wanted.group:
-        if not same(value, told["group"].get(key, _MISSING)):
-            found.append(f"group {key}")
-    return found
+        if not same(value, document["group"].get(key, _MISSING)):
+            parts.append(f"group {key}")
+    return parts
 
 
 def events_of(result: OccurrenceResult) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -51,19 +51,19 @@ def events_of(result: OccurrenceResult) -> dict[str, tuple[tuple[str, ...], tupl
     A detected event's id is a digest, which nobody writes by hand; the ids of what it was detected
     from, in whatever order, may stand for it.
     """
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+    by_alias: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for name, member in zip(result.template.names, result.events, strict=True):
         if member is None or isinstance(member, Absence):
             continue
         members = member if isinstance(member, tuple) else (member,)
         own = tuple(event.id for event in members)
-        found[name] = (own, tuple(one for event in members for one in event.ids))
-    return found
+        by_alias[name] = (own, tuple(event_id for event in members for event_id in event.ids))
+    return by_alias
 
 
 def same(wanted: Any, value: Any) -> bool:
-    """Whether a value is the one expected; numbers compare as numbers, about as many digits."""
-    if isinstance(wanted, About):
+    """Tell whether a value is the one expected; numbers as numbers, about as many digits."""
+    if isinstance(wanted, ApproximateNumber):
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         digits = wanted.number.as_tuple().exponent
@@ -91,32 +91,32 @@ def _at(values: Any, path: tuple[str, ...]) -> Any:
 
 def result_text(result: OccurrenceResult, zero_ms: int) -> str:
     """A result as an expectation that it would meet."""
-    told = result.to_dict()
-    parts = [f"{told['subscription']}:"]
+    document = result.to_dict()
+    parts = [f"{document['subscription']}:"]
     for name, (own, constituents) in events_of(result).items():
         ids = own if own == constituents or len(constituents) > len(own) * 5 else constituents
-        plain = all(_is_bare(one) and "," not in one for one in ids)
+        plain = all(_is_bare(event_id) and "," not in event_id for event_id in ids)
         parts.append(f"{name}={','.join(ids) if plain else json.dumps(ids, ensure_ascii=False)}")
     parts += ["at", interval_text(result.start, result.end, zero_ms)]
-    values = dict(_flat(told["values"]))
-    for word, named in (("with", values), ("group", told["group"])):
+    values = dict(_flat(document["values"]))
+    for word, named in (("with", values), ("group", document["group"])):
         if named:
             parts.append(word)
             parts += [f"{name}={_value_text(value)}" for name, value in named.items()]
-    if told["certainty"] == "maybe":
+    if document["certainty"] == "maybe":
         parts.append("maybe")
     return " ".join(parts)
 
 
 def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Values by dotted path; lists stay whole."""
-    found: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found += [(f"{name}.{inner}", below) for inner, below in value.items()]
+            pairs += [(f"{name}.{inner}", below) for inner, below in value.items()]
         else:
-            found.append((name, value))
-    return found
+            pairs.append((name, value))
+    return pairs
 
 
 def _value_text(value: Any) -> str:

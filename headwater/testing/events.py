@@ -15,7 +15,7 @@ from broker.engine.event.event import INT64_MAX, INT64_MIN
 from broker.engine.ingest.decode import Decoded
 from headwater.events import RESERVED
 from headwater.testing.notation import (
-    FaultError,
+    ScriptFaultError,
     Word,
     as_json,
     duration_ms,
@@ -23,7 +23,7 @@ from headwater.testing.notation import (
     text_of,
     time_ms,
 )
-from headwater.testing.script import Send
+from headwater.testing.script import SendStep
 from language import Specification
 from language.diagnostics import quote, shorten
 from language.suggest import nearest
@@ -50,19 +50,19 @@ class EventReader:
         """A test begins: ids are counted anew."""
         self._counts.clear()
 
-    def read(self, number: int, words: list[Word], zero_ms: int) -> Send:
+    def read(self, number: int, words: list[Word], zero_ms: int) -> SendStep:
         """The event of a line. Raises FaultError."""
         if words[0].text.startswith("{"):
             if len(words) > 1:
-                raise FaultError(words[1], "nothing may follow the event's JSON")
+                raise ScriptFaultError(words[1], "nothing may follow the event's JSON")
             fields = self._object(words[0], zero_ms)
         else:
             start, end = interval_ms(words[0], zero_ms)
             if len(words) == 1:
-                raise FaultError(words[0], "no event follows the time", FORM)
+                raise ScriptFaultError(words[0], "no event follows the time", FORM)
             if words[1].text.startswith("{"):
                 if len(words) > 2:
-                    raise FaultError(words[2], "nothing may follow the event's JSON")
+                    raise ScriptFaultError(words[2], "nothing may follow the event's JSON")
                 fields = self._object(words[1], zero_ms, timed=True)
             else:
                 fields = self._plain(words[1:])
@@ -71,46 +71,48 @@ class EventReader:
         self._counts[kind] = self._counts.get(kind, 0) + 1
         fields.setdefault("id", f"{kind}{self._counts[kind]}")
         self._judge(words, fields)
-        return Send(number, str(fields["id"]), fields)
+        return SendStep(number, str(fields["id"]), fields)
 
     # --- what stands in a line -----------------------------------------------------------
 
     def _plain(self, words: list[Word]) -> dict[str, Any]:
         kinds = self._kinds(words[0], words[0].text)
         fields: dict[str, Any] = {"type": words[0].text}
-        at = 1
-        if at < len(words) and not _is_pair(words[at]) and words[at].text[0] != "@":
-            fields["id"] = text_of(words[at])
-            at += 1
-        while at < len(words):
-            word = words[at]
+        index = 1
+        if index < len(words) and not _is_pair(words[index]) and words[index].text[0] != "@":
+            fields["id"] = text_of(words[index])
+            index += 1
+        while index < len(words):
+            word = words[index]
             if word.text.startswith("@"):
-                value = words[at + 1] if at + 1 < len(words) else None
+                value = words[index + 1] if index + 1 < len(words) else None
                 name, read = _of_event(word, value)
-                at += 2
+                index += 2
             else:
                 if not _is_pair(word):
-                    raise FaultError(
+                    raise ScriptFaultError(
                         word, f"found `{shorten(word.text)}`, expected name=value", FORM
                     )
                 name, read = _attribute(word, kinds)
-                at += 1
+                index += 1
             if name in fields:
-                raise FaultError(word, f"{quote(name)} is given twice")
+                raise ScriptFaultError(word, f"{quote(name)} is given twice")
             fields[name] = read
         return fields
 
     def _object(self, word: Word, zero_ms: int, *, timed: bool = False) -> dict[str, Any]:
         fields = as_json(word)
         if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
-            raise FaultError(word, "the event's JSON needs a `type`", '{"type": "Temp", "val": 1}')
+            raise ScriptFaultError(
+                word, "the event's JSON needs a `type`", '{"type": "Temp", "val": 1}'
+            )
         kinds = self._kinds(word, fields["type"])
         for name in fields:
             if name not in RESERVED and kinds is not None:
                 _known(word, name, kinds)
         for key in _TIME_KEYS:
             if timed and key in fields:
-                raise FaultError(word, "its time stands before it and in its JSON")
+                raise ScriptFaultError(word, "its time stands before it and in its JSON")
             if isinstance(fields.get(key), str):
                 fields[key] = time_ms(Word(fields[key], word.column), zero_ms)
         return fields
@@ -121,12 +123,12 @@ class EventReader:
             return None
         kind = self._types.get(name)
         if kind is None:
-            known = [one for one, type_ in self._types.items() if not type_.defined]
-            near = nearest(name, known)
-            hint = f"did you mean {quote(near)}?" if near else f"declared are {', '.join(known)}"
-            raise FaultError(word, f"no event type {quote(name)} is declared", hint)
+            declared = [type_name for type_name, type_ in self._types.items() if not type_.defined]
+            near = nearest(name, declared)
+            hint = f"did you mean {quote(near)}?" if near else f"declared are {', '.join(declared)}"
+            raise ScriptFaultError(word, f"no event type {quote(name)} is declared", hint)
         if kind.defined:
-            raise FaultError(
+            raise ScriptFaultError(
                 word, f"{quote(name)} is detected by a definition", "send what it is detected from"
             )
         return kind.attributes
@@ -138,10 +140,12 @@ class EventReader:
         try:
             decoded: Decoded = self._door.from_mapping(fields)
         except (TypeError, ValueError) as error:
-            raise FaultError(words[-1], str(error)) from None
+            raise ScriptFaultError(words[-1], str(error)) from None
         if decoded.rejections:
             width = words[-1].column - words[0].column + len(words[-1].text)
-            raise FaultError(Word(" " * width, words[0].column), decoded.rejections[0].message)
+            raise ScriptFaultError(
+                Word(" " * width, words[0].column), decoded.rejections[0].message
+            )
 
 
 def _is_pair(word: Word) -> bool:
@@ -149,17 +153,17 @@ def _is_pair(word: Word) -> bool:
 
 
 def _attribute(word: Word, kinds: Mapping[str, str] | None) -> tuple[str, Any]:
-    name, _, rest = word.text.partition("=")
-    value = word.part(len(word.text) - len(rest))
+    name, _, value_text = word.text.partition("=")
+    value = word.part(len(word.text) - len(value_text))
     if name in RESERVED:
-        told = "the time stands first" if name in _TIME_KEYS else f"write `@{name} {rest}`"
-        told = f"the {name} stands before the attributes" if name in {"id", "type"} else told
-        raise FaultError(word, f"`{name}` is no attribute", told)
+        hint = "the time stands first" if name in _TIME_KEYS else f"write `@{name} {value_text}`"
+        hint = f"the {name} stands before the attributes" if name in {"id", "type"} else hint
+        raise ScriptFaultError(word, f"`{name}` is no attribute", hint)
     if kinds is None:
         return name, text_of(value)
     kind = _known(word.part(0, len(name)), name, kinds)
-    if not rest:
-        raise FaultError(word, f"no value follows `{shorten(name)}=`", 'no text is `""`')
+    if not value_text:
+        raise ScriptFaultError(word, f"no value follows `{shorten(name)}=`", 'no text is `""`')
     return name, _value(value, name, kind)
 
 
@@ -167,7 +171,7 @@ def _known(word: Word, name: str, kinds: Mapping[str, str]) -> str:
     if name not in kinds:
         near = nearest(name, kinds)
         hint = f"did you mean {quote(near)}?" if near else f"it has {', '.join(kinds) or 'none'}"
-        raise FaultError(word, f"the event type has no attribute {quote(name)}", hint)
+        raise ScriptFaultError(word, f"the event type has no attribute {quote(name)}", hint)
     return kinds[name]
 
 
@@ -184,17 +188,17 @@ def _value(word: Word, name: str, kind: str) -> Any:
             return float(text)
         except ValueError:
             pass
-    raise FaultError(word, f"{quote(name)} is of kind {kind}; found `{shorten(text)}`")
+    raise ScriptFaultError(word, f"{quote(name)} is of kind {kind}; found `{shorten(text)}`")
 
 
 def _of_event(word: Word, value: Word | None) -> tuple[str, Any]:
-    """What every event may have: `@source s1` and the like."""
+    """Read what every event may have: `@source s1` and the like."""
     name = word.text[1:]
     if name not in {"source", "location", "position", "uncertainty"}:
         hint = "there are @source, @location, @position and @uncertainty"
-        raise FaultError(word, f"found `{shorten(word.text)}`", hint)
+        raise ScriptFaultError(word, f"found `{shorten(word.text)}`", hint)
     if value is None:
-        raise FaultError(word, f"no value follows `@{name}`")
+        raise ScriptFaultError(word, f"no value follows `@{name}`")
     if name == "uncertainty":
         return name, duration_ms(value)
     if name == "position":
@@ -215,5 +219,5 @@ def _position(word: Word) -> Any:
         degrees = []
     if not 2 <= len(degrees) <= 3:
         expected = "`45.87,7.17` in degrees or `3m,4.5m` in metres"
-        raise FaultError(word, f"found `{shorten(word.text)}`, expected {expected}")
+        raise ScriptFaultError(word, f"found `{shorten(word.text)}`, expected {expected}")
     return degrees

@@ -12,8 +12,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from broker.engine.ingest import reasons
-from headwater.testing.notation import FaultError, Word, as_json, interval_ms, text_of, time_ms
-from headwater.testing.script import About, Expect, NoMore, Refused
+from headwater.testing.notation import (
+    ScriptFaultError,
+    Word,
+    as_json,
+    interval_ms,
+    text_of,
+    time_ms,
+)
+from headwater.testing.script import ApproximateNumber, Expect, ExpectRefused, NoMore
 from language import Specification
 from language.diagnostics import quote, shorten
 from language.suggest import nearest
@@ -38,39 +45,47 @@ class ExpectationReader:
 
     def read(
         self, number: int, words: list[Word], zero_ms: int, ids: Collection[str] | None
-    ) -> list[Expect | NoMore | Refused]:
-        """What a line expects: several where it says how often. Raises FaultError.
+    ) -> list[Expect | NoMore | ExpectRefused]:
+        """Return what a line expects: several where it says how often. Raises FaultError.
 
         `ids` are those sent so far in the test; None where they are not known.
         """
         if words[0].text == "then":
             if [word.text for word in words[1:2]] != ["no"] or words[2:3] == []:
-                raise FaultError(words[0], "found `then`, expected `then no more`")
+                raise ScriptFaultError(words[0], "found `then`, expected `then no more`")
             if words[2].text != "more":
-                raise FaultError(words[2], f"found `{shorten(words[2].text)}`, expected `more`")
+                raise ScriptFaultError(
+                    words[2], f"found `{shorten(words[2].text)}`, expected `more`"
+                )
             return [NoMore(number, self._of(words[3:]))]
         if len(words) == 1:
-            raise FaultError(words[0], "nothing follows `expect`", f"{FORM}, `expect nothing`")
+            raise ScriptFaultError(
+                words[0], "nothing follows `expect`", f"{FORM}, `expect nothing`"
+            )
         if words[1].text == "nothing":
             return [NoMore(number, self._of(words[2:]))]
         if words[1].text in _REASONS and len(words) == 3:
             wanted = text_of(words[2])
             _among(words[2], wanted, ids)
-            return [Refused(number, wanted, _REASONS[words[1].text])]
-        at, count = 1, 1
+            return [ExpectRefused(number, wanted, _REASONS[words[1].text])]
+        index, count = 1, 1
         if words[1].text.isdecimal():
-            count, at = int(words[1].text[:9]), 2
+            count, index = int(words[1].text[:9]), 2
             if not 1 <= count <= COUNT_MAX or len(words) == 2:
-                raise FaultError(words[1], f"found `{words[1].text}`, expected `{count or 1} NAME`")
-        one = self._expect(number, words[at:], zero_ms, ids)
-        return [one] * count
+                raise ScriptFaultError(
+                    words[1], f"found `{words[1].text}`, expected `{count or 1} NAME`"
+                )
+        expectation = self._expect(number, words[index:], zero_ms, ids)
+        return [expectation] * count
 
     def _of(self, words: list[Word]) -> str | None:
         """The subscription of `of NAME`, if that stands there."""
         if not words:
             return None
         if words[0].text != "of" or len(words) != 2:
-            raise FaultError(words[0], f"found `{shorten(words[0].text)}`, expected `of NAME`")
+            raise ScriptFaultError(
+                words[0], f"found `{shorten(words[0].text)}`, expected `of NAME`"
+            )
         self._known(words[1], words[1].text)
         return words[1].text
 
@@ -79,9 +94,9 @@ class ExpectationReader:
             return []
         if name not in self._subscriptions:
             near = nearest(name, self._subscriptions)
-            known = ", ".join(self._subscriptions) or "none"
-            hint = f"did you mean {quote(near)}?" if near else f"there are {known}"
-            raise FaultError(word, f"no subscription {quote(name)} stands in it", hint)
+            names = ", ".join(self._subscriptions) or "none"
+            hint = f"did you mean {quote(near)}?" if near else f"there are {names}"
+            raise ScriptFaultError(word, f"no subscription {quote(name)} stands in it", hint)
         return self._subscriptions[name]
 
     def _expect(
@@ -90,15 +105,15 @@ class ExpectationReader:
         name = words[0].text.removesuffix(":")
         aliases = _aliases(self._known(words[0].part(0, len(name)), name))
         read = _Parts(zero_ms)
-        at = 1
-        while at < len(words) and "=" in words[at].text:
-            alias, wanted = _bound(words[at], aliases, ids)
+        index = 1
+        while index < len(words) and "=" in words[index].text:
+            alias, wanted = _bound(words[index], aliases, ids)
             if alias in dict(read.events):
-                raise FaultError(words[at], f"{quote(alias)} is given twice")
+                raise ScriptFaultError(words[index], f"{quote(alias)} is given twice")
             read.events.append((alias, wanted))
-            at += 1
-        while at < len(words):
-            at = read.section(words, at)
+            index += 1
+        while index < len(words):
+            index = read.section(words, index)
         return Expect(
             number,
             name,
@@ -112,7 +127,7 @@ class ExpectationReader:
 
 
 class _Parts:
-    """What an expectation says, section by section."""
+    """The sections of one expectation."""
 
     def __init__(self, zero_ms: int) -> None:
         self._zero_ms = zero_ms
@@ -123,32 +138,32 @@ class _Parts:
         self.group: list[tuple[str, Any]] = []
         self.certainty: str | None = None
 
-    def section(self, words: list[Word], at: int) -> int:
+    def section(self, words: list[Word], index: int) -> int:
         """Read the section that begins at a word; where the next one begins."""
-        word = words[at]
+        word = words[index]
         if word.text in {"maybe", "certain"}:
             self.certainty = "maybe" if word.text == "maybe" else "yes"
-            return at + 1
+            return index + 1
         if word.text == "at":
-            if at + 1 == len(words):
-                raise FaultError(word, "no time follows `at`")
-            self._time(words[at + 1])
-            return at + 2
+            if index + 1 == len(words):
+                raise ScriptFaultError(word, "no time follows `at`")
+            self._time(words[index + 1])
+            return index + 2
         if word.text not in {"with", "group"}:
             hint = "after the events stand `at TIME`, `with name=value`, `group key=value`, `maybe`"
-            raise FaultError(word, f"found `{shorten(word.text)}`", f"{hint} or `certain`")
-        start = at = at + 1
-        while at < len(words) and "=" in words[at].text:
-            name, _, rest = words[at].text.partition("=")
-            value = _expected(words[at].part(len(words[at].text) - len(rest)))
+            raise ScriptFaultError(word, f"found `{shorten(word.text)}`", f"{hint} or `certain`")
+        start = index = index + 1
+        while index < len(words) and "=" in words[index].text:
+            name, _, value_text = words[index].text.partition("=")
+            value = _expected(words[index].part(len(words[index].text) - len(value_text)))
             if word.text == "with":
                 self.values.append((tuple(name.split(".")), value))
             else:
                 self.group.append((name, value))
-            at += 1
-        if at == start:
-            raise FaultError(word, f"no name=value follows `{word.text}`")
-        return at
+            index += 1
+        if index == start:
+            raise ScriptFaultError(word, f"no name=value follows `{word.text}`")
+        return index
 
     def _time(self, word: Word) -> None:
         if ".." in word.text:
@@ -161,32 +176,32 @@ def _aliases(nodes: list[Subscription]) -> dict[str, None] | None:
     """The names that a result's events can stand under; None where that is not known."""
     if not nodes:
         return None
-    found: dict[str, None] = {}
+    aliases: dict[str, None] = {}
     for node in nodes:
         for atom in atoms(node.case.detect.pattern):
-            found[atom.alias or atom.type] = None
-    return found
+            aliases[atom.alias or atom.type] = None
+    return aliases
 
 
 def _bound(
     word: Word, aliases: dict[str, None] | None, ids: Collection[str] | None
 ) -> tuple[str, tuple[str, ...]]:
-    alias, _, rest = word.text.partition("=")
+    alias, _, value_text = word.text.partition("=")
     if aliases is not None and alias not in aliases:
         near = nearest(alias, aliases)
         hint = f"did you mean {quote(near)}?" if near else f"it binds {', '.join(aliases)}"
-        raise FaultError(word.part(0, len(alias)), f"it binds no {quote(alias)}", hint)
-    value = word.part(len(word.text) - len(rest))
-    if rest.startswith("["):
+        raise ScriptFaultError(word.part(0, len(alias)), f"it binds no {quote(alias)}", hint)
+    value = word.part(len(word.text) - len(value_text))
+    if value_text.startswith("["):
         wanted = as_json(value)
-        if not all(isinstance(one, str) for one in wanted):
-            raise FaultError(value, "expected an array of ids")
-    elif rest.startswith('"'):
+        if not all(isinstance(event_id, str) for event_id in wanted):
+            raise ScriptFaultError(value, "expected an array of ids")
+    elif value_text.startswith('"'):
         wanted = [text_of(value)]
     else:
-        wanted = rest.split(",") if rest else []
-    for one in wanted:
-        _among(value, one, ids)
+        wanted = value_text.split(",") if value_text else []
+    for event_id in wanted:
+        _among(value, event_id, ids)
     return alias, tuple(wanted)
 
 
@@ -194,7 +209,7 @@ def _among(word: Word, wanted: str, ids: Collection[str] | None) -> None:
     if ids is not None and wanted not in ids:
         near = nearest(wanted, ids)
         hint = f"did you mean {quote(near)}?" if near else "ids are those of the lines above"
-        raise FaultError(word, f"no event {quote(wanted)} was sent so far", hint)
+        raise ScriptFaultError(word, f"no event {quote(wanted)} was sent so far", hint)
 
 
 def _expected(word: Word) -> Any:
@@ -205,8 +220,10 @@ def _expected(word: Word) -> Any:
         except InvalidOperation:
             number = Decimal("NaN")
         if not number.is_finite():
-            raise FaultError(word, f"found `{shorten(word.text)}`, expected a number after `~`")
-        return About(number)
+            raise ScriptFaultError(
+                word, f"found `{shorten(word.text)}`, expected a number after `~`"
+            )
+        return ApproximateNumber(number)
     if word.text.startswith(("[", "{", '"')):
         return as_json(word)
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from broker.engine.ingest.reasons import LATE
 from headwater.testing.compare import differences, result_text
 from headwater.testing.play import RESULTS_MAX, Played, Reported
-from headwater.testing.script import Expect, NoMore, Refused, Send, Test
+from headwater.testing.script import Expect, ExpectRefused, NoMore, SendStep, Test
 
 SHOWN_MAX = 5  # results told for one difference
 DIFFERENCES_MAX = 20  # told of one test
@@ -22,7 +22,7 @@ DIFFERENCES_MAX = 20  # told of one test
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is not as expected, at a line of the file; `details` are lines below it."""
+    """A difference from what was expected, at a line of the file; `details` are lines below it."""
 
     line: int
     kind: str  # missing, unexpected, passed_over, taken, too_many
@@ -71,9 +71,9 @@ class _Claims:
         return False
 
     def _move(self, last: int, came: dict[int, tuple[int, int | None]]) -> None:
-        at: int | None = last
-        while at is not None:
-            self.of_result[at], at = came[at]
+        index: int | None = last
+        while index is not None:
+            self.of_result[index], index = came[index]
 
 
 def judge(test: Test, played: Played) -> list[Difference]:
@@ -89,11 +89,13 @@ class _Judgement:
         self._played = played
         self._claims = _Claims(played.reported)
         self._told: set[int] = set()  # results told as unexpected
-        self._last = max((n for n, s in enumerate(test.steps) if isinstance(s, Send)), default=-1)
+        self._last = max(
+            (n for n, s in enumerate(test.steps) if isinstance(s, SendStep)), default=-1
+        )
         self.found: list[Difference] = []
-        expected = {(s.event_id, s.reason) for s in test.steps if isinstance(s, Refused)}
+        expected = {(s.event_id, s.reason) for s in test.steps if isinstance(s, ExpectRefused)}
         for number, step in enumerate(test.steps):
-            if isinstance(step, Send):
+            if isinstance(step, SendStep):
                 self._sent(number, step, expected)
             elif isinstance(step, Expect):
                 self._expect(number, step)
@@ -102,55 +104,55 @@ class _Judgement:
             else:
                 self._refused(number, step)
         if played.cut:
-            told = f"the test gave more than {RESULTS_MAX} results; make it smaller"
-            self.found.append(Difference(test.line, "too_many", told))
+            sentence = f"the test gave more than {RESULTS_MAX} results; make it smaller"
+            self.found.append(Difference(test.line, "too_many", sentence))
 
     def _known(self, step: int) -> int:
-        """How many results were known at a step; after the last event nothing more comes."""
+        """Count the results known at a step; after the last event nothing more comes."""
         if step > self._last:
             return len(self._played.reported)
-        return sum(one.steps <= step for one in self._played.reported)
+        return sum(reported.steps <= step for reported in self._played.reported)
 
-    def _sent(self, number: int, step: Send, expected: set[tuple[str, str]]) -> None:
+    def _sent(self, number: int, step: SendStep, expected: set[tuple[str, str]]) -> None:
         reason = self._played.passed_over.get(number)
         if reason is None:
             return
         plain = "late" if reason == LATE else "repeat"
-        if not any(one == step.event_id and _alike(reason, why) for one, why in expected):
-            told = f"event {step.event_id} was passed over: {reason.replace('_', ' ')}"
+        if not any(event_id == step.event_id and _alike(reason, why) for event_id, why in expected):
+            sentence = f"event {step.event_id} was passed over: {reason.replace('_', ' ')}"
             hint = f"if it should be, say `expect {plain} {step.event_id}`"
-            self.found.append(Difference(step.line, "passed_over", told, (hint,)))
+            self.found.append(Difference(step.line, "passed_over", sentence, (hint,)))
 
-    def _refused(self, number: int, step: Refused) -> None:
+    def _refused(self, number: int, step: ExpectRefused) -> None:
         for before, reason in self._played.passed_over.items():
             sent = self._test.steps[before]
-            assert isinstance(sent, Send)
+            assert isinstance(sent, SendStep)
             if before < number and sent.event_id == step.event_id and _alike(reason, step.reason):
                 return
-        told = f"event {step.event_id} was taken and is no {step.reason} one"
+        sentence = f"event {step.event_id} was taken and is no {step.reason} one"
         if step.reason == LATE:
-            told = f"event {step.event_id} was taken and is not late"
-        self.found.append(Difference(step.line, "taken", told))
+            sentence = f"event {step.event_id} was taken and is not late"
+        self.found.append(Difference(step.line, "taken", sentence))
 
     def _expect(self, number: int, step: Expect) -> None:
-        known = self._known(number)
-        if self._claims.claim(step, known):
+        count = self._known(number)
+        if self._claims.claim(step, count):
             return
         later = [
-            one.steps
-            for index, one in enumerate(self._played.reported)
-            if index >= known and not differences(step, one.result)
+            reported.steps
+            for index, reported in enumerate(self._played.reported)
+            if index >= count and not differences(step, reported.result)
         ]
         if later:
-            told = f"{step.subscription} reported it later: {self._moment(later[0])}"
-            self.found.append(Difference(step.line, "missing", told))
+            sentence = f"{step.subscription} reported it later: {self._moment(later[0])}"
+            self.found.append(Difference(step.line, "missing", sentence))
             return
         self.found.append(
             Difference(
                 step.line,
                 "missing",
                 f"{step.subscription} did not report this",
-                tuple(self._near(step, known)),
+                tuple(self._near(step, count)),
             )
         )
 
@@ -160,23 +162,23 @@ class _Judgement:
         return f"with line {self._test.steps[steps - 1].line}"
 
     def _near(self, step: Expect, known: int) -> list[str]:
-        """What was reported instead, the most alike first, and in what it differs."""
+        """List what was reported instead, the most alike first, and in what it differs."""
         candidates = []
-        for index, one in enumerate(self._played.reported[:known]):
-            if one.result.subscription == step.subscription:
-                parts = differences(step, one.result)
+        for index, reported in enumerate(self._played.reported[:known]):
+            if reported.result.subscription == step.subscription:
+                parts = differences(step, reported.result)
                 candidates.append((len(parts), index in self._claims.of_result, index, parts))
         if not candidates:
             return [f"{step.subscription} reported nothing"]
-        candidates.sort(key=lambda one: one[:3])
-        told = []
+        candidates.sort(key=lambda candidate: candidate[:3])
+        lines = []
         for _, claimed, index, parts in candidates[:SHOWN_MAX]:
             text = result_text(self._played.reported[index].result, self._test.zero_ms)
             why = f"other {', '.join(parts)}" if parts else "expected above"
-            told.append(f"but {text}  ({why}{'; expected above' if claimed and parts else ''})")
+            lines.append(f"but {text}  ({why}{'; expected above' if claimed and parts else ''})")
         if len(candidates) > SHOWN_MAX:
-            told.append(f"and {len(candidates) - SHOWN_MAX} more of {step.subscription}")
-        return told
+            lines.append(f"and {len(candidates) - SHOWN_MAX} more of {step.subscription}")
+        return lines
 
     def _no_more(self, number: int, step: NoMore) -> None:
         extra = [

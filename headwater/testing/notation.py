@@ -38,8 +38,8 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong in one place of a file; `width` is that of the caret."""
+class ScriptFault:
+    """An error in one place of a file; `width` is that of the caret."""
 
     line: int
     column: int
@@ -67,14 +67,14 @@ class Fault:
         before = shown[: self.column - 1 - begin]
         pad = "".join("\t" if c == "\t" else " " for c in before)
         width = max(1, min(self.width, len(shown) - len(before)))
-        told = [f"{file}:{self.line}:{self.column}: {self.message}", f"{self.line:>5} | {shown}"]
-        told.append(f"      | {pad}{'^' * width}")
+        parts = [f"{file}:{self.line}:{self.column}: {self.message}", f"{self.line:>5} | {shown}"]
+        parts.append(f"      | {pad}{'^' * width}")
         if self.hint:
-            told.append(f"      = {self.hint}")
-        return "\n".join(told)
+            parts.append(f"      = {self.hint}")
+        return "\n".join(parts)
 
 
-class FaultError(Exception):
+class ScriptFaultError(Exception):
     """A line cannot be read; the reader of the file notes it and goes on with the next line."""
 
     def __init__(self, word: Word, message: str, hint: str = "") -> None:
@@ -83,9 +83,9 @@ class FaultError(Exception):
         self.message = message
         self.hint = hint
 
-    def at(self, line: int) -> Fault:
+    def at(self, line: int) -> ScriptFault:
         """The fault, now that the line's number is known."""
-        return Fault(line, self.word.column, len(self.word.text), self.message, self.hint)
+        return ScriptFault(line, self.word.column, len(self.word.text), self.message, self.hint)
 
 
 def words_of(line: str) -> list[Word]:
@@ -94,48 +94,50 @@ def words_of(line: str) -> list[Word]:
     A `#` where a word could begin starts a comment. Raises FaultError.
     """
     words: list[Word] = []
-    at, size = 0, len(line)
-    while at < size:
-        if line[at].isspace():
-            at += 1
-        elif line[at] == "#":
+    index, size = 0, len(line)
+    while index < size:
+        if line[index].isspace():
+            index += 1
+        elif line[index] == "#":
             break
         else:
-            end = _end_of_word(line, at)
-            words.append(Word(line[at:end], at + 1))
-            at = end
+            end = _end_of_word(line, index)
+            words.append(Word(line[index:end], index + 1))
+            index = end
     return words
 
 
-def _end_of_word(line: str, at: int) -> int:
+def _end_of_word(line: str, index: int) -> int:
     open_at: list[int] = []
-    while at < len(line):
-        char = line[at]
+    while index < len(line):
+        char = line[index]
         if char == '"':
-            at = _end_of_text(line, at)
+            index = _end_of_text(line, index)
             continue
         if char in _OPENING:
-            open_at.append(at)
+            open_at.append(index)
         elif char in _CLOSING and open_at:
             open_at.pop()
         elif char.isspace() and not open_at:
-            return at
-        at += 1
+            return index
+        index += 1
     if open_at:
         word = Word(line[open_at[0] :], open_at[0] + 1)
-        raise FaultError(word, f"`{word.text[0]}` is never closed")
-    return at
+        raise ScriptFaultError(word, f"`{word.text[0]}` is never closed")
+    return index
 
 
 def _end_of_text(line: str, start: int) -> int:
-    at = start + 1
-    while at < len(line):
-        if line[at] == "\\":
-            at += 1
-        elif line[at] == '"':
-            return at + 1
-        at += 1
-    raise FaultError(Word(line[start:], start + 1), "the text is never closed", 'end it with `"`')
+    index = start + 1
+    while index < len(line):
+        if line[index] == "\\":
+            index += 1
+        elif line[index] == '"':
+            return index + 1
+        index += 1
+    raise ScriptFaultError(
+        Word(line[start:], start + 1), "the text is never closed", 'end it with `"`'
+    )
 
 
 def as_json(word: Word) -> Any:
@@ -143,7 +145,7 @@ def as_json(word: Word) -> Any:
     try:
         return json.loads(word.text)
     except (ValueError, RecursionError):
-        raise FaultError(
+        raise ScriptFaultError(
             word, f"found {shorten(word.text)}, which is no well-formed JSON"
         ) from None
 
@@ -179,14 +181,14 @@ def time_ms(word: Word, zero_ms: int) -> int:
             raise _no_time(word, "an ISO 8601 time such as `2026-03-01T06:00Z`")
         return moment
     if word.text.startswith("-"):
-        found = zero_ms - duration_ms(word.part(1))
+        moment_ms = zero_ms - duration_ms(word.part(1))
     elif _DURATION.fullmatch(word.text):
-        found = zero_ms + duration_ms(word)
+        moment_ms = zero_ms + duration_ms(word)
     else:
         raise _no_time(word, "a time such as `3s`, `1h30min` or `2026-03-01T06:00Z`")
-    if not TIME_MIN_MS <= found <= TIME_MAX_MS:
+    if not TIME_MIN_MS <= moment_ms <= TIME_MAX_MS:
         raise _no_time(word, "a time within the years 0001 to 9999")
-    return found
+    return moment_ms
 
 
 def interval_ms(word: Word, zero_ms: int) -> tuple[int, int]:
@@ -198,12 +200,12 @@ def interval_ms(word: Word, zero_ms: int) -> tuple[int, int]:
     start = time_ms(word.part(0, len(first)), zero_ms)
     end = time_ms(word.part(len(word.text) - len(last)), zero_ms)
     if start > end:
-        raise FaultError(word, "it starts after it ends")
+        raise ScriptFaultError(word, "it starts after it ends")
     return start, end
 
 
-def _no_time(word: Word, expected: str) -> FaultError:
-    return FaultError(word, f"found `{shorten(word.text)}`, expected {expected}")
+def _no_time(word: Word, expected: str) -> ScriptFaultError:
+    return ScriptFaultError(word, f"found `{shorten(word.text)}`, expected {expected}")
 
 
 def duration_text(duration_ms: int) -> str:

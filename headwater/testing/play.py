@@ -14,7 +14,7 @@ from broker.engine.event.agent import Result
 from broker.engine.event.event import Event
 from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater.engine import Extent, Pipeline
-from headwater.testing.script import Script, Send, Test
+from headwater.testing.script import Script, SendStep, Test
 
 RESULTS_MAX = 10_000  # of one test; who looks for more has a recording and not a test
 
@@ -41,7 +41,7 @@ def play(script: Script, test: Test) -> Played:
     pipeline = Pipeline(script.specification, IntakeOptions(lateness_ms=test.lateness_ms))
     sent: dict[int, Event] = {}
     for number, step in enumerate(test.steps):
-        if isinstance(step, Send):
+        if isinstance(step, SendStep):
             decoded = pipeline.intake.from_mapping(step.fields)
             sent[number] = decoded.events[0]  # it was judged when it was read
     whole = Extent()

@@ -13,8 +13,8 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.testing.judge import DIFFERENCES_MAX, Difference, judge
 from headwater.testing.play import play
-from headwater.testing.reading import FaultyFileError, read_script
 from headwater.testing.script import Test
+from headwater.testing.script_reader import FaultyFileError, read_script
 
 GOOD, DIFFERS, FAULTY = 0, 1, 2
 
@@ -22,21 +22,21 @@ GOOD, DIFFERS, FAULTY = 0, 1, 2
 def run(names: Sequence[str], *, as_json: bool = False) -> int:
     """Run the tests of each file; 1 where something differs, 2 where a file is faulty."""
     status = GOOD
-    told: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     passed = failed = 0
     for name in names:
         outcome = _file(name, as_json=as_json)
-        told.append(outcome)
-        passed += sum(one["ok"] for one in outcome["tests"])
-        failed += sum(not one["ok"] for one in outcome["tests"])
+        documents.append(outcome)
+        passed += sum(test["ok"] for test in outcome["tests"])
+        failed += sum(not test["ok"] for test in outcome["tests"])
         if outcome["errors"]:
             status = FAULTY
         elif not outcome["ok"]:
             status = max(status, DIFFERS)
     if as_json:
-        print_json(told)
+        print_json(documents)
     else:
-        _say(_summary(passed, failed, sum(bool(one["errors"]) for one in told)))
+        _say(_summary(passed, failed, sum(bool(document["errors"]) for document in documents)))
     return status
 
 
@@ -55,18 +55,18 @@ def _file(name: str, *, as_json: bool) -> dict[str, Any]:
         return {"file": name, "ok": False, "errors": error.errors, "tests": []}
     tests = []
     for test in script.tests:
-        found = judge(test, play(script, test))
-        if found and not as_json:
-            _tell(name, test, found)
+        differences = judge(test, play(script, test))
+        if differences and not as_json:
+            _tell(name, test, differences)
         tests.append(
             {
                 "name": test.name,
                 "line": test.line,
-                "ok": not found,
-                "differences": [one.to_dict() for one in found],
+                "ok": not differences,
+                "differences": [difference.to_dict() for difference in differences],
             }
         )
-    return {"file": name, "ok": all(one["ok"] for one in tests), "errors": [], "tests": tests}
+    return {"file": name, "ok": all(test["ok"] for test in tests), "errors": [], "tests": tests}
 
 
 def _read(name: str) -> str:
@@ -79,9 +79,9 @@ def _read(name: str) -> str:
 
 def _tell(name: str, test: Test, found: list[Difference]) -> None:
     _say(f"{name}:{test.line}: {test.name}")
-    for one in found[:DIFFERENCES_MAX]:
-        _say(f"  {name}:{one.line}: {one.message}")
-        for detail in one.details:
+    for difference in found[:DIFFERENCES_MAX]:
+        _say(f"  {name}:{difference.line}: {difference.message}")
+        for detail in difference.details:
             _say(f"      {detail}")
     if len(found) > DIFFERENCES_MAX:
         _say(f"  and {len(found) - DIFFERENCES_MAX} differences more")

@@ -14,7 +14,7 @@ from language import Specification
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendStep:
     """An event of the test, as a mapping with the keys of the formats."""
 
     line: int
@@ -23,7 +23,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ApproximateNumber:
     """A number that is given to as many digits as are written: `~20.33`."""
 
     number: Decimal
@@ -52,7 +52,7 @@ class NoMore:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ExpectRefused:
     """An event that must have been passed over by here, as late or as a repeat."""
 
     line: int
@@ -60,7 +60,7 @@ class Refused:
     reason: str
 
 
-Step = Send | Expect | NoMore | Refused
+Step = SendStep | Expect | NoMore | ExpectRefused
 
 
 @dataclass(slots=True)

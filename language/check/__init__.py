@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from language.diagnostics import Collector
-    from language.reading.parser import Reading
+    from language.reading.parser import ParsedText
     from language.tables import ReadTable
 
 
 def check(
-    reading: Reading,
+    reading: ParsedText,
     collector: Collector,
     functions: Mapping[str, Any],
     read_table: ReadTable | None = None,
@@ -49,13 +49,17 @@ def check(
 
 
 def specification(
-    reading: Reading,
+    reading: ParsedText,
     declared: Declared,
     order: list[str],
     assigned: dict[tuple[str, str], dict[str, str]],
 ) -> Specification:
     """The specification of a text in which no error was found; see there for `assigned`."""
-    event_types = {name: one for name, one in declared.event_types.items() if one is not None}
+    event_types = {
+        name: event_type
+        for name, event_type in declared.event_types.items()
+        if event_type is not None
+    }
     names = Names(
         event_types,
         declared.sets,

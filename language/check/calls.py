@@ -43,8 +43,8 @@ def check_call(
             return _result(function, ["any"])
         return _result(function, _fit(node, function, types, scope))
     if node.function not in scope.declared.functions:
-        known = [*SCALARS, *AGGREGATES, *scope.declared.functions]
-        scope.collector.misspelt("HW206", node.span, node.function, known)
+        names = [*SCALARS, *AGGREGATES, *scope.declared.functions]
+        scope.collector.misspelt("HW206", node.span, node.function, names)
     for argument in node.arguments:
         type_of(argument, scope)
     return cast("Type", getattr(own, "result", "any"))
@@ -61,11 +61,11 @@ def _counted(node: tree.Call, function: Function, scope: Scope) -> bool:
 def _fit(node: tree.Call, function: Function, types: list[Type], scope: Scope) -> list[Type]:
     """The types of the arguments; "any" in place of one that does not fit, which is noted."""
     fitting = list(types)
-    for index, (argument, found) in enumerate(zip(node.arguments, types, strict=True)):
+    for index, (argument, actual) in enumerate(zip(node.arguments, types, strict=True)):
         wanted = function.arguments[min(index, len(function.arguments) - 1)]
-        if found != "any" and found not in FITS[wanted]:
+        if actual != "any" and actual not in FITS[wanted]:
             scope.collector.note(
-                "HW306", argument.span, None, form=function.form, kind=kind_word(found)
+                "HW306", argument.span, None, form=function.form, kind=kind_word(actual)
             )
             fitting[index] = "any"
     return fitting
@@ -96,11 +96,11 @@ def _aggregate(
     if not _has_many(node, scope):
         scope.collector.note("HW402", node.span, _scalar_hint(node), name=node.function)
         return fallback
-    value, *rest = node.arguments
+    value, *others = node.arguments
     inside = scope.within_aggregate()
-    found = type_of(value, inside)
-    types = [found, *(type_of(argument, inside) for argument in rest)]
-    if found == "event":
+    value_type = type_of(value, inside)
+    types = [value_type, *(type_of(argument, inside) for argument in others)]
+    if value_type == "event":
         if not (isinstance(function, AggregateFunction) and function.of_events):
             hint = f"name an attribute: {node.function}(x.attribute)"
             scope.collector.note("HW310", value.span, hint, name=node.function)
@@ -114,14 +114,14 @@ def _aggregate(
 
 
 def _has_many(node: tree.Call, scope: Scope) -> bool:
-    """Whether there is anything to aggregate: a window, partial results, or a list."""
+    """Tell whether there is anything to aggregate: a window, partial results, or a list."""
     if scope.place in {"window", "post"}:
         return True
     kinds = {name: binding.kind for name, binding in scope.bindings.names.items()}
     if scope.names is not None:  # beneath `without` and `absent`, too, there are lists
         kinds |= {name: seen.kind for name, seen in scope.names.items()}
-    known = [kinds[name] for name in _bases(node) if name in kinds]
-    return not known or "list" in known
+    bound_kinds = [kinds[name] for name in _bases(node) if name in kinds]
+    return not bound_kinds or "list" in bound_kinds
 
 
 def _scalar_hint(node: tree.Call) -> str | None:
@@ -131,13 +131,13 @@ def _scalar_hint(node: tree.Call) -> str | None:
 
 def _bases(node: tree.Node) -> list[str]:
     """The names that an expression speaks of, each once, in the order of the text."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for part in descendants(node):
         if isinstance(part, tree.Attribute):
-            found[part.base] = None
+            names[part.base] = None
         elif isinstance(part, tree.Name):
-            found[part.name] = None
-    return list(found)
+            names[part.name] = None
+    return list(names)
 
 
 def _one_operand(node: tree.Call, value: tree.Expression, scope: Scope) -> None:

@@ -39,25 +39,25 @@ def check_definition(item: tree.Definition, declared: Declared, collector: Colle
     """Check a definition and enter its event type."""
     _header(item, collector)
     windowed = item.window is not None and item.window.aggregated
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for case in item.cases:
         scope = _case(case, declared, collector, windowed=windowed)
         assigned = _assignments(case.assign, scope)
         if item.post is not None:
             times = {
-                one.name
-                for one in case.assign
-                if lies_within(one.value, scope) or one.name in GIVEN
+                assignment.name
+                for assignment in case.assign
+                if lies_within(assignment.value, scope) or assignment.name in GIVEN
             }
             assigned = _post(item, assigned, times, scope)
             _assigned_to_header(item, item.post.assign, collector)
         else:
             _assigned_to_header(item, case.assign, collector)
             _times(case.assign, scope, item.window if windowed else None)
-        _join(item, case, assigned, found, collector)
+        _join(item, case, assigned, types, collector)
     _never_assigned(item, collector)
     if declared.definitions.get(item.name) is item:
-        declared.event_types[item.name] = _event_type(item, found)
+        declared.event_types[item.name] = _event_type(item, types)
 
 
 def check_subscription(
@@ -66,10 +66,10 @@ def check_subscription(
     """Check a subscription; the types of what it assigns."""
     scope = _case(item.case, declared, collector, windowed=False)
     types = _assignments(item.case.assign, scope)
-    for one in item.case.assign:
-        if types[one.name] == "event":
-            words = {"name": one.name, "kind": kind_word("event")}
-            collector.note("HW321", one.value.span, "name one of its attributes", **words)
+    for assignment in item.case.assign:
+        if types[assignment.name] == "event":
+            words = {"name": assignment.name, "kind": kind_word("event")}
+            collector.note("HW321", assignment.value.span, "name one of its attributes", **words)
     key = item.actor.group_key
     if key is not None and key not in item.case.group_by:
         collector.misspelt("HW214", item.actor.place("group"), key, item.case.group_by)
@@ -96,10 +96,10 @@ def _case(case: tree.Case, declared: Declared, collector: Collector, *, windowed
 
 
 def _collected(bindings: Bindings) -> Bindings:
-    """What the names stand for in what `collect` reports: every event's is a list."""
+    """Return the bindings within what `collect` reports: every event's is a list."""
     names = {
-        name: replace(one, kind="list") if one.kind == "event" else one
-        for name, one in bindings.names.items()
+        name: replace(binding, kind="list") if binding.kind == "event" else binding
+        for name, binding in bindings.names.items()
     }
     return Bindings(names, bindings.aliased)
 
@@ -121,11 +121,11 @@ def _consuming(case: tree.Case, bindings: Bindings, collector: Collector) -> Non
         place = case.place(f"consuming {name}")
         if binding is None:
             alias = bindings.aliased.get(name)
-            known = bindings.names if alias is None else [alias]
+            names = bindings.names if alias is None else [alias]
             if alias is not None:
                 collector.note("HW212", place, f"write `{alias}`", name=name)
             else:
-                collector.misspelt("HW212", place, name, known)
+                collector.misspelt("HW212", place, name, names)
         elif binding.kind in {"without", "absent"}:
             collector.note("HW434", place, None, name=name)
         elif binding.several:
@@ -157,17 +157,17 @@ def _key_type(
         event_type = declared.event_types.get(atom.type)
         if event_type is None:
             continue
-        found = event_type.attributes.get(name)
-        if found is None:
-            known = _common_keys(case, declared)
-            collector.misspelt("HW222", place, name, known, type=atom.type)
+        kind = event_type.attributes.get(name)
+        if kind is None:
+            choices = _common_keys(case, declared)
+            collector.misspelt("HW222", place, name, choices, type=atom.type)
             return "any"
-        if common is not None and not comparable(found, common):
+        if common is not None and not comparable(kind, common):
             collector.note(
-                "HW311", place, None, name=name, left=kind_word(common), right=kind_word(found)
+                "HW311", place, None, name=name, left=kind_word(common), right=kind_word(kind)
             )
             return "any"
-        common = found if common in {None, "any", found} else _wider(common, found)
+        common = kind if common in {None, "any", kind} else _wider(common, kind)
     return common or "any"
 
 
@@ -177,9 +177,9 @@ def _wider(left: str | None, right: str) -> str:
 
 
 def _common_keys(case: tree.Case, declared: Declared) -> list[str]:
-    """What all inputs of a case can be grouped by, as far as their types are known."""
-    found = [declared.event_types.get(atom.type) for atom in atoms(case.detect.pattern)]
-    types = [one.attributes for one in found if one is not None]
+    """List what all inputs of a case can be grouped by, as far as their types are known."""
+    event_types = [declared.event_types.get(atom.type) for atom in atoms(case.detect.pattern)]
+    types = [event_type.attributes for event_type in event_types if event_type is not None]
     common = [name for name in types[0] if all(name in other for other in types)]
     return [*common, "location", "source"]
 
@@ -188,7 +188,7 @@ def _common_keys(case: tree.Case, declared: Declared) -> list[str]:
 
 
 def _assignments(assigned: tuple[tree.Assignment, ...], scope: Scope) -> dict[str, str]:
-    return {one.name: type_of(one.value, scope) for one in assigned}
+    return {assignment.name: type_of(assignment.value, scope) for assignment in assigned}
 
 
 def _times(
@@ -198,16 +198,20 @@ def _times(
     partial_times: set[str] | None = None,
 ) -> None:
     """Assigned times must lie within the occurrence or the window, and say one thing."""
-    names = {one.name for one in assigned}
-    for one in assigned:
-        if one.name == "timestamp" and names & {"start", "end"}:
-            scope.collector.note("HW433", one.span)
-        elif one.name in GIVEN and not lies_within(
-            one.value, scope, partial_times or (), later=one.name == "end"
+    names = {assignment.name for assignment in assigned}
+    for assignment in assigned:
+        if assignment.name == "timestamp" and names & {"start", "end"}:
+            scope.collector.note("HW433", assignment.span)
+        elif assignment.name in GIVEN and not lies_within(
+            assignment.value, scope, partial_times or (), later=assignment.name == "end"
         ):
-            scope.collector.note("HW414", one.value.span, None, name=one.name)
-        elif window is not None and one.name in GIVEN and certainly_outside(one.value, window):
-            scope.collector.note("HW443", one.value.span, None, name=one.name)
+            scope.collector.note("HW414", assignment.value.span, None, name=assignment.name)
+        elif (
+            window is not None
+            and assignment.name in GIVEN
+            and certainly_outside(assignment.value, window)
+        ):
+            scope.collector.note("HW443", assignment.value.span, None, name=assignment.name)
 
 
 def _post(
@@ -218,12 +222,12 @@ def _post(
     assert post is not None, "asked where there is one"
     group: dict[str, str] = {}
     for name in post.group_by:
-        found = partial.get(name) or COMMON_ATTRIBUTES.get(name)
-        if found is None:
+        kind = partial.get(name) or COMMON_ATTRIBUTES.get(name)
+        if kind is None:
             collector.misspelt("HW222", post.place(f"group by {name}"), name, partial, type="pre")
         elif name in NO_KEYS:
             collector.note("HW432", post.place(f"group by {name}"), None, name=name)
-        group[name] = found or "any"
+        group[name] = kind or "any"
     scope = Scope("post", pre.declared, collector, Bindings(), group=group, partial=partial)
     found_types = _assignments(post.assign, scope)
     _times(post.assign, scope, item.window, times)
@@ -233,18 +237,20 @@ def _post(
 def _assigned_to_header(
     item: tree.Definition, assigned: tuple[tree.Assignment, ...], collector: Collector
 ) -> None:
-    for one in assigned:
-        if one.name == SESSION_ATTRIBUTE and _of_session(item):
-            collector.note("HW442", one.span)
-        elif one.name not in item.attributes and one.name not in ASSIGNABLE:
-            collector.misspelt("HW225", one.span, one.name, item.attributes, type=item.name)
+    for assignment in assigned:
+        if assignment.name == SESSION_ATTRIBUTE and _of_session(item):
+            collector.note("HW442", assignment.span)
+        elif assignment.name not in item.attributes and assignment.name not in ASSIGNABLE:
+            collector.misspelt(
+                "HW225", assignment.span, assignment.name, item.attributes, type=item.name
+            )
 
 
 def _never_assigned(item: tree.Definition, collector: Collector) -> None:
     assigned = {
-        one.name
+        assignment.name
         for part in (item.cases if item.post is None else (item.post,))
-        for one in part.assign
+        for assignment in part.assign
     }
     for name in item.attributes:
         if name == SESSION_ATTRIBUTE and _of_session(item):
@@ -262,7 +268,7 @@ def _join(
     collector: Collector,
 ) -> None:
     """Join the types that the cases assign to one attribute."""
-    places = {one.name: one.value.span for one in (item.post or case).assign}
+    places = {assignment.name: assignment.value.span for assignment in (item.post or case).assign}
     for name, kind in assigned.items():
         place = places[name]
         if name in ASSIGNABLE:

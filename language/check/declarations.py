@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from language.diagnostics import Collector
-    from language.reading.parser import Reading
+    from language.reading.parser import ParsedText
     from language.tables import ReadTable
 
 
@@ -39,7 +39,7 @@ class Declared:
 
 
 def collect(
-    reading: Reading,
+    reading: ParsedText,
     collector: Collector,
     functions: Mapping[str, Any],
     read_table: ReadTable | None = None,
@@ -104,7 +104,7 @@ def _twice(item: tree.Item, what: str, collector: Collector) -> None:
 def definition_order(declared: Declared, collector: Collector) -> list[str]:
     """The definitions, each after those that it uses; circles are noted, each once."""
     uses = {
-        name: [one for one in inputs_of(item) if one in declared.definitions]
+        name: [type_name for type_name in inputs_of(item) if type_name in declared.definitions]
         for name, item in declared.definitions.items()
     }
     order: list[str] = []

@@ -36,7 +36,7 @@ Place = Literal["condition", "where", "assign", "window", "post"]
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression may name.
+    """The surroundings of an expression: all that it may name.
 
     `atom` is the type around a condition; `names` limits the bindings of a `where` to its pattern;
     `partial` are the attributes of `pre` in a `post`; `inside` tells that an aggregate is around.
@@ -64,9 +64,9 @@ def type_of(node: tree.Expression, scope: Scope) -> Type:
 
 def check_condition(node: tree.Expression, scope: Scope) -> None:
     """The expression must be true or false."""
-    found = type_of(node, scope)
-    if found not in {"bool", "any"}:
-        scope.collector.note("HW303", node.span, kind=kind_word(found))
+    kind = type_of(node, scope)
+    if kind not in {"bool", "any"}:
+        scope.collector.note("HW303", node.span, kind=kind_word(kind))
 
 
 def _constant(node: tree.Constant, _: Scope) -> Type:
@@ -103,15 +103,15 @@ def _name(node: tree.Name, scope: Scope) -> Type:
 
 def _partial(node: tree.Name, scope: Scope) -> Type:
     """A bare name in `post`: an attribute of the partial results, beneath an aggregate only."""
-    found = scope.partial.get(node.name) or COMMON_ATTRIBUTES.get(node.name)
-    if found is None:
+    kind = scope.partial.get(node.name) or COMMON_ATTRIBUTES.get(node.name)
+    if kind is None:
         scope.collector.misspelt("HW202", node.span, node.name, scope.partial)
         return "any"
     if not scope.inside:
         hint = f"write {quote(f'group.{node.name}')}" if node.name in scope.group else None
         scope.collector.note("HW418", node.span, hint, name=node.name)
         return "any"
-    return found
+    return kind
 
 
 def _visible(scope: Scope) -> list[str]:
@@ -142,14 +142,14 @@ def _of_event(node: tree.Attribute, scope: Scope) -> Type:
     if binding.several:
         scope.collector.note("HW441", node.span, None, name=node.base)
         return "any"
-    found = attribute_type(binding.event_type, node.name, node.span, scope.collector)
+    attribute_kind = attribute_type(binding.event_type, node.name, node.span, scope.collector)
     if scope.place == "window" and not scope.inside:
         hint = f"for example {quote(f'Last({node.base}.{node.name})')}"
         scope.collector.note("HW418", node.span, hint, name=f"{node.base}.{node.name}")
         return "any"
     if binding.kind == "list" and not scope.inside and scope.place == "assign":
         return "list"
-    return found
+    return attribute_kind
 
 
 def _unknown_base(node: tree.Attribute, scope: Scope) -> None:
@@ -198,16 +198,16 @@ def attribute_type(
         return COMMON_ATTRIBUTES[name]
     if event_type is None:
         return "any"
-    found = event_type.attributes.get(name)
-    if found is None:
-        known = [*event_type.attributes, *COMMON_ATTRIBUTES]
-        collector.misspelt("HW203", span, name, known, _declared(event_type), type=event_type.name)
+    kind = event_type.attributes.get(name)
+    if kind is None:
+        names = [*event_type.attributes, *COMMON_ATTRIBUTES]
+        collector.misspelt("HW203", span, name, names, _declared(event_type), type=event_type.name)
         return "any"
-    return found
+    return kind
 
 
 def _declared(event_type: EventType) -> str | None:
-    """What an event of the type has, in words."""
+    """Return in words what an event of the type has."""
     if not event_type.attributes:
         return None
     own, given = ", ".join(event_type.attributes), ", ".join(COMMON_ATTRIBUTES)
@@ -218,15 +218,15 @@ def _lookup(node: tree.Lookup, scope: Scope) -> Type:
     declared = scope.declared
     if node.table not in declared.tables and node.table not in declared.broken:
         scope.collector.misspelt("HW205", node.span, node.table, declared.tables)
-    found = type_of(node.key, scope)
-    if found in {"position", "event", "list", "bytes"}:
-        scope.collector.note("HW306", node.key.span, form="Table[key]", kind=kind_word(found))
+    key_type = type_of(node.key, scope)
+    if key_type in {"position", "event", "list", "bytes"}:
+        scope.collector.note("HW306", node.key.span, form="Table[key]", kind=kind_word(key_type))
     content = declared.contents.get(node.table)
     if content is None:
         return "any"
     wanted: Type = content.types[content.key]
-    if found not in {wanted, "any", "list"} and not {found, wanted} <= NUMBERS:
-        words = {"left": kind_word(wanted), "right": kind_word(found)}
+    if key_type not in {wanted, "any", "list"} and not {key_type, wanted} <= NUMBERS:
+        words = {"left": kind_word(wanted), "right": kind_word(key_type)}
         scope.collector.note("HW301", node.key.span, None, **words)
     if node.column not in content.types:
         place = node.place("column")
@@ -240,11 +240,11 @@ def _lookup(node: tree.Lookup, scope: Scope) -> Type:
 
 def _number(node: tree.Expression, scope: Scope) -> Type:
     """The type of an operand that must be a number."""
-    found = type_of(node, scope)
-    if found in NUMBERS or found == "any":
-        return found
-    hint = "`concat` joins texts" if found == "text" else None
-    scope.collector.note("HW302", node.span, hint, kind=kind_word(found))
+    kind = type_of(node, scope)
+    if kind in NUMBERS or kind == "any":
+        return kind
+    hint = "`concat` joins texts" if kind == "text" else None
+    scope.collector.note("HW302", node.span, hint, kind=kind_word(kind))
     return "any"
 
 
@@ -296,8 +296,8 @@ def _membership(node: tree.Membership, scope: Scope) -> Type:
         literal = declared.sets.get(container.name) or declared.regions.get(container.name)
         if literal is None:
             if container.name not in declared.broken:
-                known = [*declared.sets, *declared.regions]
-                scope.collector.misspelt("HW204", container.span, container.name, known)
+                names = [*declared.sets, *declared.regions]
+                scope.collector.misspelt("HW204", container.span, container.name, names)
             return "bool"
         _check_member(item, literal, node.item.span, scope)
     else:

@@ -43,7 +43,7 @@ def constant_type(node: tree.Constant) -> Type:
 
 
 def comparable(left: Type, right: Type) -> bool:
-    """Whether values of the two types can be compared."""
+    """Tell whether values of the two types can be compared."""
     return left == right or "any" in {left, right} or {left, right} <= NUMBERS
 
 
@@ -51,11 +51,11 @@ def member_type(node: tree.SetLiteral, collector: Collector | None = None) -> Ty
     """The common type of a set's members; a member of another type is noted."""
     common: Type = "any"
     for member in node.members:
-        found = constant_type(member)
-        if not comparable(common, found):
+        kind = constant_type(member)
+        if not comparable(common, kind):
             if collector is not None:
-                words = {"kind": kind_word(found), "common": kind_word(common)}
+                words = {"kind": kind_word(kind), "common": kind_word(common)}
                 collector.note("HW305", member.span, None, **words)
             return "any"
-        common = found if common == "any" else common
+        common = kind if common == "any" else common
     return common

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Around:
-    """What stands around a part of a pattern.
+    """The surroundings of a part of a pattern.
 
     `closed`: something ends it; `partner`: an occurrence has another place to agree in; `listed`:
     it is a pattern of its own, which a list would be alone; `timed`: a `within` is around.
@@ -77,7 +77,7 @@ class PatternChecker:
             self.collector.note("HW403", _place(node))
 
     def _operand(self, node: tree.Pattern, above: set[str]) -> None:
-        """What `outer` and `distinct`, each once, stand before: one atom."""
+        """Check what `outer` and `distinct`, each once, stand before: one atom."""
         if isinstance(node, tree.Select) and node.kind in {"outer", "distinct"} - above:
             self._distinct(node)
             self._operand(node.operand, above | {node.kind})
@@ -148,17 +148,17 @@ class PatternChecker:
         elements, links = _chain_of(node)
         both = replace(around, partner=True, listed=False)
         lists = 0
-        for at, element in enumerate(elements):
-            followed = at < len(links)
-            closed = around.closed or followed or (at > 0 and _bounded(links[at - 1]))
-            found = _list_in(element)
-            lists += found is not None
-            if found is None:
+        for position, element in enumerate(elements):
+            followed = position < len(links)
+            closed = around.closed or followed or (position > 0 and _bounded(links[position - 1]))
+            listed = _list_in(element)
+            lists += listed is not None
+            if listed is None:
                 self._visit(element, replace(both, closed=closed))
             else:
-                self._element(element, found, replace(around, closed=closed))
+                self._element(element, listed, replace(around, closed=closed))
         for link, left, right in zip(links, elements[:-1], elements[1:], strict=True):
-            beside = [one for one in (left, right) if _list_in(one) is not None]
+            beside = [operand for operand in (left, right) if _list_in(operand) is not None]
             self._beside(link, len(beside))
         if lists == len(elements):
             first = _list_in(elements[0]) or elements[0]
@@ -242,7 +242,11 @@ class PatternChecker:
         )
         check_condition(node.condition, scope)
         for part in conjuncts(node.condition):
-            named = {name: one.span for one in descendants(part) for name in _names_of(one)}
+            named = {
+                name: reference.span
+                for reference in descendants(part)
+                for name in _names_of(reference)
+            }
             apart = never_together(named, seen)
             if apart is not None:
                 self.collector.note("HW440", named[apart[0]], name=apart[0], other=apart[1])
@@ -253,8 +257,8 @@ class PatternChecker:
         names = names_within(node.operand)
         seen = names.get(node.anchor)
         if seen is None or node.anchor not in self.bindings.names:
-            known = [name for name in self.bindings.names if name in names]
-            self.collector.misspelt("HW213", node.place("anchor"), node.anchor, known)
+            candidates = [name for name in self.bindings.names if name in names]
+            self.collector.misspelt("HW213", node.place("anchor"), node.anchor, candidates)
         elif seen.beneath:
             self.collector.note("HW434", node.place("anchor"), None, name=node.anchor)
         elif seen.kind == "list":
@@ -285,7 +289,7 @@ def _place(node: tree.Pattern) -> tree.Span:
 
 
 def _bounded(link: tree.Link) -> bool:
-    """Whether a bound ends the gap before the right operand."""
+    """Tell whether a bound ends the gap before the right operand."""
     return link.bound is not None and link.bound.high_ms is not None
 
 
@@ -293,12 +297,12 @@ def _chain_of(node: tree.Link) -> tuple[list[tree.Pattern], list[tree.Link]]:
     """The elements of a chain of `then` in the order of the text, and the links between them."""
     elements: list[tree.Pattern] = []
     links: list[tree.Link] = []
-    at: tree.Pattern = node
-    while isinstance(at, tree.Link) and at.operator == "then":
-        elements.append(at.right)
-        links.append(at)
-        at = at.left
-    return [at, *reversed(elements)], links[::-1]
+    left: tree.Pattern = node
+    while isinstance(left, tree.Link) and left.operator == "then":
+        elements.append(left.right)
+        links.append(left)
+        left = left.left
+    return [left, *reversed(elements)], links[::-1]
 
 
 def _list_in(element: tree.Pattern) -> tree.Repeat | None:

@@ -27,7 +27,7 @@ Kind = Literal["event", "list", "without", "absent"]
 
 @dataclass(frozen=True)
 class Binding:
-    """What a name stands for; the type is None where it is unknown.
+    """The meaning of a name; the type is None where it is unknown.
 
     Of a list whose members are `several` events each, only their number is known.
     """
@@ -139,7 +139,7 @@ def first_of(pattern: tree.Pattern) -> tree.Atom | None:
 
 
 def binds_one(pattern: tree.Pattern) -> bool:
-    """Whether every occurrence of a pattern is a single event."""
+    """Tell whether every occurrence of a pattern is a single event."""
     while isinstance(pattern, tree.Where | tree.Within | tree.Spread | tree.InRegion | tree.Select):
         pattern = pattern.operand
     if isinstance(pattern, tree.Link) and pattern.operator == "without":
@@ -149,7 +149,7 @@ def binds_one(pattern: tree.Pattern) -> bool:
 
 @dataclass(frozen=True)
 class Seen:
-    """How a name is seen from the pattern that is looked at.
+    """A name as it is seen from the pattern that is looked at.
 
     `beneath`: the `without` and `absent` between the two, from the outermost.
     """
@@ -160,9 +160,9 @@ class Seen:
 
 def names_within(pattern: tree.Pattern) -> dict[str, Seen]:
     """The names that a pattern binds, as they are seen from a suffix of it."""
-    found: dict[str, Seen] = {}
-    _look(pattern, Seen("event"), found)
-    return found
+    seen: dict[str, Seen] = {}
+    _look(pattern, Seen("event"), seen)
+    return seen
 
 
 def _look(node: tree.Pattern, seen: Seen, found: dict[str, Seen]) -> None:
@@ -195,13 +195,13 @@ def never_together(names: Iterable[str], seen: Mapping[str, Seen]) -> tuple[str,
     What a `without` excludes is bound together with what stands beside that `without`, and nothing
     else is.
     """
-    known = [name for name in names if name in seen and seen[name].kind != "absent"]
-    if not known:
+    bound = [name for name in names if name in seen and seen[name].kind != "absent"]
+    if not bound:
         return None
-    deepest = max(known, key=lambda name: len(seen[name].beneath))
+    deepest = max(bound, key=lambda name: len(seen[name].beneath))
     beneath = seen[deepest].beneath
-    for name in known:
-        if not any(_same(seen[name].beneath, one) for one in (beneath, beneath[:-1])):
+    for name in bound:
+        if not any(_same(seen[name].beneath, prefix) for prefix in (beneath, beneath[:-1])):
             return name, deepest
     return None
 

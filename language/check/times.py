@@ -72,7 +72,7 @@ def _is_duration(node: tree.Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Where a time may lie, in milliseconds after its window's start and after its end."""
+    """The range of a time, in milliseconds after its window's start and after its end."""
 
     after_start: tuple[float, float]
     after_end: tuple[float, float]

@@ -12,12 +12,13 @@ HW9xx was what could not run yet. A code is never used again for another error.
 
 from __future__ import annotations
 
-from language.messages import clauses, meaning, names, syntax, types
-from language.messages.entry import Entry, Example
+from language.messages import clauses, names, syntax, types
+from language.messages import semantics as meaning
+from language.messages.entry import Example, MessageEntry
 
-__all__ = ["TABLE", "Entry", "Example"]
+__all__ = ["TABLE", "Example", "MessageEntry"]
 
-TABLE: dict[str, Entry] = {
+TABLE: dict[str, MessageEntry] = {
     entry.code: entry
     for module in (syntax, names, types, meaning, clauses)
     for entry in module.ENTRIES

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, bad, defining, detecting
-from language.messages.meaning import COUNTED
+from language.messages.entry import MessageEntry, bad, defining, detecting
+from language.messages.semantics import COUNTED
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+ENTRIES: tuple[MessageEntry, ...] = (
+    MessageEntry(
         "HW419",
         "option of a window",
         "a window takes no {part}",
@@ -17,7 +17,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad(COUNTED + "  detect A\n  assign n = Count(A)\n  ‸consuming A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW420",
         "pre without post",
         "`{word}` needs `{other}`",
@@ -33,14 +33,14 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW421",
         "option of detect",
         "`{option}` is an option of `detect`, not of an operator",
         "write it in brackets after the word `detect`",
         (detecting("detect A and[‸one] B"), detecting("detect A then[‸maybe drop] B")),
     ),
-    Entry(
+    MessageEntry(
         "HW422",
         "alias of no event",
         "`{name}` would name neither an event nor a list of events",
@@ -51,14 +51,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect (A or B){2} as ‸r"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW423",
         "two aliases",
         "`{name}` would be the second alias of what is `{other}` already",
         "leave one of them out",
         (detecting("detect (A as x) as ‸y"), detecting("detect (A+ as x) as ‸y then B")),
     ),
-    Entry(
+    MessageEntry(
         "HW424",
         "options that exclude each other",
         "`{first}` and `{second}` exclude each other",
@@ -68,14 +68,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect[collect] A and B\n‸consuming A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW425",
         "option of operators",
         "`detect` takes no {option}",
         "write it after the operator that it belongs to, as in then[next]",
         (detecting("detect[‸next] A then B"), detecting("detect[‸..5 s] A then B")),
     ),
-    Entry(
+    MessageEntry(
         "HW426",
         "zone without whole days",
         "only whole days are aligned to a time zone",
@@ -95,7 +95,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW427",
         "two windows",
         "this makes a second window of the header",
@@ -111,7 +111,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW428",
         "incomplete window",
         "`{part}` needs `{other}`",
@@ -124,7 +124,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW429",
         "aggr without a window",
         "`aggr` needs a window",
@@ -137,7 +137,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW430",
         "aggregate over no operand or several",
         "`{name}` takes the values of the events of one operand",
@@ -147,21 +147,21 @@ ENTRIES: tuple[Entry, ...] = (
             bad(COUNTED + "  detect A\n  assign n = Sum(‸1)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW431",
         "distinct without an end",
         "`distinct` needs a `within` or a window around it",
         "without one every value ever seen would have to be remembered",
         (detecting("detect ‸distinct(x) A"), detecting("detect ‸distinct(x) A then B")),
     ),
-    Entry(
+    MessageEntry(
         "HW432",
         "no key",
         "`{name}` is no key to group by",
         "group by location, source or a declared attribute",
         (detecting("detect A and B\ngroup by ‸position"), detecting("detect A\ngroup by ‸start")),
     ),
-    Entry(
+    MessageEntry(
         "HW433",
         "a point and an interval",
         "`timestamp` makes the event a point, `start` and `end` an interval",
@@ -171,7 +171,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D()\n  detect A and B\n  assign end = B.end, ‸timestamp = A.end"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW434",
         "name that binds no event",
         "`{name}` stands beneath `without` or `absent`, where no event is bound",
@@ -181,7 +181,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A without[5 s] B\nconsuming ‸B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW435",
         "window too long",
         "what follows `{part}` is longer than {limit} days",
@@ -194,7 +194,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A()\ndefine D(n) aggr ‸every 53 weeks\n  detect A\n  assign n = Count(A)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW436",
         "too many windows at once",
         "each event would lie in {count} windows, {limit} are allowed",
@@ -210,7 +210,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW437",
         "no time zone",
         "the time zone database has no zone called `{name}`",
@@ -230,7 +230,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW438",
         "list as an anchor",
         "`{name}` is a list, and `within … from` counts from the end of one event",
@@ -240,7 +240,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A+ then B within 5 s from ‸A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW439",
         "lists alone",
         "nothing but lists stands here",
@@ -251,7 +251,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then (‸B+ within 5 s)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW440",
         "names that are never bound together",
         "`{name}` and `{other}` are never bound together, so that no condition can name both",
@@ -261,7 +261,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A as a without (A as b without B) where ‸a.x = B.x"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW441",
         "list of several events each",
         "what `{name}` lists is several events each, so that it can be counted and no more",
@@ -272,7 +272,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect (A and B){2} as r\nconsuming ‸r"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW442",
         "interval of a session",
         "the event of a session has `interval` of its own: the gap that ends a session",
@@ -288,7 +288,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW443",
         "time outside the window",
         "`{name}` lies outside of the window, whatever events come",

@@ -59,7 +59,7 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MessageEntry:
     """An error: `message` is a format string, `help` says what would be right."""
 
     code: str
@@ -71,7 +71,7 @@ class Entry:
     @property
     def examples(self) -> tuple[Example, ...]:
         """At least two faulty texts with this error."""
-        return tuple(one.example() for one in self.marked)
+        return tuple(marked.example() for marked in self.marked)
 
 
 def bad(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, bad, defining, detecting
+from language.messages.entry import MessageEntry, bad, defining, detecting
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+ENTRIES: tuple[MessageEntry, ...] = (
+    MessageEntry(
         "HW201",
         "unknown event type",
         "`{name}` is no event type here",
@@ -16,7 +16,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(n) aggr every 5 s\n  detect A and ‸AA\n  assign n = Count(A)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW202",
         "unknown name",
         "`{name}` names nothing here",
@@ -31,7 +31,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW203",
         "unknown attribute",
         "`{type}` has no attribute `{name}`",
@@ -46,7 +46,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A\nassign y = ‸A.y"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW204",
         "unknown set or region",
         "`{name}` is no set or region here",
@@ -59,7 +59,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and B within 5 s in ‸Pass"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW205",
         "unknown table",
         "`{name}` is no table here",
@@ -72,7 +72,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A\nassign kind = ‸Kinds[A.t].kind"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW206",
         "unknown function",
         "`{name}` is no function here",
@@ -82,7 +82,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A(‸absolute(x) > 3)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW207",
         "name declared twice",
         "`{name}` is the name of {what} already",
@@ -94,14 +94,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A\nsubscription ‸S seq 2 from u to b\ndetect B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW208",
         "alias twice",
         "`{name}` names another event of this pattern already",
         "choose another alias",
         (detecting("detect A as x and B as ‸x"), detecting("detect A and B as ‸A")),
     ),
-    Entry(
+    MessageEntry(
         "HW209",
         "type twice without an alias",
         "`{name}` stands more than once in this pattern, so each needs an alias",
@@ -111,14 +111,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A as a then ‸A(x > 1) then A as b where a.x < b.x"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW210",
         "reserved word as a name",
         "`{name}` is a reserved word",
         "write it in backticks",
         (bad("event A(‸last: int)"), bad("event ‸first(x: int)"), detecting("detect A as ‸not")),
     ),
-    Entry(
+    MessageEntry(
         "HW211",
         "attribute that is given",
         "`{name}` is given with every event and cannot be declared",
@@ -128,7 +128,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D(‸duration)\n  detect A\n  assign duration = 1"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW212",
         "consuming an unknown name",
         "`{name}` names no event of this case",
@@ -138,7 +138,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A as a and B\nconsuming ‸A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW213",
         "unknown anchor",
         "`{name}` names no event of the pattern before `within`",
@@ -148,7 +148,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then B as later within 5 s from ‸latter"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW214",
         "unknown key",
         "`{name}` is no attribute of `group by` here",
@@ -159,7 +159,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\nsubscription S from u to b of group.‸y\ndetect A\ngroup by x"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW215",
         "name twice",
         "`{name}` stands twice in {what}",
@@ -171,14 +171,14 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D()\ncase 1:\n  detect A\ncase ‸1:\n  detect A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW216",
         "unknown attribute type",
         "`{name}` is no type of attributes",
         "the types are int, float, text, bool and bytes",
         (bad("event A(x: ‸integer)"), bad("event A(x: int, y: ‸txt)")),
     ),
-    Entry(
+    MessageEntry(
         "HW217",
         "unknown shape",
         "`{name}` is no shape of regions",
@@ -188,14 +188,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and B within 5 s in ‸rectangle(1, 1, 2, 2)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW218",
         "name taken by the language",
         "`group` is the key of `group by` and cannot name an event",
         "choose another name",
         (bad("event ‸`group`(x: int)"), detecting("detect A as ‸`group` and B")),
     ),
-    Entry(
+    MessageEntry(
         "HW219",
         "name bound elsewhere",
         "`{name}` is not bound in the pattern to the left of this `where`",
@@ -205,7 +205,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then (B where B.t = ‸A.t)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW220",
         "another event in a condition",
         "the conditions of an event cannot name `{name}`",
@@ -216,7 +216,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A(x = ‸group.x)\ngroup by x"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW221",
         "set in place of a region",
         "`{name}` is a set, and a region should stand here",
@@ -232,7 +232,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW222",
         "no such attribute to group by",
         "`{type}` has no attribute `{name}` to group by",
@@ -249,7 +249,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW225",
         "assigned but not in the header",
         "`{name}` is assigned, but it is no attribute of `{type}`",
@@ -262,7 +262,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW226",
         "never assigned",
         "`{name}` stands in the header, but is never assigned",
@@ -272,7 +272,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D(‸location)\n  detect A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW227",
         "table that cannot be read",
         "the table {name} cannot be read: {why}",

@@ -11,7 +11,7 @@ from language.limits import (
     STRING_LENGTH_MAX,
     TEXT_LENGTH_MAX,
 )
-from language.messages.entry import Entry, bad, detecting
+from language.messages.entry import MessageEntry, bad, detecting
 from language.relations import CONTEXTS
 
 
@@ -23,8 +23,8 @@ def _assigned(count: int) -> str:
     return ", ".join(f"x{number} = A.x" for number in range(count))
 
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+ENTRIES: tuple[MessageEntry, ...] = (
+    MessageEntry(
         "HW101",
         "unexpected text",
         "found {found} where {expected} should stand",
@@ -37,14 +37,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then and ‸B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW102",
         "text ends too early",
         "the text ends here, but {expected} should follow",
         "complete what was begun",
         (bad("event A(x: int‸"), detecting("detect A and‸\n# no more\n"), bad("set S =‸")),
     ),
-    Entry(
+    MessageEntry(
         "HW103",
         "character without meaning",
         "{found} has no meaning here",
@@ -56,28 +56,28 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)‸;"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW104",
         "text without end",
         "this text has no closing double quote on its line",
         "close it on the line on which it begins; a line break inside is written \\n",
         (detecting('detect A(t = ‸"abc)'), bad('set S = {"a", ‸"b}\n')),
     ),
-    Entry(
+    MessageEntry(
         "HW105",
         "name in backticks without end",
         "this name has no closing backtick on its line",
         "close it with a backtick",
         (bad("event ‸`A(x: int)"), detecting("detect A(‸`x > 1)")),
     ),
-    Entry(
+    MessageEntry(
         "HW106",
         "impossible name",
         "`{name}` cannot be a name",
         "in backticks a name has letters, digits, underscores and single blanks or hyphens between",
         (bad("event ‸`a/b`(x: int)"), bad("event A(‸``: int)")),
     ),
-    Entry(
+    MessageEntry(
         "HW107",
         "name too long",
         "the name `{name}` is longer than {limit} characters",
@@ -87,7 +87,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad(f"event A(‸{'x' * (NAME_LENGTH_MAX + 1)}: int)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW108",
         "no detect",
         "`{name}` has no `detect`, so nothing says when it happens",
@@ -98,7 +98,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D(x)\n‸case 0:\n  assign x = 1"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW109",
         "clause twice",
         "there is a second `{clause}`",
@@ -108,7 +108,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A\ngroup by source\n‸group by location"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW110",
         "clauses out of order",
         "`{clause}` comes too late",
@@ -118,14 +118,14 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D(y)\n  detect A\n  group by x\n  ‸assign y = A.x"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW112",
         "number too large",
         "{number} is beyond what 64 bits can hold",
         "integers reach to 9223372036854775807 on either side of zero, floats to about 1.8e308",
         (detecting("detect A(x > ‸9223372036854775808)"), detecting("detect A(x > ‸1e999)")),
     ),
-    Entry(
+    MessageEntry(
         "HW113",
         "no duration",
         "a duration with its unit should stand here",
@@ -136,7 +136,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D(n) aggr every ‸2.5\n  detect A\n  assign n = Count(A)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW114",
         "no distance",
         "a distance with its unit should stand here",
@@ -146,7 +146,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("region R = circle(45.5, 7.1, ‸3)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW115",
         "unknown unit",
         "`{unit}` is no unit",
@@ -157,7 +157,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and B spread 3 ‸miles"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW116",
         "text too long",
         "this text is longer than {limit} characters",
@@ -167,21 +167,21 @@ ENTRIES: tuple[Entry, ...] = (
             bad(f'set S = {{‸"{"é" * (STRING_LENGTH_MAX + 1)}"}}'),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW117",
         "unknown escape",
         "{escape} is no escape of a text",
         'escapes are \\", \\\\, \\n, \\t and \\u with four hexadecimal digits',
         (detecting('detect A(t = ‸"a\\q")'), bad('set S = {"a", ‸"\\u12"}')),
     ),
-    Entry(
+    MessageEntry(
         "HW118",
         "finer than a millisecond",
         "{duration} is no whole number of milliseconds",
         "time is counted in whole milliseconds",
         (detecting("detect A and B within ‸0.5 ms"), detecting("detect A then[‸1.0001 s..] B")),
     ),
-    Entry(
+    MessageEntry(
         "HW119",
         "quantity too large",
         "{quantity} is beyond the limit",
@@ -191,7 +191,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and B spread ‸1000001 km"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW120",
         "set too large",
         "the set has {count} members, {limit} are allowed",
@@ -201,7 +201,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad(lambda: "set T = {1}\nset S = ‸{" + '"a", ' * SET_MEMBERS_MAX + '"a"}'),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW121",
         "option twice",
         "a second {option} in these brackets",
@@ -211,7 +211,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then[1 s..2 s, ‸..5 s] B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW122",
         "unknown option",
         "`{name}` is no option",
@@ -219,7 +219,7 @@ ENTRIES: tuple[Entry, ...] = (
         " after `detect` also `one`, `collect`, `maybe drop`",
         (detecting("detect A and[‸recnt] B"), detecting("detect[‸all] A and B")),
     ),
-    Entry(
+    MessageEntry(
         "HW123",
         "clause outside the cases",
         "`{clause}` stands before the first `case`",
@@ -229,7 +229,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D()\n  ‸group by x\ncase 1:\n  detect A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW124",
         "no instant",
         "an instant with its offset from UTC should stand here",
@@ -239,7 +239,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad('event A(x: int)\nsubscription S from u to a until ‸"2026-12-31T00:00"\ndetect A'),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW125",
         "clause of a subscription in a definition",
         "`{clause}` concerns the results of a subscription, and this is a definition",
@@ -250,14 +250,14 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D()\n  detect A\n  ‸wait 5 mins"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW126",
         "text too large",
         "the text has {length} characters, {limit} are allowed",
         "submit it in parts",
         (bad(lambda: "‸" + " " * (TEXT_LENGTH_MAX + 1)), bad(lambda: "‸#" + "é" * TEXT_LENGTH_MAX)),
     ),
-    Entry(
+    MessageEntry(
         "HW127",
         "too many items",
         "more than {limit} items in one text",
@@ -267,7 +267,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad(lambda: "set S = {}\n" * ITEMS_MAX + "‸set T = {}\nset U = {}"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW128",
         "nested too deeply",
         "this is nested deeper than {limit} levels",
@@ -277,7 +277,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A(‸x" + " + x" * (NESTING_MAX + 1) + " > 1)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW129",
         "list too long",
         "{count} stand in this list, {limit} are allowed",

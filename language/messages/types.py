@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, bad, defining, detecting
+from language.messages.entry import MessageEntry, bad, defining, detecting
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+ENTRIES: tuple[MessageEntry, ...] = (
+    MessageEntry(
         "HW301",
         "values that do not compare",
         "{left} is compared with {right}",
@@ -17,7 +17,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A(0 < x < ‸t)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW302",
         "no number",
         "{kind} stands where a number should stand",
@@ -28,7 +28,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and B where A.x > -‸B.t"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW303",
         "no condition",
         "{kind} stands where a condition should stand",
@@ -40,7 +40,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A(x > 1 or ‸t)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW304",
         "no such comparison",
         "{kind} cannot be compared by `{operator}`",
@@ -51,14 +51,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and B where A.position = ‸B.position"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW305",
         "mixed set",
         "{kind} in a set that begins with {common}",
         "all members of a set are of one kind",
         (bad('set S = {1, ‸"a"}'), detecting('detect A(t in {"a", ‸2})')),
     ),
-    Entry(
+    MessageEntry(
         "HW306",
         "wrong kind of argument",
         "{form} cannot take {kind} here",
@@ -69,7 +69,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(n) aggr every 5 s\n  detect A\n  assign n = Sum(‸A.t)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW307",
         "wrong number of arguments",
         "wrong number of arguments for {form}: {count}",
@@ -80,7 +80,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(n) aggr every 5 s\n  detect A\n  assign n = ‸Count()"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW308",
         "no quantile",
         "the second argument of Quantile should be a number from 0 to 1",
@@ -90,7 +90,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(q) aggr every 5 s\n  detect A\n  assign q = Quantile(A.x, ‸-0.1)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW309",
         "not of a region",
         "no {shape} holds {kind}",
@@ -103,7 +103,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW310",
         "aggregate of whole events",
         "`{name}` needs an attribute of the events",
@@ -113,7 +113,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(n) aggr every 5 s\n  detect A as a\n  assign n = Last(‸a)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW311",
         "keys of two kinds",
         "`{name}` is {left} in one event type and {right} in another",
@@ -129,7 +129,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW312",
         "wrong arguments of a shape",
         "this is not of the form {form}",
@@ -140,7 +140,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("region R = ‸path(5)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW313",
         "duration not above zero",
         "the duration should be above zero",
@@ -151,7 +151,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(n) aggr every ‸0 s\n  detect A\n  assign n = Count(A)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW314",
         "distance not above zero",
         "the distance should be above zero",
@@ -162,7 +162,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("region R = circle(45.5, 7.1, ‸-3 km)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW315",
         "bound upside down",
         "the bound begins above its end",
@@ -172,7 +172,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A and[‸1 min..1 s] B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW316",
         "box upside down",
         "the first corner of the box lies beyond the second",
@@ -180,14 +180,14 @@ ENTRIES: tuple[Entry, ...] = (
         " two boxes",
         (bad("region R = box(‸2, 1, 1, 2)"), bad("region R = box(‸5 m, 9 m, 6 m, 8 m)")),
     ),
-    Entry(
+    MessageEntry(
         "HW317",
         "no path",
         "`{path}` is no path of a location",
         "a path is segments joined by single slashes, such as building-a/floor-1",
         (bad('region R = path(‸"")'), bad('region R = path(‸"a//b")')),
     ),
-    Entry(
+    MessageEntry(
         "HW318",
         "mixed coordinates",
         "this coordinate is not of the kind of the others",
@@ -198,14 +198,14 @@ ENTRIES: tuple[Entry, ...] = (
             bad('region R = circle(45.5, ‸"7.1", 5 m)'),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW319",
         "coordinate out of range",
         "a {side} lies between -{limit} and {limit} degrees",
         "the latitude comes first; coordinates in metres carry their unit",
         (bad("region R = circle(‸145.5, 7.1, 3 km)"), bad("region R = box(1, 1, 2, ‸200)")),
     ),
-    Entry(
+    MessageEntry(
         "HW320",
         "wrong kind for a given attribute",
         "`{name}` should be {wanted}, and this is {kind}",
@@ -215,7 +215,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(position)\n  detect A\n  assign position = ‸A.location"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW321",
         "no value of an attribute",
         "`{name}` cannot hold {kind}",
@@ -225,7 +225,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(e)\n  detect A\n  assign e = ‸A"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW322",
         "attribute of two kinds",
         "`{name}` is {left} in one case and {right} in another",

@@ -35,9 +35,9 @@ def duration_text(duration_ms: int) -> str:
     """A duration in the greatest unit that divides it."""
     if duration_ms == 0:
         return "0 s"
-    size, one, many = next(unit for unit in _UNITS if duration_ms % unit[0] == 0)
+    size, singular, many = next(unit for unit in _UNITS if duration_ms % unit[0] == 0)
     count = duration_ms // size
-    return f"{count} {one if abs(count) == 1 else many}"
+    return f"{count} {singular if abs(count) == 1 else many}"
 
 
 def distance_text(distance_m: float) -> str:
@@ -101,7 +101,7 @@ def region_text(node: tree.RegionLiteral) -> str:
 
 
 def container_text(node: tree.SetLiteral | tree.RegionLiteral | tree.Name) -> str:
-    """What stands after `in`."""
+    """Return the text that stands after `in`."""
     if isinstance(node, tree.SetLiteral):
         return set_text(node)
     if isinstance(node, tree.RegionLiteral):

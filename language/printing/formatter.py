@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from language import tree
-from language.printing.items import Line, item_lines
+from language.printing.items import PrintedLine, item_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,12 +90,12 @@ def _scan(text: str, starts: list[int]) -> tuple[list[Comment], list[int]]:
 
 
 def _inside(comment: Comment, end: int, text: str) -> bool:
-    """Whether the comment stands before the item's end, or behind it on its last line."""
+    """Tell whether the comment stands before the item's end, or behind it on its last line."""
     return comment.start < end or (not comment.own and "\n" not in text[end : comment.start])
 
 
 def _is_tail(comment: Comment, block: Block, text: str) -> bool:
-    """Whether a comment after an item belongs to it: indented below it, no blank line between."""
+    """Tell whether a comment behind an item belongs to it: indented, with no blank line between."""
     assert block.item is not None
     gap = text[block.end : comment.start]
     return comment.column > block.item.span.column and _BLANK_LINE.search(gap) is None
@@ -116,7 +116,7 @@ def _joined(text: str, blocks: list[Block]) -> str:
 
 
 def _apart(before: Block, after: Block, text: str) -> bool:
-    """Whether a blank line stands between two blocks."""
+    """Tell whether a blank line stands between two blocks."""
     if _BLANK_LINE.search(text[before.end : after.start]):
         return True
     long_items = tree.Definition | tree.Subscription
@@ -138,8 +138,8 @@ def _laid_out(item: tree.Item, comments: list[Comment]) -> list[str]:
     for comment in comments:
         following = next((n for n, part in enumerate(parts) if part.offset > comment.start), None)
         if not comment.own:
-            at = len(parts) if following is None else following
-            behind.setdefault(max(0, at - 1), []).append(comment.text)
+            index = len(parts) if following is None else following
+            behind.setdefault(max(0, index - 1), []).append(comment.text)
         elif following is None:
             tail.append(f"  {comment.text}")
         else:
@@ -153,7 +153,7 @@ def _laid_out(item: tree.Item, comments: list[Comment]) -> list[str]:
 
 
 def _line(
-    line: Line, first: int, before: dict[int, list[str]], behind: dict[int, list[str]]
+    line: PrintedLine, first: int, before: dict[int, list[str]], behind: dict[int, list[str]]
 ) -> list[str]:
     """A line, broken into its parts if it is too long or a comment stands in it."""
     numbers = range(first, first + len(line.parts))

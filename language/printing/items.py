@@ -28,7 +28,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinePart:
     """A piece of a line that may stand on its own line; `offset` is its place in the source."""
 
     text: str
@@ -36,14 +36,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PrintedLine:
     """A line: its parts are joined by blanks, or broken with the later ones indented by `hang`.
 
     A broken line with `fill` takes as many parts as it can hold, else each part has its own.
     """
 
     indent: int
-    parts: tuple[Part, ...]
+    parts: tuple[LinePart, ...]
     hang: int = 2
     fill: bool = False
 
@@ -58,30 +58,30 @@ def item_text(item: tree.Item) -> str:
     return "\n".join(line.text for line in item_lines(item))
 
 
-def item_lines(item: tree.Item) -> list[Line]:
+def item_lines(item: tree.Item) -> list[PrintedLine]:
     """The lines of an item."""
     if isinstance(item, tree.Definition):
         return list(_definition(item))
     if isinstance(item, tree.Subscription):
         return list(_subscription(item))
-    at = item.span.start
+    start = item.span.start
     if isinstance(item, tree.EventDeclaration):
         return [_event(item)]
     if isinstance(item, tree.RegionDeclaration):
         text = f"region {name_text(item.name)} = {region_text(item.region)}"
-        return [_simple(0, text, at)]
+        return [_simple(0, text, start)]
     if isinstance(item, tree.TableDeclaration):
         file = string_text(item.file)
         text = f"table {name_text(item.name)} from {file} key {name_text(item.key)}"
-        return [_simple(0, text, at)]
+        return [_simple(0, text, start)]
     return [_set(item)]
 
 
-def _simple(indent: int, text: str, offset: int) -> Line:
-    return Line(indent, (Part(text, offset),))
+def _simple(indent: int, text: str, offset: int) -> PrintedLine:
+    return PrintedLine(indent, (LinePart(text, offset),))
 
 
-def _event(item: tree.EventDeclaration) -> Line:
+def _event(item: tree.EventDeclaration) -> PrintedLine:
     texts = [f"{name_text(name)}: {kind}" for name, kind in item.attributes]
     places = [item.place(f"attribute {name}").start for name, _ in item.attributes]
     close = ")" if item.lasts_ms is None else f") lasts at most {duration_text(item.lasts_ms)}"
@@ -90,40 +90,45 @@ def _event(item: tree.EventDeclaration) -> Line:
     )
 
 
-def _bracketed(head: str, texts: list[str], close: str, places: list[int]) -> Line:
+def _bracketed(head: str, texts: list[str], close: str, places: list[int]) -> PrintedLine:
     """A line of texts between brackets, a part each."""
     if not texts:
         return _simple(0, head + close, places[0])
     ended = [text + "," for text in texts[:-1]] + [texts[-1] + close]
-    parts = map(Part, [head + ended[0], *ended[1:]], places)
-    return Line(0, tuple(parts), hang=len(head), fill=True)
+    parts = map(LinePart, [head + ended[0], *ended[1:]], places)
+    return PrintedLine(0, tuple(parts), hang=len(head), fill=True)
 
 
-def _set(item: tree.SetDeclaration) -> Line:
+def _set(item: tree.SetDeclaration) -> PrintedLine:
     members = item.members.members
     places = [item.span.start, *(member.span.start for member in members[1:])]
     head = f"set {name_text(item.name)} = {{"
     return _bracketed(head, list(map(constant_text, members)), "}", places)
 
 
-def _assigned(word: str, assigned: tuple[tree.Assignment, ...], indent: int, offset: int) -> Line:
+def _assigned(
+    word: str, assigned: tuple[tree.Assignment, ...], indent: int, offset: int
+) -> PrintedLine:
     texts = [f"{name_text(a.name)} = {expression_text(a.value)}," for a in assigned]
     texts[-1] = texts[-1].removesuffix(",")
-    parts = [Part(f"{word} {texts[0]}", offset)]
-    parts += [Part(t, a.span.start) for t, a in zip(texts[1:], assigned[1:], strict=True)]
-    return Line(indent, tuple(parts), hang=len(word) + 1)
+    parts = [LinePart(f"{word} {texts[0]}", offset)]
+    parts += [LinePart(t, a.span.start) for t, a in zip(texts[1:], assigned[1:], strict=True)]
+    return PrintedLine(indent, tuple(parts), hang=len(word) + 1)
 
 
-def _listed(word: str, names: tuple[str, ...], indent: int, offset: int) -> Line:
+def _listed(word: str, names: tuple[str, ...], indent: int, offset: int) -> PrintedLine:
     return _simple(indent, f"{word} {', '.join(map(name_text, names))}", offset)
 
 
-def _case(case: tree.Case, indent: int) -> Iterable[Line]:
+def _case(case: tree.Case, indent: int) -> Iterable[PrintedLine]:
     word = detect_text(case.detect)
-    (first, _), *rest = pattern_parts(case.detect.pattern)
-    at = case.detect.span.start
-    parts = (Part(f"{word} {first}", at), *(Part(text, offset) for text, offset in rest))
-    yield Line(indent, parts, hang=3)
+    (first, _), *others = pattern_parts(case.detect.pattern)
+    start = case.detect.span.start
+    parts = (
+        LinePart(f"{word} {first}", start),
+        *(LinePart(text, offset) for text, offset in others),
+    )
+    yield PrintedLine(indent, parts, hang=3)
     if case.assign:
         yield _assigned("assign", case.assign, indent, case.place("assign").start)
     if case.consuming:
@@ -152,7 +157,7 @@ def window_lengths(window: tree.Window) -> list[str]:
     return [f"{word} {duration_text(ms)}" for word, ms in lengths.items() if ms is not None]
 
 
-def _definition(item: tree.Definition) -> Iterable[Line]:
+def _definition(item: tree.Definition) -> Iterable[PrintedLine]:
     yield _simple(0, _header(item), item.span.start)
     if item.pre:
         yield _simple(0, "pre", item.place("pre").start)
@@ -169,7 +174,7 @@ def _definition(item: tree.Definition) -> Iterable[Line]:
             yield _listed("group by", post.group_by, 2, post.place("group by").start)
 
 
-def _subscription(item: tree.Subscription) -> Iterable[Line]:
+def _subscription(item: tree.Subscription) -> Iterable[PrintedLine]:
     actor = place_text(item.actor.name)
     if item.actor.nearest:
         actor = f"nearest {actor}"
@@ -192,7 +197,7 @@ def _subscription(item: tree.Subscription) -> Iterable[Line]:
 
 def instant_text(instant_ms: int) -> str:
     """An instant as ISO 8601 text in UTC."""
-    whole, rest = divmod(instant_ms, 1_000)
+    whole, milliseconds = divmod(instant_ms, 1_000)
     text = (EPOCH + timedelta(seconds=whole)).strftime("%m-%dT%H:%M:%S")
     year = (EPOCH + timedelta(seconds=whole)).year
-    return f"{year:04}-{text}.{rest:03}Z" if rest else f"{year:04}-{text}Z"
+    return f"{year:04}-{text}.{milliseconds:03}Z" if milliseconds else f"{year:04}-{text}Z"

@@ -53,8 +53,8 @@ class Header(NamedTuple):
     marks: Marks
 
 
-class Ending(NamedTuple):
-    """What ends a subscription: the field, its value, and the word that says so."""
+class SubscriptionEnd(NamedTuple):
+    """The end of a subscription: the field, its value, and the word that says so."""
 
     key: str
     value: int
@@ -132,9 +132,9 @@ class Items(Patterns, WindowActions):
     # --- clauses ---
 
     def detect(self, children: list[Any]) -> Clause:
-        word, *rest = children
-        options: Options = rest[0] if len(rest) == 2 else NONE
-        pattern: tree.Pattern = rest[-1]
+        word, *others = children
+        options: Options = others[0] if len(others) == 2 else NONE
+        pattern: tree.Pattern = others[-1]
         _check_detect_options(options)
         report: str = "all"
         if "one" in options.words and "collect" in options.words:
@@ -195,20 +195,20 @@ class Items(Patterns, WindowActions):
         )
 
     def post(self, children: list[Any]) -> tree.Post:
-        word, where, assigned, *rest = children
-        grouping: Clause | None = rest[0] if rest else None
+        word, where, assigned, *others = children
+        grouping: Clause | None = others[0] if others else None
         group_by = grouping.value if grouping else ()
         marks = (("group by", span_of(grouping.word)), *grouping.marks) if grouping else ()
         words = (("post", span_of(word)), ("where", span_of(where)))
         return tree.Post(assigned, group_by, span=between(word, assigned[-1]), marks=words + marks)
 
     def definition(self, children: list[Any]) -> tree.Definition | None:
-        word, token, header, *rest = children
-        window = next((part for part in rest if isinstance(part, tree.Window)), None)
-        post = next((part for part in rest if isinstance(part, tree.Post)), None)
-        clauses = [part for part in rest if isinstance(part, Clause)]
-        numbered = [part for part in rest if isinstance(part, CaseParts)]
-        pre = next((part for part in rest if getattr(part, "type", None) == "PRE"), None)
+        word, token, header, *others = children
+        window = next((part for part in others if isinstance(part, tree.Window)), None)
+        post = next((part for part in others if isinstance(part, tree.Post)), None)
+        clauses = [part for part in others if isinstance(part, Clause)]
+        numbered = [part for part in others if isinstance(part, CaseParts)]
+        pre = next((part for part in others if getattr(part, "type", None) == "PRE"), None)
         name = owner_name(token)
         if numbered and clauses:
             note("HW123", span_of(clauses[0].word), clause=clauses[0].kind)
@@ -230,24 +230,24 @@ class Items(Patterns, WindowActions):
 
     def actor(self, children: list[Any]) -> tree.Actor:
         nearest = children[0].type == "NEAREST"
-        token, *rest = children[1:] if nearest else children
-        key = attribute_name(rest[-1]) if rest else None
-        span = between(children[0], rest[-1] if rest else token)
-        marks = (("group", span_of(rest[-1])),) if rest else ()
+        token, *others = children[1:] if nearest else children
+        key = attribute_name(others[-1]) if others else None
+        span = between(children[0], others[-1] if others else token)
+        marks = (("group", span_of(others[-1])),) if others else ()
         return tree.Actor(_place_name(token), key, nearest, span=span, marks=marks)
 
-    def ending(self, children: list[Any]) -> Ending:
+    def ending(self, children: list[Any]) -> SubscriptionEnd:
         word, time = children
         if word.type == "FOR":
-            return Ending("for_ms", duration_ms(time), word)
-        return Ending("until_ms", _instant_ms(time), word)
+            return SubscriptionEnd("for_ms", duration_ms(time), word)
+        return SubscriptionEnd("until_ms", _instant_ms(time), word)
 
     def subscription(self, children: list[Any]) -> tree.Subscription | None:
-        word, name, *rest = children
-        seq = integer(rest[1]) if rest[0].type == "SEQ" else 1
-        _, subscriber, _, actor, *rest = rest[2:] if rest[0].type == "SEQ" else rest
-        endings = [part for part in rest if isinstance(part, Ending)]
-        clauses = [part for part in rest if isinstance(part, Clause)]
+        word, name, *others = children
+        seq = integer(others[1]) if others[0].type == "SEQ" else 1
+        _, subscriber, _, actor, *others = others[2:] if others[0].type == "SEQ" else others
+        endings = [part for part in others if isinstance(part, SubscriptionEnd)]
+        clauses = [part for part in others if isinstance(part, Clause)]
         case = _case(0, clauses, name, subscription=True)
         if case is None:
             return None
@@ -270,11 +270,11 @@ class Items(Patterns, WindowActions):
 
 def _assigned(found: list[tree.Assignment]) -> tuple[tree.Assignment, ...]:
     kept: dict[str, tree.Assignment] = {}
-    for one in bounded(found):
-        if one.name in kept:
-            note("HW215", one.span, name=one.name, what="assign")
+    for assignment in bounded(found):
+        if assignment.name in kept:
+            note("HW215", assignment.span, name=assignment.name, what="assign")
         else:
-            kept[one.name] = one
+            kept[assignment.name] = assignment
     return tuple(kept.values())
 
 
@@ -324,29 +324,29 @@ def _cases(numbered: list[CaseParts]) -> list[tree.Case | None]:
 def _case(
     number: int, clauses: list[Clause], owner: Token, *, subscription: bool = False
 ) -> tree.Case | None:
-    found: dict[str, Clause] = {}
+    by_kind: dict[str, Clause] = {}
     reached = 0
     for clause in clauses:
         rank = ORDER.index(clause.kind)
         if clause.kind in OF_SUBSCRIPTIONS and not subscription:
             note("HW125", span_of(clause.word), clause=clause.kind)
-        elif clause.kind in found:
+        elif clause.kind in by_kind:
             note("HW109", span_of(clause.word), clause=clause.kind)
             continue
         elif rank < reached:
             note("HW110", span_of(clause.word), clause=clause.kind, order=", ".join(ORDER))
         reached = max(reached, rank)
-        found[clause.kind] = clause
-    if "detect" not in found:
+        by_kind[clause.kind] = clause
+    if "detect" not in by_kind:
         note("HW108", span_of(owner), name=str(owner))
         return None
 
     def value(kind: str) -> Any:
-        return found[kind].value if kind in found else ()
+        return by_kind[kind].value if kind in by_kind else ()
 
     detect: tree.Detect = value("detect")
     marks: Marks = (("owner", span_of(owner)),)
-    for clause in found.values():
+    for clause in by_kind.values():
         marks += ((clause.kind, span_of(clause.word)), *clause.marks)
     return tree.Case(
         number,

@@ -38,7 +38,7 @@ class Options:
         return True
 
     def place(self, key: str) -> Span:
-        """Where the part `key` stands."""
+        """Return the span of the part `key`."""
         return self.places.get(key, NO_SPAN)
 
 
@@ -72,16 +72,16 @@ class OptionActions:
         return "word", word, between(children[0], children[-1])
 
     def options(self, children: list[Any]) -> Options:
-        found = Options()
+        options = Options()
         for kind, value, span in children[1:]:
             if kind == "word":
-                _take_word(found, value, span)
-            elif found.take("bound", span):
+                _take_word(options, value, span)
+            elif options.take("bound", span):
                 if kind == "bound":
-                    found.bound = value
+                    options.bound = value
                 else:
-                    found.duration_ms = value
-        return found
+                    options.duration_ms = value
+        return options
 
 
 def _take_word(found: Options, word: str, span: Span) -> None:
@@ -104,5 +104,5 @@ def refuse_detect_words(options: Options, operator: Token) -> None:
 
 
 def operator_place(operator: Token, options: Options, key: str) -> Span:
-    """Where the part `key` of an operator's options stands, else the operator."""
+    """Return the span of the part `key` of an operator's options, else of the operator."""
     return options.places.get(key, span_of(operator))

@@ -61,8 +61,8 @@ _NAMED = re.compile(rf"\s*(define|event|set|region|table|subscription){_GAP}({_N
 _BEGUN = re.compile(rf"(\w+){_GAP}({_NAME})")
 
 
-class Reading(NamedTuple):
-    """What a text says, as far as it could be read.
+class ParsedText(NamedTuple):
+    """The items of a text, as far as they could be read.
 
     `broken` are the names of items that could not: nobody should be told that they are unknown.
     """
@@ -71,7 +71,7 @@ class Reading(NamedTuple):
     broken: frozenset[str]
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of the text, by offsets."""
 
     start: int
@@ -99,11 +99,11 @@ def parser() -> Lark:
     )
 
 
-def read(text: str, collector: Collector) -> Reading:
+def read(text: str, collector: Collector) -> ParsedText:
     """Read all items of `text`; errors go to `collector`."""
     if len(text) > TEXT_LENGTH_MAX:
         collector.note("HW126", Span(0, 0, 1, 1), length=len(text), limit=TEXT_LENGTH_MAX)
-        return Reading(tree.File(()), frozenset())
+        return ParsedText(tree.File(()), frozenset())
     token = COLLECTOR.set(collector)
     try:
         return _Reader(text, collector).read()
@@ -119,7 +119,7 @@ class _Reader:
         self.items: list[tree.Item] = []
         self.broken: set[str] = set()
 
-    def read(self) -> Reading:
+    def read(self) -> ParsedText:
         pieces = list(self.pieces())
         if len(pieces) > ITEMS_MAX:
             where = self.places.span(pieces[ITEMS_MAX].start, pieces[ITEMS_MAX].start)
@@ -130,16 +130,16 @@ class _Reader:
             if self.collector.full:
                 break
         span = Span(0, len(self.text), 1, 1)
-        return Reading(tree.File(tuple(self.items), span=span), frozenset(self.broken))
+        return ParsedText(tree.File(tuple(self.items), span=span), frozenset(self.broken))
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TextPiece]:
         """The parts of the text between the beginnings of items."""
         starts = [m.start() for m in _ITEM.finditer(self.text) if m["item"] is not None]
         if not starts or self.text[: starts[0]].strip():
             starts.insert(0, 0)
-        yield from map(Piece, starts, [*starts[1:], len(self.text)])
+        yield from map(TextPiece, starts, [*starts[1:], len(self.text)])
 
-    def read_piece(self, piece: Piece) -> None:
+    def read_piece(self, piece: TextPiece) -> None:
         """Read one item, or what there is of several where one is broken."""
         while not self.is_blank(piece) and not self.collector.full:
             failure = self.parse(piece, "item")
@@ -149,27 +149,27 @@ class _Reader:
             middle = bisect_right(self.marks, failure.span.start)
             if middle > low:
                 # The error is in a later item: the part before it may well be good.
-                first = Piece(piece.start, self.marks[middle - 1])
+                first = TextPiece(piece.start, self.marks[middle - 1])
                 if not self.is_blank(first) and (earlier := self.parse(first, "item")):
                     self.give_up(first, earlier)
-                piece = Piece(first.end, piece.end)
+                piece = TextPiece(first.end, piece.end)
                 continue
             if failure.complete:
-                self.parse(Piece(piece.start, failure.span.start), "item")
-            rest = self.marks[middle] if middle < len(self.marks) else piece.end
-            rest = min(rest, piece.end)
-            self.give_up(Piece(piece.start, rest), failure)
-            piece = Piece(rest, piece.end)
+                self.parse(TextPiece(piece.start, failure.span.start), "item")
+            next_start = self.marks[middle] if middle < len(self.marks) else piece.end
+            next_start = min(next_start, piece.end)
+            self.give_up(TextPiece(piece.start, next_start), failure)
+            piece = TextPiece(next_start, piece.end)
 
     @cached_property
     def marks(self) -> list[int]:
-        """Where items may begin, for texts in which one is broken."""
+        """List the offsets at which items may begin, for texts in which one is broken."""
         return [m.start("item") for m in _WEAK_ITEM.finditer(self.text) if m["item"] is not None]
 
-    def is_blank(self, piece: Piece) -> bool:
+    def is_blank(self, piece: TextPiece) -> bool:
         return syntax_errors.SKIP.fullmatch(self.text, piece.start, piece.end) is not None
 
-    def parse(self, piece: Piece, start: str) -> syntax_errors.Failure | None:
+    def parse(self, piece: TextPiece, start: str) -> syntax_errors.Failure | None:
         """Parse a piece; a good item is kept. The first error, if there is one."""
         from lark import TextSlice, UnexpectedInput
 
@@ -192,18 +192,18 @@ class _Reader:
             self.name_broken(piece)
         return None
 
-    def name_broken(self, piece: Piece) -> None:
+    def name_broken(self, piece: TextPiece) -> None:
         match = _NAMED.match(self.text, piece.start, piece.end)
         if match is not None:
             self.broken.add(match[2].strip("`"))
 
     def name_misspelt(self, start: int) -> None:
-        """What begins by a word that is nearly that of an item has its name broken as well."""
+        """Note as broken a name behind a word that is nearly that of an item."""
         match = _BEGUN.match(self.text, start)
         if match is not None and nearest(match[1].lower(), syntax_errors.ITEM_WORDS):
             self.broken.add(match[2].strip("`"))
 
-    def give_up(self, piece: Piece, failure: syntax_errors.Failure) -> None:
+    def give_up(self, piece: TextPiece, failure: syntax_errors.Failure) -> None:
         """Note the error of a piece, and those of its other clauses."""
         self.collector.note(failure.code, failure.span, failure.hint, **failure.words)
         if not failure.complete:
@@ -214,11 +214,11 @@ class _Reader:
             for m in _CLAUSE.finditer(self.text, piece.start, piece.end)
             if m["clause"] is not None
         ]
-        for clause in map(Piece, marks, [*marks[1:], piece.end]):
+        for clause in map(TextPiece, marks, [*marks[1:], piece.end]):
             word = self.text[clause.start : clause.end].lstrip().split(maxsplit=1)[0]
             if self.collector.full:
                 break
             if clause.start > failure.span.start and word in _READ_ALONE:
-                found = self.parse(clause, "clause")
-                if found is not None:
-                    self.collector.note(found.code, found.span, found.hint, **found.words)
+                inner = self.parse(clause, "clause")
+                if inner is not None:
+                    self.collector.note(inner.code, inner.span, inner.hint, **inner.words)

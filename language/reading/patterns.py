@@ -53,10 +53,10 @@ class Patterns(Expressions, OptionActions):
         return cast("tree.Node", operand)
 
     def repeat(self, children: list[Any]) -> tree.Repeat:
-        operand, sign, *rest = children
-        options: Options = rest[0] if rest else NONE
+        operand, sign, *others = children
+        options: Options = others[0] if others else NONE
         span = between(operand, sign)
-        if not rest:
+        if not others:
             return tree.Repeat(sign.value, operand, span=span)
         for key, where in options.places.items():
             if key != "bound":
@@ -95,10 +95,10 @@ class Patterns(Expressions, OptionActions):
         return tree.Absent(operand, duration_ms(duration), span=between(word, duration))
 
     def link(self, children: list[Any]) -> tree.Link:
-        left, operator, *rest = children
-        right: tree.Pattern = rest[-1]
-        options: Options = rest[0] if len(rest) == 2 else NONE
-        bound = _operator_bound(operator, options) if rest[0] is options else None
+        left, operator, *others = children
+        right: tree.Pattern = others[-1]
+        options: Options = others[0] if len(others) == 2 else NONE
+        bound = _operator_bound(operator, options) if others[0] is options else None
         return tree.Link(
             operator.value,
             left,
@@ -115,9 +115,9 @@ class Patterns(Expressions, OptionActions):
         return tree.Where(operand, condition, span=between(operand, condition))
 
     def within(self, children: list[Any]) -> tree.Within:
-        operand, word, duration, *rest = children
-        anchor = owner_name(rest[-1]) if rest else None
-        last = rest[-1] if rest else duration
+        operand, word, duration, *others = children
+        anchor = owner_name(others[-1]) if others else None
+        last = others[-1] if others else duration
         marks = (("within", span_of(word)), ("anchor", place(last)))
         time_ms = duration_ms(duration, zero=True)
         return tree.Within(operand, time_ms, anchor, span=between(operand, last), marks=marks)

@@ -91,7 +91,7 @@ class Failure(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What was parsed: a text, the offsets of a part of it, and as what."""
+    """The object of a parse: a text, the offsets of a part of it, and as what it was parsed."""
 
     text: str
     piece: tuple[int, int]
@@ -99,7 +99,7 @@ class Parsed(NamedTuple):
 
     @property
     def follows(self) -> str:
-        """What can stand behind it."""
+        """Return in words what can stand behind it."""
         return f"another {self.start}"
 
 
@@ -167,11 +167,11 @@ def _end(text: str, piece: tuple[int, int], expected: frozenset[str], places: Pl
 
 def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
     """A slip with an error of its own."""
-    found = text[span.start : span.end]
-    if found.startswith('"'):
-        if "\n" in found or found.count('"') < 2:
+    word = text[span.start : span.end]
+    if word.startswith('"'):
+        if "\n" in word or word.count('"') < 2:
             return Failure("HW104", span, None, {})
-    elif found.startswith("`") and found.count("`") < 2:
+    elif word.startswith("`") and word.count("`") < 2:
         return Failure("HW105", span, None, {})
     pair = text[span.start - 1 : span.start + 1] if span.start else ""
     if pair in _PAIRS:
@@ -179,31 +179,31 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
         return Failure("HW103", wider, _PAIRS[pair], {"found": quote(pair)})
     if _could_be_a_unit(text, span):
         units = (*UNITS_MS, *UNITS_M)
-        near = nearest(found, units)
+        near = nearest(word, units)
         if near is not None or not expected & {"NAME", "AND"}:
             hint = f"did you mean {quote(near)}?" if near else None
-            return Failure("HW115", span, hint, {"unit": found})
-    if found == "." and (half := _half_number(text, span)):
+            return Failure("HW115", span, hint, {"unit": word})
+    if word == "." and (half := _half_number(text, span)):
         written = text[half.start : half.end]
         whole = f"{written.partition('.')[0] or '0'}.{written.partition('.')[2] or '0'}"
         return Failure("HW103", half, f"write {quote(whole)}", {"found": quote(written)})
-    if _GLUED.fullmatch(found) and not found.isdigit():
-        return Failure("HW103", span, _number_hint(found), {"found": quote(found)})
-    if not _WORD.match(found) and not found.startswith(('"', "`")) and _strange(found):
-        return Failure("HW103", span, _STRANGE.get(found[:2]) or _STRANGE.get(found[:1]),
-                       {"found": quote(found)})  # fmt: skip
+    if _GLUED.fullmatch(word) and not word.isdigit():
+        return Failure("HW103", span, _number_hint(word), {"found": quote(word)})
+    if not _WORD.match(word) and not word.startswith(('"', "`")) and _strange(word):
+        return Failure("HW103", span, _STRANGE.get(word[:2]) or _STRANGE.get(word[:1]),
+                       {"found": quote(word)})  # fmt: skip
     return None
 
 
 def _could_be_a_unit(text: str, span: Span) -> bool:
-    """Whether a word stands behind a number, no keyword and no unit that something else spoils."""
-    found = text[span.start : span.end]
-    if _WORD.fullmatch(found) is None or found.isupper() or found in KEYWORDS | RESERVED:
+    """Tell whether a word behind a number, no keyword and no correct unit, may be meant as one."""
+    word = text[span.start : span.end]
+    if _WORD.fullmatch(word) is None or word.isupper() or word in KEYWORDS | RESERVED:
         return False
     before = text[max(0, span.start - 60) : span.start]
     number = re.search(r"(?<!\w)\d[\d.]*\s*$", before)
     line = before[: number.start()].rpartition("\n")[2] if number else "#"
-    return "#" not in line and found not in UNITS_MS and found not in UNITS_M
+    return "#" not in line and word not in UNITS_MS and word not in UNITS_M
 
 
 def _half_number(text: str, span: Span) -> Span | None:
@@ -218,7 +218,7 @@ def _half_number(text: str, span: Span) -> Span | None:
 
 
 def _number_hint(found: str) -> str:
-    """How to write what begins as a number and is none."""
+    """Return advice on what begins as a number and is none."""
     if found.startswith("."):
         return f"write {quote('0' + found)}"
     if re.fullmatch(r"0[xXbBoO]\w+|[\d_]+", found):
@@ -251,7 +251,7 @@ def _strange(found: str) -> bool:
 
 
 def _order(text: str) -> str | None:
-    """Where a suffix follows a `where`: what comes last."""
+    """Return advice on a suffix that follows a `where`: `where` comes last."""
     clause = _CLAUSE_WORD.split(text)[-1]
     late = _LATE_SUFFIX.search(clause)
     if late is None or "where" not in clause[: late.start()].split():
@@ -275,7 +275,7 @@ def _hint(found: str, expected: frozenset[str]) -> str | None:
 
 
 def _misread(error: UnexpectedInput) -> str | None:
-    """Where the word before was a keyword elsewhere, and was taken for a name here."""
+    """Return advice on a keyword before, which was taken for a name here."""
     history = getattr(error, "token_history", None)
     before = history[-1] if history else None
     if before is not None and before.type == "NAME" and str(before) in KEYWORDS:

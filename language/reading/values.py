@@ -52,7 +52,7 @@ def note(code: str, span: Span, hint: str | None = None, /, **words: object) -> 
 
 
 def span_of(token: Token) -> Span:
-    """Where a token stands."""
+    """Return the span of a token."""
     return Span(
         cast("int", token.start_pos),
         cast("int", token.end_pos),
@@ -62,7 +62,7 @@ def span_of(token: Token) -> Span:
 
 
 def place(part: Token | tree.Node) -> Span:
-    """Where a token or node stands."""
+    """Return the span of a token or node."""
     return part.span if isinstance(part, tree.Node) else span_of(part)
 
 
@@ -120,8 +120,10 @@ def bounded(parts: list[_P]) -> list[_P]:
 
 
 def marks_of(tokens: list[Token], prefix: str) -> Marks:
-    """Where each name of a list stands, under `prefix name`."""
-    return tuple((f"{prefix} {_spelt(one)}", span_of(one)) for one in tokens[:LIST_LENGTH_MAX])
+    """Return the span of each name of a list, under `prefix name`."""
+    return tuple(
+        (f"{prefix} {_spelt(token)}", span_of(token)) for token in tokens[:LIST_LENGTH_MAX]
+    )
 
 
 def _spelt(token: Token) -> str:

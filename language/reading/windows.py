@@ -30,8 +30,8 @@ class WindowActions:
 
     def window_zone(self, children: list[Any]) -> dict[str, Any]:
         word, duration, _, zone = children
-        days, rest = divmod(duration_ms(duration), DAY_MS)
-        if rest:
+        days, over_ms = divmod(duration_ms(duration), DAY_MS)
+        if over_ms:
             note("HW426", duration.span)
             days = max(1, days)
         name = text(zone)
@@ -57,7 +57,7 @@ class WindowActions:
 
 
 def _is_zone(name: str) -> bool:
-    """Whether the time zone database of this host has a zone of this name (PEP 615)."""
+    """Tell whether the time zone database of this host has a zone of this name (PEP 615)."""
     if len(name) > ZONE_LENGTH_MAX or ZONE_NAME.fullmatch(name) is None:
         return False
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

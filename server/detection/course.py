@@ -10,14 +10,14 @@ from typing import Any, Final
 import msgspec
 
 from headwater.engine import Engine
-from server.detection.program import Program
+from server.detection.program import DetectionProgram
 from server.detection.times import end_of, order_of
 
 WAITING_VERSION: Final = 1
 PART: Final = 1_000  # events handed over at once: where two aliases take the same, cost grows by it
 
 
-class Waiting(msgspec.Struct):
+class WaitingEvents(msgspec.Struct):
     """Events that the watermark has not passed, by end; and what to be woken at."""
 
     version: int = WAITING_VERSION
@@ -29,11 +29,11 @@ class Waiting(msgspec.Struct):
         return msgspec.msgpack.encode(self)
 
 
-def waiting_of(state: bytes | None) -> Waiting:
-    """What `pack` made; nothing waits where there is no state."""
+def waiting_of(state: bytes | None) -> WaitingEvents:
+    """Decode what `pack` made; nothing waits where there is no state."""
     if state is None:
-        return Waiting()
-    waiting = msgspec.msgpack.decode(state, type=Waiting, strict=False)
+        return WaitingEvents()
+    waiting = msgspec.msgpack.decode(state, type=WaitingEvents, strict=False)
     if waiting.version != WAITING_VERSION:
         raise ValueError(
             f"found events waiting in version {waiting.version}: begin a new checkpoint"
@@ -41,10 +41,10 @@ def waiting_of(state: bytes | None) -> Waiting:
     return waiting
 
 
-class Course:
+class DetectionCourse:
     """Runs one program for many keys, one at a time, in one process."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: DetectionProgram) -> None:
         self.program = program
         self._engine = Engine(
             program.text, longest_ms=program.longest_ms, tables=dict(program.tables)
@@ -53,17 +53,17 @@ class Course:
         self._loaded: tuple[Any, bytes] | None = None  # whose state the engine holds
 
     def run(
-        self, key: object, state: bytes | None, waiting: Waiting, watermark_ms: int
+        self, key: object, state: bytes | None, waiting: WaitingEvents, watermark_ms: int
     ) -> tuple[bytes | None, list[dict[str, Any]]]:
         """Hand over what the watermark has passed; the new state, where it changed, and results.
 
         `waiting` keeps the rest, and when there is something to do again.
         """
-        due = [one for one in waiting.events if end_of(one) <= watermark_ms]
+        due = [event for event in waiting.events if end_of(event) <= watermark_ms]
         if not due and (waiting.timer_ms is None or waiting.timer_ms > watermark_ms):
             self._arm(waiting, None)
             return None, []
-        waiting.events = [one for one in waiting.events if end_of(one) > watermark_ms]
+        waiting.events = [event for event in waiting.events if end_of(event) > watermark_ms]
         engine = self._load(key, state)
         due.sort(key=order_of)
         results: list[dict[str, Any]] = []
@@ -77,9 +77,9 @@ class Course:
         self._loaded = (key, packed)
         return packed, results
 
-    def _arm(self, waiting: Waiting, engine_ms: int | None, *, known: bool = False) -> None:
+    def _arm(self, waiting: WaitingEvents, engine_ms: int | None, *, known: bool = False) -> None:
         """The earliest of: an event that waits, and when the engine may report by itself."""
-        times = [end_of(one) for one in waiting.events]
+        times = [end_of(event) for event in waiting.events]
         if known:
             times += [] if engine_ms is None else [engine_ms]
         elif waiting.timer_ms is not None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from server.detection.course import Waiting
+from server.detection.course import WaitingEvents
 from server.detection.times import end_of, order_of
 
 STATE_VERSION: Final = 1
@@ -23,7 +23,7 @@ KEY: Final = "_by"  # what rows agree in, as a text; it is no part of what comes
 
 @dataclass(frozen=True)
 class Firsts:
-    """What to do with rows; plain data, so that it can be sent anywhere."""
+    """The settings of a search for firsts; plain data, so that it can be sent anywhere."""
 
     within_ms: int
     raw: bool = True  # rows are taken as they are
@@ -31,7 +31,7 @@ class Firsts:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two of them the same."""
+        """Return the key by which two of them are the same."""
         return ("firsts", self.within_ms)
 
     @property
@@ -40,7 +40,7 @@ class Firsts:
         return f"the first in event time, version {STATE_VERSION}"
 
     def course(self) -> "FirstsCourse":
-        """What runs it."""
+        """Return the object that runs it."""
         return FirstsCourse(self.within_ms)
 
 
@@ -59,30 +59,30 @@ class FirstsCourse:
         self._within_ms = within_ms
 
     def run(
-        self, _key: object, state: bytes | None, waiting: Waiting, watermark_ms: int
+        self, _key: object, state: bytes | None, waiting: WaitingEvents, watermark_ms: int
     ) -> tuple[bytes | None, list[dict[str, Any]]]:
         """Take what the watermark has passed; the new state, where it changed, and what is let out.
 
         `waiting` keeps the rest, and when there is something to do again. A row that comes when the
         watermark has passed it already is late, and left out.
         """
-        due = [one for one in waiting.events if end_of(one) <= watermark_ms]
-        waiting.events = [one for one in waiting.events if end_of(one) > watermark_ms]
-        waiting.timer_ms = min((end_of(one) for one in waiting.events), default=None)
+        due = [row for row in waiting.events if end_of(row) <= watermark_ms]
+        waiting.events = [row for row in waiting.events if end_of(row) > watermark_ms]
+        waiting.timer_ms = min((end_of(row) for row in waiting.events), default=None)
         if not due:
             return None, []
-        known = _Known() if state is None else msgspec.msgpack.decode(state, type=_Known)
-        if known.version != STATE_VERSION:
-            raise ValueError(f"found rows known in version {known.version}: begin a new checkpoint")
+        seen = _Known() if state is None else msgspec.msgpack.decode(state, type=_Known)
+        if seen.version != STATE_VERSION:
+            raise ValueError(f"found rows known in version {seen.version}: begin a new checkpoint")
         firsts = []
         for row in sorted(due, key=order_of):
             end_ms, by = end_of(row), row[KEY]
-            if known.until_ms is not None and end_ms <= known.until_ms:
+            if seen.until_ms is not None and end_ms <= seen.until_ms:
                 continue
-            before_ms = known.ends_ms.get(by)
+            before_ms = seen.ends_ms.get(by)
             if before_ms is None or end_ms - before_ms > self._within_ms:
-                known.ends_ms[by] = end_ms
+                seen.ends_ms[by] = end_ms
                 firsts.append({name: value for name, value in row.items() if name != KEY})
         oldest_ms = watermark_ms - self._within_ms  # what comes ends after the watermark
-        ends_ms = {by: end_ms for by, end_ms in known.ends_ms.items() if end_ms > oldest_ms}
+        ends_ms = {by: end_ms for by, end_ms in seen.ends_ms.items() if end_ms > oldest_ms}
         return msgspec.msgpack.encode(_Known(until_ms=watermark_ms, ends_ms=ends_ms)), firsts

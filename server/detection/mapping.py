@@ -30,23 +30,23 @@ def event_of(
         "start": result["start"],
         "end": result["end"],
     }
-    told: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for part in (result.get("values"), result.get("group")):  # the group has the last word
         if isinstance(part, Mapping):
-            told.update(part)
-    event["source"] = told["source"] if isinstance(told.get("source"), str) else broker
+            named.update(part)
+    event["source"] = named["source"] if isinstance(named.get("source"), str) else broker
     for key in ("location", "position"):
-        if told.get(key) is not None:
-            event[key] = told[key]
+        if named.get(key) is not None:
+            event[key] = named[key]
     event["certainty"] = result.get("certainty", "yes")
-    for key, value in told.items():
+    for key, value in named.items():
         if isinstance(value, Mapping):
-            pairs = {f"{key}_{inner}": one for inner, one in value.items()}
+            pairs = {f"{key}_{inner}": item for inner, item in value.items()}
         else:
             pairs = {key: value}
         event |= {
-            attribute: one
-            for attribute, one in pairs.items()
-            if attribute not in _RESERVED and isinstance(one, bool | int | float | str)
+            attribute: item
+            for attribute, item in pairs.items()
+            if attribute not in _RESERVED and isinstance(item, bool | int | float | str)
         }
     return {key: value for key, value in event.items() if value is not None}

@@ -19,21 +19,23 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import Row
 
-from server.detection.course import Course, Waiting, waiting_of
+from server.detection.course import DetectionCourse, WaitingEvents, waiting_of
+from server.detection.event_batches import unpacked
 from server.detection.firsts import Firsts, FirstsCourse
-from server.detection.packing import unpacked
-from server.detection.program import Program
+from server.detection.program import DetectionProgram
 from server.detection.shards import Shards
 
 OUTPUT: Final = "payload string"
-_COURSES: Final[dict[tuple[object, ...], Course | FirstsCourse]] = {}  # compiled once a process
+_COURSES: Final[
+    dict[tuple[object, ...], DetectionCourse | FirstsCourse]
+] = {}  # compiled once a process
 COURSES_MAX: Final = 16  # of programs in one process; then all are compiled anew
 
 
 class Detector(StatefulProcessor):
     """Takes rows with packed `events`; gives results as JSON in `payload`."""
 
-    def __init__(self, program: Program | Firsts | Shards) -> None:
+    def __init__(self, program: DetectionProgram | Firsts | Shards) -> None:
         self._program = program
 
     # Spark passes arguments by name: the names of these methods and arguments are its own.
@@ -68,10 +70,10 @@ class Detector(StatefulProcessor):
     def close(self) -> None:
         """Nothing is open."""
 
-    def _held(self) -> Waiting:
+    def _held(self) -> WaitingEvents:
         return waiting_of(_bytes(self._waiting.get()))
 
-    def _run(self, key: Any, waiting: Waiting, times: TimerValues) -> Iterator[Row]:
+    def _run(self, key: Any, waiting: WaitingEvents, times: TimerValues) -> Iterator[Row]:
         watermark_ms = times.getCurrentWatermarkInMs()
         before = waiting.timer_ms
         program = self._program
@@ -88,17 +90,17 @@ class Detector(StatefulProcessor):
             if waiting.timer_ms is not None:
                 self._handle.registerTimer(waiting.timer_ms)
         self._waiting.update((waiting.pack(),))
-        for one in results:
-            yield Row(payload=msgspec.json.encode(one).decode())
+        for result in results:
+            yield Row(payload=msgspec.json.encode(result).decode())
 
 
-def _course(program: Program | Firsts) -> Course | FirstsCourse:
+def _course(program: DetectionProgram | Firsts) -> DetectionCourse | FirstsCourse:
     key = program.key
     course = _COURSES.get(key)
     if course is None:
         if len(_COURSES) >= COURSES_MAX:
             _COURSES.clear()
-        course = program.course() if isinstance(program, Firsts) else Course(program)
+        course = program.course() if isinstance(program, Firsts) else DetectionCourse(program)
         _COURSES[key] = course
     return course
 

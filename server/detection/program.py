@@ -17,7 +17,7 @@ from server.errors import JobsError
 
 
 @dataclass(frozen=True)
-class Program:
+class DetectionProgram:
     """A checked specification and how to run it; plain data, so that it can be sent anywhere.
 
     `longest_ms` bounds how long an event may last; `types` names the event types of subscriptions.
@@ -31,12 +31,12 @@ class Program:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two programs the same."""
-        pairs = (tuple(sorted(one.items())) for one in (self.tables, self.types))
+        """Return the key by which two programs are the same."""
+        pairs = (tuple(sorted(mapping.items())) for mapping in (self.tables, self.types))
         return (self.text, *pairs, self.longest_ms, self.raw)
 
 
-def checked(path: Path, **more: object) -> Program:
+def checked(path: Path, **more: object) -> DetectionProgram:
     """The program of a file. Raises JobsError with every fault of the text."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -50,18 +50,18 @@ def checked(path: Path, **more: object) -> Program:
         tables[name] = beside(name)
         return tables[name]
 
-    found = check_text(text, file=str(path), tables=remembered)
-    if found.specification is None:
-        raise JobsError(found.report().rstrip("\n"))
-    return Program(text, tables, **more)  # type: ignore[arg-type]
+    result = check_text(text, file=str(path), tables=remembered)
+    if result.specification is None:
+        raise JobsError(result.report().rstrip("\n"))
+    return DetectionProgram(text, tables, **more)  # type: ignore[arg-type]
 
 
-def specification_of(program: Program) -> Specification:
+def specification_of(program: DetectionProgram) -> Specification:
     """Checked anew, from nothing but the program."""
     return check_text(program.text, tables=program.tables.__getitem__).demand()
 
 
-def canonical_of(program: Program) -> str:
+def canonical_of(program: DetectionProgram) -> str:
     """Return the text as it is written canonically: no comment and no blank is in it."""
     return "\n".join(item_text(item) for item in specification_of(program).file.items)
 
@@ -92,6 +92,9 @@ def _cases(task: Task) -> tuple[Case, ...]:
 def _keeps_location(task: Task, case: Case) -> bool:
     node = task.node
     post = node.post if isinstance(node, Definition) else None
-    assigned = {one.name: one.value for one in (case.assign if post is None else post.assign)}
+    assigned = {
+        assignment.name: assignment.value
+        for assignment in (case.assign if post is None else post.assign)
+    }
     value = assigned.get("location")
     return isinstance(value, Attribute) and (value.base, value.name) == ("group", "location")

@@ -36,7 +36,7 @@ from language.tree import (
     Where,
     Within,
 )
-from server.detection.program import Program, specification_of
+from server.detection.program import DetectionProgram, specification_of
 
 SHARDS: Final = 16  # of a part; in checkpoints, so it stays
 JOINING: Final = frozenset({"then", "before", "and", "without"})
@@ -49,7 +49,7 @@ class ProgramPart:
     `types` are those of the events that come in.
     """
 
-    program: Program
+    program: DetectionProgram
     names: tuple[str, ...]
     key: str | None
     types: frozenset[str]
@@ -78,7 +78,7 @@ def _digest(value: object) -> bytes:
 class Shards:
     """The parts of a program, as they run apart; plain data, so that it can be sent anywhere."""
 
-    program: Program
+    program: DetectionProgram
     parts: tuple[ProgramPart, ...]
 
     @property
@@ -93,17 +93,17 @@ class Shards:
             if shard is not None:
                 yield f"{number}/{shard}"
 
-    def program_of(self, key: str) -> Program:
+    def program_of(self, key: str) -> DetectionProgram:
         """Return the program that runs under a key."""
         return self.parts[int(key.partition("/")[0])].program
 
 
-def shards_of(program: Program) -> Shards:
+def shards_of(program: DetectionProgram) -> Shards:
     """Return how a program runs apart."""
     return Shards(program, parts_of(program))
 
 
-def parts_of(program: Program) -> tuple[ProgramPart, ...]:
+def parts_of(program: DetectionProgram) -> tuple[ProgramPart, ...]:
     """Return the parts of a program, in the order of its text."""
     specification = specification_of(program)
     parts = []

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from language.functions import AGGREGATES
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
+from server.detection.event_batches import PACKED, Packing, ShardPacking
 from server.detection.firsts import KEY, Firsts
-from server.detection.packing import PACKED, Packing, ShardPacking
 from server.detection.processor import OUTPUT, Detector
-from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
 from server.detection.shards import Shards, shards_of
 from server.errors import JobsError
-from server.fitting import OF_A_SIDE
+from server.job_checks import OF_A_SIDE
 from server.jobs.reading import column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ _PARTS: Final = 8  # into which rows to be told apart are split, by their keys; 
 _NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
-def frame_of(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
-    """What the job gives, as a stream. Raises JobsError."""
-    found: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
-    return found
+def frame_of(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+    """Return the job's rows, as a stream. Raises JobsError."""
+    frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
+    return frame
 
 
-def _history(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _history(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     return rows(spark, jobs, job, consumer)
 
 
-def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _windows(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """One row per window and group, once the watermark has passed the window."""
     values = (value for function, value in job["values"].values())
     used = ("end", *job["by"], *values)
@@ -53,11 +53,11 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
             for name, (function, value) in job["values"].items()
         ),
     ]
-    found = frame.groupBy(window.alias("window"), *by).agg(*made)
-    columns = [name for name in found.columns if name != "window"]
+    windowed = frame.groupBy(window.alias("window"), *by).agg(*made)
+    columns = [name for name in windowed.columns if name != "window"]
     parts = [F.coalesce(F.col(f"`{name}`").cast("string"), F.lit("\0")) for name in job["by"]]
     key = F.concat_ws("\1", F.lit(job.name), F.col("window.start").cast("bigint"), *parts)
-    return found.select(
+    return windowed.select(
         F.substring(F.sha2(key, 256), 1, 32).alias("id"),
         F.col("window.start").alias("start"),
         F.col("window.end").alias("end"),
@@ -72,44 +72,46 @@ def _of_spark(function: str) -> "Callable[[Column], Column]":
 
 
 def _counted(frame: "DataFrame", function: str, name: str) -> "Column":
-    """What an aggregate takes of a row: Count whatever there is, all others a number, else null.
+    """Return what an aggregate takes of a row: Count any value, all others a number, else null.
 
     A text where a number should be must not end the job, which would meet it again for ever.
     """
-    said = column(frame, name)
+    value = column(frame, name)
     if AGGREGATES[function].of_events:
-        return said
+        return value
     if name in frame.columns:
-        return said.try_cast("double")
+        return value.try_cast("double")
     # Spark takes "nan", "infinity" and "1d" for numbers; results hold none that is written so.
-    return F.when(said.rlike(_NUMBER), said.try_cast("double"))
+    return F.when(value.rlike(_NUMBER), value.try_cast("double"))
 
 
-def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _join(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """Pairs of results, the right one later by at most `within`, that agree in `on`."""
     sides = {}
     for name in ("left", "right"):
-        said = job[name]
+        wanted = job[name]
         used = (*OF_A_SIDE, *job["on"])
-        frame = rows(spark, jobs, job, f"{consumer}.{name}", used, said["subscription"])
+        frame = rows(spark, jobs, job, f"{consumer}.{name}", used, wanted["subscription"])
         frame = delayed(frame, job["delay"])
-        if "broker" in said:
-            frame = frame.where(F.col("broker") == said["broker"])
-        keys = [column(frame, one).alias(f"{name}_{one}") for one in job["on"]]
-        rest = [
-            F.col(f"`{one}`").alias(f"{name}_{one}") for one in OF_A_SIDE if one not in job["on"]
+        if "broker" in wanted:
+            frame = frame.where(F.col("broker") == wanted["broker"])
+        keys = [column(frame, shared).alias(f"{name}_{shared}") for shared in job["on"]]
+        others = [
+            F.col(f"`{attribute}`").alias(f"{name}_{attribute}")
+            for attribute in OF_A_SIDE
+            if attribute not in job["on"]
         ]
-        sides[name] = frame.select(*keys, *rest)
+        sides[name] = frame.select(*keys, *others)
     within = F.expr(f"interval {job['within']} milliseconds")
     met = (F.col("right_end") > F.col("left_end")) & (
         F.col("right_end") <= F.col("left_end") + within
     )
-    for one in job["on"]:
-        met &= F.col(f"`left_{one}`") == F.col(f"`right_{one}`")
-    found = sides["left"].join(sides["right"], met)
+    for shared in job["on"]:
+        met &= F.col(f"`left_{shared}`") == F.col(f"`right_{shared}`")
+    joined = sides["left"].join(sides["right"], met)
     key = F.concat_ws("\1", F.lit(job.name), "left_id", "right_id")
-    shown = [name for name in found.columns if name not in {f"right_{on}" for on in job["on"]}]
-    return found.select(
+    shown = [name for name in joined.columns if name not in {f"right_{on}" for on in job["on"]}]
+    return joined.select(
         F.substring(F.sha2(key, 256), 1, 32).alias("id"),
         F.col("left_start").alias("start"),
         F.col("right_end").alias("end"),
@@ -120,7 +122,7 @@ def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataF
     )
 
 
-def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+def _dedup(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
     """Of results that agree in `keys` the first one, as far apart as `within`."""
     frame = rows(spark, jobs, job, consumer)
     if same_by_id(job):
@@ -137,11 +139,11 @@ def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Data
         F.to_json(F.struct(*whole, by.alias(KEY))).alias("payload"),
         "broker",
     )
-    found = _run(packed, firsts_of(job), F.col("_key"))
+    firsts = _run(packed, firsts_of(job), F.col("_key"))
     schema = ", ".join(
         f"`{name}` {'bigint' if name in _INSTANTS else kind}" for name, kind in frame.dtypes
     )
-    row = found.select(F.from_json("payload", schema).alias("row"))
+    row = firsts.select(F.from_json("payload", schema).alias("row"))
     return row.select(
         *(
             (F.timestamp_millis(f"row.{name}") if name in _INSTANTS else F.col(f"row.`{name}`"))
@@ -151,13 +153,15 @@ def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Data
     )  # fmt: skip
 
 
-def firsts_of(job: Part) -> Firsts:
-    """How a job of kind `dedup` finds them."""
+def firsts_of(job: ConfigPart) -> Firsts:
+    """Return the settings by which a job of kind `dedup` finds them."""
     return Firsts(job["within"])
 
 
-def _run(frame: "DataFrame", program: Program | Firsts | Shards, key: "Column") -> "DataFrame":
-    """What a program makes of the `payload` of rows for each `_key`; `key` is that once packed."""
+def _run(
+    frame: "DataFrame", program: DetectionProgram | Firsts | Shards, key: "Column"
+) -> "DataFrame":
+    """Run a program on the `payload` of rows for each `_key`; `key` is that once packed."""
     packing = ShardPacking(program) if isinstance(program, Shards) else Packing(program)
     packed = frame.mapInArrow(packing, PACKED)
     return (
@@ -167,8 +171,8 @@ def _run(frame: "DataFrame", program: Program | Firsts | Shards, key: "Column") 
     )
 
 
-def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
-    """What a specification detects in the results."""
+def _detect(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+    """Return the stream of what a specification detects in the results."""
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
     used = ("payload", "broker", "location", "end")
@@ -187,7 +191,7 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
     return unfolded(_run(frame.withColumn("_key", key), program, kept))
 
 
-def program_of(jobs: Jobs, job: Part, *, raw: bool) -> Program:
+def program_of(jobs: Jobs, job: ConfigPart, *, raw: bool) -> DetectionProgram:
     """The checked program of a job. Raises JobsError."""
     program = checked(
         jobs.path(job["specification"]), types=job["types"], longest_ms=job["longest"], raw=raw

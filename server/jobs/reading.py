@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from server.backfill import history_of
-from server.config import TIMED, Jobs, Part
+from server.config import TIMED, ConfigPart, Jobs
 from server.errors import JobsError
 from server.source.rows import COLUMNS, MARK, SPARK_COLUMNS
 
@@ -27,7 +27,7 @@ _DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDu
 def rows(
     spark: "SparkSession",
     jobs: Jobs,
-    job: Part,
+    job: ConfigPart,
     consumer: str,
     columns: Iterable[str] | None = None,
     *more: str,
@@ -66,13 +66,13 @@ def schema_of(columns: Iterable[str], *, marked: bool) -> str:
     return ", ".join(SPARK_COLUMNS[name] for name in (*names, *([MARK] if marked else [])))
 
 
-def same_by_id(job: Part) -> bool:
-    """Whether what a job of kind `dedup` drops is equal to what it keeps, whichever that is."""
+def same_by_id(job: ConfigPart) -> bool:
+    """Tell whether what a `dedup` job drops is equal to what it keeps, whichever that is."""
     return tuple(job["keys"]) == ("id",)
 
 
 def options_of(
-    source: Part, consumer: str, *, in_step: bool, late_ms: int | None = None
+    source: ConfigPart, consumer: str, *, in_step: bool, late_ms: int | None = None
 ) -> dict[str, str]:
     """The options of the data source; results may come so much later than others."""
     batch_rows = source["batch_rows"]
@@ -92,7 +92,7 @@ def options_of(
     return options
 
 
-def _of_brokers(source: Part) -> dict[str, str]:
+def _of_brokers(source: ConfigPart) -> dict[str, str]:
     """The options for what answers at addresses."""
     options = {
         "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
@@ -116,7 +116,7 @@ def _of_brokers(source: Part) -> dict[str, str]:
     return options
 
 
-def _of_history(jobs: Jobs, job: Part) -> dict[str, str]:
+def _of_history(jobs: Jobs, job: ConfigPart) -> dict[str, str]:
     """The options for a history that a job begins with, and for one that it makes."""
     options = {}
     past = history_of(jobs, job)
@@ -132,7 +132,7 @@ def _of_history(jobs: Jobs, job: Part) -> dict[str, str]:
     return options
 
 
-def events(spark: "SparkSession", jobs: Jobs, source: Part) -> "DataFrame":
+def events(spark: "SparkSession", jobs: Jobs, source: ConfigPart) -> "DataFrame":
     """Events of JSON lines, with the columns that detection takes."""
     lines = (
         spark.readStream.format("text")
@@ -174,9 +174,9 @@ def delayed(frame: "DataFrame", delay_ms: int) -> "DataFrame":
 
 def _instant(key: str) -> "Column":
     """A time as events write it: milliseconds, or ISO 8601."""
-    said = F.get_json_object("value", f"$.{key}")
+    text = F.get_json_object("value", f"$.{key}")
     return F.coalesce(
-        F.timestamp_millis(said.try_cast("bigint")), F.to_timestamp(said.try_cast("timestamp"))
+        F.timestamp_millis(text.try_cast("bigint")), F.to_timestamp(text.try_cast("timestamp"))
     )
 
 

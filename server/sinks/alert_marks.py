@@ -10,8 +10,8 @@ one has alerted of what ended before its watermark: it gave that, or nothing, an
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from server.config import TIMED, Part
-from server.source.places import Place
+from server.config import TIMED, ConfigPart
+from server.source.places import LogPlace
 from server.source.planning import mark_of
 
 
@@ -43,7 +43,7 @@ def alerted_of(content: Mapping[str, Any] | None) -> AlertedRows:
     return AlertedRows(content["end"], offsets)
 
 
-def alerted_at(job: Part, places: Mapping[str, Place]) -> AlertedRows:
+def alerted_at(job: ConfigPart, places: Mapping[str, LogPlace]) -> AlertedRows:
     """Return what a version of a job has alerted of that has read up to these places."""
     if job.kind in TIMED:
         return AlertedRows(mark_of(places, job["delay"]))

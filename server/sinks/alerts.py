@@ -80,9 +80,9 @@ class Alerts:
                 _count_refused(client, refused)
                 client.pending_calls_threshold = UNDER_WAY_MAX
                 for begin in range(0, len(messages), UNDER_WAY_MAX):
-                    some = messages[begin : begin + UNDER_WAY_MAX]
+                    chunk = messages[begin : begin + UNDER_WAY_MAX]
                     # They leave in this order: each is given to the client before it first waits.
-                    await asyncio.gather(*(client.publish(*one, qos=1) for one in some))
+                    await asyncio.gather(*(client.publish(*message, qos=1) for message in chunk))
                     limit.reschedule(asyncio.get_running_loop().time() + SILENCE_S)
         except (aiomqtt.MqttError, OSError, TimeoutError) as error:
             raise ServerError(

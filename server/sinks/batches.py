@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from server.checkpoint import Checkpoint, claim
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.sinks.alert_marks import AlertedRows, alerted_of
 from server.sinks.alerts import Alerts, payload_of
 from server.sinks.database import Database
@@ -73,7 +73,9 @@ class ConsoleSink:
 class Batches:
     """For `foreachBatch`: the sinks of one stream."""
 
-    def __init__(self, jobs: Jobs, job: Part, sinks: tuple[Part, ...], place: Checkpoint) -> None:
+    def __init__(
+        self, jobs: Jobs, job: ConfigPart, sinks: tuple[ConfigPart, ...], place: Checkpoint
+    ) -> None:
         ordered = sorted(sinks, key=lambda sink: _ORDER.index(sink.kind))
         self._sinks = [_opened(jobs, job, sink, place) for sink in ordered]
         files = any(sink.kind == "parquet" for sink in sinks)
@@ -97,14 +99,14 @@ class Batches:
             sink.close()
 
 
-def folder_of(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> Path:
+def folder_of(jobs: Jobs, job: ConfigPart, sink: ConfigPart, place: Checkpoint) -> Path:
     """The folder of files, which is this checkpoint's alone. Raises JobsError."""
     folder = jobs.path(sink["path"])
     claim(folder, place, job["subscriptions"])
     return folder
 
 
-def _opened(jobs: Jobs, job: Part, sink: Part, place: Checkpoint) -> BatchSink:
+def _opened(jobs: Jobs, job: ConfigPart, sink: ConfigPart, place: Checkpoint) -> BatchSink:
     if sink.kind == "parquet":
         return FilesSink(folder_of(jobs, job, sink, place), sink["file_rows"])
     if sink.kind == "database":

@@ -52,25 +52,25 @@ class Database:
         ledger.create(engine, checkfirst=True)
         with engine.begin() as connection:
             mine = ledger.c.stream == self._stream
-            known = connection.execute(sa.select(ledger).where(mine)).mappings().one_or_none()
-            if known is not None and known["checkpoint"] != self._checkpoint:
+            entry = connection.execute(sa.select(ledger).where(mine)).mappings().one_or_none()
+            if entry is not None and entry["checkpoint"] != self._checkpoint:
                 raise ServerError(
                     f"table {self._name} was filled from another checkpoint of {self._stream}: give"
                     f" the job another table, or delete the table and its line in {LEDGER}"
                 )
-            if known is not None and batch <= known["batch"]:
+            if entry is not None and batch <= entry["batch"]:
                 return False
             plain = _plain(rows)
             if engine.dialect.name == "postgresql":
                 plain = map(_without_nul, plain)
             for chunk in iter(lambda: list(islice(plain, CHUNK_ROWS)), []):
                 connection.execute(sa.insert(table), chunk)
-            count = rows.num_rows + (0 if known is None else known["rows"])
-            said = {"checkpoint": self._checkpoint, "batch": batch, "rows": count}
-            if known is None:
-                connection.execute(sa.insert(ledger).values(stream=self._stream, **said))
+            count = rows.num_rows + (0 if entry is None else entry["rows"])
+            values = {"checkpoint": self._checkpoint, "batch": batch, "rows": count}
+            if entry is None:
+                connection.execute(sa.insert(ledger).values(stream=self._stream, **values))
             else:
-                connection.execute(sa.update(ledger).where(mine).values(**said))
+                connection.execute(sa.update(ledger).where(mine).values(**values))
         # Not in the same transaction, which with some databases a view would end in its middle.
         self._views.follow(engine, table, rows)
         return True
@@ -124,8 +124,8 @@ def _table_in(engine: "Engine", name: str, schema: "pa.Schema") -> "Table":
     """
     import sqlalchemy as sa
 
-    there = {column["name"]: column["type"] for column in _columns_in(engine, name)}
-    if there and (faults := _unfit_columns(there, schema)):
+    present = {column["name"]: column["type"] for column in _columns_in(engine, name)}
+    if present and (faults := _unfit_columns(present, schema)):
         raise JobsError(
             f"table {name}: {', '.join(faults)}: it was filled by another job, or changed by hand;"
             " give this sink another `table`, or write the job's next `version` and run"
@@ -133,7 +133,7 @@ def _table_in(engine: "Engine", name: str, schema: "pa.Schema") -> "Table":
         )
     columns = []
     for field in schema:
-        kind = there.get(field.name)
+        kind = present.get(field.name)
         if field.name in JSON_COLUMNS and (kind is None or "json" in type(kind).__name__.lower()):
             columns.append(sa.Column(field.name, _json_type()))
         else:
@@ -246,10 +246,10 @@ def _plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
     """Rows with times in UTC, without a zone, which is what databases agree upon."""
     import pyarrow as pa
 
-    for n, one in enumerate(rows.schema):
-        if pa.types.is_timestamp(one.type) and one.type.tz is not None:
-            plain = pa.timestamp(one.type.unit)
-            rows = rows.set_column(n, one.name, rows.column(n).cast(plain))
+    for n, column in enumerate(rows.schema):
+        if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+            plain = pa.timestamp(column.type.unit)
+            rows = rows.set_column(n, column.name, rows.column(n).cast(plain))
     for batch in rows.to_batches(max_chunksize=CHUNK_ROWS):
         yield from batch.to_pylist()
 

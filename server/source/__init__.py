@@ -6,7 +6,7 @@ what becomes of rows. Invariant: a planned range of offsets gives the same rows 
 It imports the standard library, pyarrow and pyspark alone, so that it can be sent along by value
 and an executor needs nothing of Headwater.
 
-    Spark ─▶ source ─▶ planning (fanout: all brokers at once; aligning: by event time) ─▶ ranges
+    Spark ─▶ source ─▶ planning (fanout: all brokers at once; alignment: by event time) ─▶ ranges
     a range ─▶ reading ─▶ log (live), or history ─▶ columnar (untouched), or rows ─▶ Spark
                 places: what was read so far          gaps: what a history does not have
 """

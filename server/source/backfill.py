@@ -13,12 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from server.source.aligning import EventTimes
+from server.source.alignment import EventTimes
 from server.source.history import History, LogHistory, read_history
-from server.source.log import EpochError, Log, Standing
+from server.source.log import EpochError, Log, LogStanding
 from server.source.options import OptionError, SourceOptions
-from server.source.places import Place
-from server.source.watch import Known
+from server.source.places import LogPlace
+from server.source.watch import KnownBroker
 
 ROWS_MAX: Final = 10_000  # of a page
 
@@ -103,7 +103,7 @@ class Backfill:
             return live
         return JoinedLog(kept, live)
 
-    def standing(self, name: str, live: Standing) -> Standing:
+    def standing(self, name: str, live: LogStanding) -> LogStanding:
         """Return where both begin and end. Raises EpochError."""
         kept = self._kept(name)
         if kept is None:
@@ -118,7 +118,7 @@ class Backfill:
             return live
         return live._replace(earliest=min(kept.first, live.earliest))
 
-    def begin(self, name: str, log: EventTimes, standing: Standing) -> int:
+    def begin(self, name: str, log: EventTimes, standing: LogStanding) -> int:
         """Return the offset at which a broker is begun. Raises OptionError."""
         since, kept = self._options.since, self._kept(name)
         if isinstance(since, int):
@@ -134,7 +134,9 @@ class Backfill:
             return standing.earliest
         return standing.end if self._options.starting == "latest" else standing.earliest
 
-    def missing(self, name: str, place: Place, live: Standing | None) -> list[tuple[int, int]]:
+    def missing(
+        self, name: str, place: LogPlace, live: LogStanding | None
+    ) -> list[tuple[int, int]]:
         """Return the ranges behind a place that neither has; `live` is the broker's standing."""
         kept = self._kept(name)
         if kept is None or kept.epoch != place.epoch:
@@ -165,14 +167,14 @@ class Backfill:
         kept = self._kept(name)
         return () if kept is None else self._history.paths(kept, begin, end)
 
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, KnownBroker]:
         """Return the logs of a history alone, which owe nothing."""
         seen = {}
         for name, _ in self.brokers:
             kept = self._kept(name)
             if kept is not None:
-                standing = Standing(kept.epoch, kept.first, kept.end, ROWS_MAX, 0, None)
-                seen[name] = Known(standing)
+                standing = LogStanding(kept.epoch, kept.first, kept.end, ROWS_MAX, 0, None)
+                seen[name] = KnownBroker(standing)
         return seen
 
     def _kept(self, name: str) -> LogHistory | None:
@@ -193,7 +195,7 @@ class HistoryLookout:
     def __init__(self, backfill: Backfill) -> None:
         self._backfill = backfill
 
-    def look(self) -> dict[str, Known]:
+    def look(self) -> dict[str, KnownBroker]:
         """Return the logs of the history."""
         return self._backfill.known()
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import pyarrow.compute as pc  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-from server.source.rows import COLUMNS, MARK, TIME, Origin
+from server.source.rows import COLUMNS, MARK, TIME, RowOrigin
 
 # Where a broker's page has another name for a column: the source's is a keyword of SQL.
 NAMES: Final = {"offset": "log_offset", "start": "started_at", "end": "ended_at"}
@@ -63,7 +63,7 @@ class ColumnPage:
         offsets: list[int] = self._batch.column(NAMES["offset"]).filter(late).to_pylist()
         return offsets
 
-    def shown(self, origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
+    def shown(self, origin: RowOrigin, columns: Sequence[str]) -> pa.RecordBatch:
         """The rows, of these columns in this order."""
         mark_us = None if origin.mark_ms is None else origin.mark_ms * 1000
         alike: dict[str, Any] = {"broker": origin.broker, "epoch": origin.epoch, MARK: mark_us}

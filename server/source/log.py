@@ -61,8 +61,8 @@ class FormError(LogError):
     """The broker cannot answer in this form."""
 
 
-class Standing(NamedTuple):
-    """Where a log begins and ends: results of earliest … end − 1 can be read.
+class LogStanding(NamedTuple):
+    """The ends of a log: results of earliest … end − 1 can be read.
 
     No result of these `subscriptions` comes behind that ends at or before `settled_ms`; None: one
     of them has promised nothing yet, and `behind` says which and why. `subscriptions` None: this
@@ -79,7 +79,7 @@ class Standing(NamedTuple):
 
     @property
     def promises(self) -> bool:
-        """Whether it says up to when it is settled."""
+        """Tell whether it says up to when it is settled."""
         return self.subscriptions is not None
 
 
@@ -98,22 +98,22 @@ class Log:
         wait_s: float = 0.0,
         settled_ms: int | None = None,
         subscriptions: Iterable[str] = (),
-    ) -> Standing:
-        """Where the log stands; with `after`, once it ends elsewhere, or after `wait_s`.
+    ) -> LogStanding:
+        """Return the standing of the log; with `after`, once it ends elsewhere, or after `wait_s`.
 
         With `settled_ms`, also up to when it is settled, and that as soon as it is past this time.
         """
         params = {} if after is None else {"after": str(after), "wait": f"{wait_s:g}"}
         if settled_ms is not None:
             params |= {"settled": str(settled_ms), "subscriptions": ",".join(sorted(subscriptions))}
-        told = self._object("GET", "/v1/log/offsets", params, ANSWER_S + wait_s)
+        reply = self._object("GET", "/v1/log/offsets", params, ANSWER_S + wait_s)
         try:
-            whole = int(told["earliest"]), int(told["end"]), int(told.get("rows_max", 10_000))
-            found = Standing(str(told["epoch"]), *whole)
-            if settled_ms is None or "subscriptions" not in told:
-                return found
-            count, until, behind = (told[key] for key in ("subscriptions", "settled", "behind"))
-            return found._replace(
+            whole = int(reply["earliest"]), int(reply["end"]), int(reply.get("rows_max", 10_000))
+            standing = LogStanding(str(reply["epoch"]), *whole)
+            if settled_ms is None or "subscriptions" not in reply:
+                return standing
+            count, until, behind = (reply[key] for key in ("subscriptions", "settled", "behind"))
+            return standing._replace(
                 subscriptions=int(count),
                 settled_ms=None if until is None else int(until),
                 behind=str(behind),
@@ -164,8 +164,8 @@ class Log:
     def first_offset_after(self, epoch: str, ts_ms: int) -> int:
         """The first offset whose result ends after a time; the log's end where there is none."""
         params = {"epoch": epoch, "ts": str(ts_ms)}
-        told = self._object("GET", "/v1/log/first_offset_after", params, ANSWER_S)
-        return int(told["offset"])
+        reply = self._object("GET", "/v1/log/first_offset_after", params, ANSWER_S)
+        return int(reply["offset"])
 
     def earliest_end(self, epoch: str, offset: int, after_ms: int) -> int | None:
         """Of the results from an offset on that end after a time, the earliest end, in ms."""
@@ -233,15 +233,15 @@ class Log:
         return {"Authorization": "Basic " + base64.b64encode(login).decode()}
 
     def _refusal(self, status: int, data: bytes) -> LogError:
-        told = _decoded(data)
-        told = told if isinstance(told, dict) else {}
-        why = f"broker {self.broker}: {_sentence(told, status)}"
+        document = _decoded(data)
+        document = document if isinstance(document, dict) else {}
+        why = f"broker {self.broker}: {_sentence(document, status)}"
         if status == 410:
-            return GoneError(why, int(told.get("earliest", 0)))
+            return GoneError(why, int(document.get("earliest", 0)))
         if status == 416:
-            return NotYetError(why, int(told.get("end", 0)))
-        if status == 413 and "fits" in told:
-            return TooLargeError(why, int(told["fits"]))
+            return NotYetError(why, int(document.get("end", 0)))
+        if status == 413 and "fits" in document:
+            return TooLargeError(why, int(document["fits"]))
         if status == 409:
             return EpochError(why)
         if status == 406:
@@ -270,5 +270,5 @@ def _sentence(told: dict[str, Any], status: int) -> str:
     try:
         return str(told["errors"][0]["message"])
     except (KeyError, IndexError, TypeError):
-        known = {401: "it wants a user and a password", 403: "it does not answer to this user"}
-        return known.get(status, f"it answers with status {status}")
+        reasons = {401: "it wants a user and a password", 403: "it does not answer to this user"}
+        return reasons.get(status, f"it answers with status {status}")

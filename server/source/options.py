@@ -78,7 +78,7 @@ class Login:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What the options say; times are in seconds."""
+    """The options of a source, read and checked; times are in seconds."""
 
     brokers: tuple[tuple[str, str], ...]
     subscriptions: frozenset[str] = frozenset()
@@ -106,66 +106,66 @@ class SourceOptions:
 
     @property
     def by_promises(self) -> bool:
-        """Whether brokers are to promise up to when their logs are settled."""
+        """Tell whether brokers are to promise up to when their logs are settled."""
         return self.align and self.late_s is not None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "SourceOptions":
         """From Spark's mapping, whose names are in any case. Raises OptionError."""
-        said = {name.lower(): str(value) for name, value in options.items()}
-        for name in said:
+        given = {name.lower(): str(value) for name, value in options.items()}
+        for name in given:
             if name not in _KINDS:
                 raise _unknown(name)
-        if "brokers" not in said and "history" not in said:
+        if "brokers" not in given and "history" not in given:
             raise OptionError(f"the option brokers is needed: {_KINDS['brokers']}")
-        away, late = said.get("awaytimeout", "never"), said.get("lateafter", "never")
-        settled = said.get("settledtimeout", "never")
+        away, late = given.get("awaytimeout", "never"), given.get("lateafter", "never")
+        settled = given.get("settledtimeout", "never")
         return cls(
-            brokers=brokers_of(said["brokers"]) if "brokers" in said else (),
-            subscriptions=frozenset(_names(said.get("subscriptions", ""))),
-            starting=_one_of(said, "startingoffsets", "earliest", "latest"),
-            batch_rows_max=_whole(said, "maxrowsperbatch", cls.batch_rows_max, 0),
-            split_rows=_whole(said, "splitrows", cls.split_rows, 1),
-            tasks_max=_whole(said, "tasks", cls.tasks_max, 1),
-            page_rows=_whole(said, "pagerows", cls.page_rows, 1),
-            form=_one_of(said, "format", *FORMATS),
-            align=_one_of(said, "align", "true", "false") == "true",
-            slack_s=_seconds(said, "alignslack", cls.slack_s),
-            quiet_s=_seconds(said, "quietwait", cls.quiet_s),
-            settled_s=None if settled == "never" else _seconds(said, "settledtimeout", 0.0),
-            on_away=_one_of(said, "onbrokeraway", "wait", "fail"),
-            away_s=None if away == "never" else _seconds(said, "awaytimeout", 0.0),
-            retry_s=_seconds(said, "readretry", cls.retry_s),
-            poll_s=min(60.0, _seconds(said, "longpoll", cls.poll_s)),
-            fail_on_loss=_one_of(said, "failondataloss", "true", "false") == "true",
-            late_s=None if late == "never" else _seconds(said, "lateafter", 0.0),
-            consumer=said.get("consumer"),
-            history=said.get("history"),
-            since=_since(said),
-            note_gaps=said.get("notegaps"),
+            brokers=brokers_of(given["brokers"]) if "brokers" in given else (),
+            subscriptions=frozenset(_names(given.get("subscriptions", ""))),
+            starting=_one_of(given, "startingoffsets", "earliest", "latest"),
+            batch_rows_max=_whole(given, "maxrowsperbatch", cls.batch_rows_max, 0),
+            split_rows=_whole(given, "splitrows", cls.split_rows, 1),
+            tasks_max=_whole(given, "tasks", cls.tasks_max, 1),
+            page_rows=_whole(given, "pagerows", cls.page_rows, 1),
+            form=_one_of(given, "format", *FORMATS),
+            align=_one_of(given, "align", "true", "false") == "true",
+            slack_s=_seconds(given, "alignslack", cls.slack_s),
+            quiet_s=_seconds(given, "quietwait", cls.quiet_s),
+            settled_s=None if settled == "never" else _seconds(given, "settledtimeout", 0.0),
+            on_away=_one_of(given, "onbrokeraway", "wait", "fail"),
+            away_s=None if away == "never" else _seconds(given, "awaytimeout", 0.0),
+            retry_s=_seconds(given, "readretry", cls.retry_s),
+            poll_s=min(60.0, _seconds(given, "longpoll", cls.poll_s)),
+            fail_on_loss=_one_of(given, "failondataloss", "true", "false") == "true",
+            late_s=None if late == "never" else _seconds(given, "lateafter", 0.0),
+            consumer=given.get("consumer"),
+            history=given.get("history"),
+            since=_since(given),
+            note_gaps=given.get("notegaps"),
             login=Login(
-                said.get("user"),
-                said.get("passwordenv"),
-                said.get("passwordfile"),
-                said.get("cafile"),
+                given.get("user"),
+                given.get("passwordenv"),
+                given.get("passwordfile"),
+                given.get("cafile"),
             ),
         )
 
 
 def brokers_of(text: str) -> tuple[tuple[str, str], ...]:
     """(name, address) of each broker, in the order of the text. Raises OptionError."""
-    found: dict[str, str] = {}
-    for one in _names(text):
-        name, equals, address = one.partition("=")
+    brokers: dict[str, str] = {}
+    for pair in _names(text):
+        name, equals, address = pair.partition("=")
         name, address = name.strip(), address.strip()
         if not equals or not re.fullmatch(r"[\w.-]{1,64}", name):
-            raise OptionError(f"brokers: found {shown(one)}, expected {_KINDS['brokers']}")
-        if name in found:
+            raise OptionError(f"brokers: found {shown(pair)}, expected {_KINDS['brokers']}")
+        if name in brokers:
             raise OptionError(f"brokers: {name} is named twice")
-        found[name] = _address(address)
-    if not 0 < len(found) <= BROKERS_MAX:
-        raise OptionError(f"brokers: found {len(found)}, expected 1 to {BROKERS_MAX}")
-    return tuple(found.items())
+        brokers[name] = _address(address)
+    if not 0 < len(brokers) <= BROKERS_MAX:
+        raise OptionError(f"brokers: found {len(brokers)}, expected 1 to {BROKERS_MAX}")
+    return tuple(brokers.items())
 
 
 def shown(address: str) -> str:
@@ -198,7 +198,7 @@ def _unknown(name: str) -> OptionError:
 
 
 def _names(text: str) -> list[str]:
-    return [one for part in text.split(",") if (one := part.strip())]
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _faulty(name: str, value: str) -> OptionError:

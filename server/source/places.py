@@ -14,7 +14,7 @@ from typing import NamedTuple
 _FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18})?(?::(-?\d{1,18}))?)?")
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """In the log of an epoch, the next offset; and the event time reached before it, in ms.
 
     `mark_ms` is where the watermark stood, for all brokers, behind the batch that ended here.
@@ -31,17 +31,17 @@ class Place(NamedTuple):
         return ":".join((self.epoch, str(self.next), *times)).rstrip(":")
 
 
-def places_of(offset: Mapping[str, object]) -> dict[str, Place]:
+def places_of(offset: Mapping[str, object]) -> dict[str, LogPlace]:
     """The places by broker. Raises ValueError where this is no offset of this source."""
     return {name: _place(name, value) for name, value in offset.items()}
 
 
-def offset_of(places: Mapping[str, Place]) -> dict[str, str]:
+def offset_of(places: Mapping[str, LogPlace]) -> dict[str, str]:
     """The offset that Spark keeps; in the order of names, as offsets are compared as texts."""
     return {name: places[name].text() for name in sorted(places)}
 
 
-def places_in(checkpoint: Path) -> list[dict[str, Place]]:
+def places_in(checkpoint: Path) -> list[dict[str, LogPlace]]:
     """Return the places behind the last batch that is done, for each source of a stream of Spark's.
 
     Nothing where there was none, or where the checkpoint is of something else.
@@ -55,9 +55,9 @@ def places_in(checkpoint: Path) -> list[dict[str, Place]]:
         return []
 
 
-def _place(name: str, value: object) -> Place:
-    said = _FORM.fullmatch(value) if isinstance(value, str) else None
-    if said is None:
+def _place(name: str, value: object) -> LogPlace:
+    match = _FORM.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError(f"the checkpoint holds {value!r} for {name}: not of this source")
-    reached_ms, mark_ms = (None if one is None else int(one) for one in said.group(3, 4))
-    return Place(said[1], int(said[2]), reached_ms, mark_ms)
+    reached_ms, mark_ms = (None if digits is None else int(digits) for digits in match.group(3, 4))
+    return LogPlace(match[1], int(match[2]), reached_ms, mark_ms)

@@ -7,8 +7,8 @@ back is read later; what cannot be read any more is told with its exact range.
 Spark has one watermark for all brokers, and rows that it has passed are in no window. Each batch
 has a mark, which becomes that watermark. A broker that is away holds it where it is; one that
 answers holds it at the event time up to which it promises that its log is settled (see
-docs/output-log.md); `aligning` keeps to these. What cannot be held, as a broker promises nothing or
-a subscription came later than the watermark, is told where it is read.
+docs/output-log.md); `alignment` keeps to these. What cannot be held, as a broker promises nothing
+or a subscription came later than the watermark, is told where it is read.
 """
 
 import time
@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from server.source.aligning import Bounds, EventTimes, Span, align, mark
+from server.source.alignment import BatchBounds, EventTimes, LogSpan, align, mark
 from server.source.backfill import Backfill
 from server.source.fanout import Fanout
 from server.source.gaps import HistoryGap, note_gap
-from server.source.log import AwayError, EpochError, LogError, Standing, tell
+from server.source.log import AwayError, EpochError, LogError, LogStanding, tell
 from server.source.options import SourceOptions
-from server.source.places import Place
-from server.source.watch import Known
+from server.source.places import LogPlace
+from server.source.watch import KnownBroker
 
 PAGE_ROWS: Final = 10_000  # offsets of the pages that brokers keep
 GO_ON: Final = '; with lost = "skip" (failOnDataLoss=false) it goes on without them'
@@ -40,25 +40,25 @@ class Planner:
     options: SourceOptions
     times: Callable[[str], EventTimes]
     clock: Callable[[], float] = time.monotonic
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     fanout: Fanout = field(default_factory=Fanout)
     backfill: Backfill | None = None
 
     def plan(
         self,
-        start: Mapping[str, Place],
-        known: Mapping[str, Known],
+        start: Mapping[str, LogPlace],
+        known: Mapping[str, KnownBroker],
         rows_max: int | None,
         *,
         live: bool = True,
-    ) -> dict[str, Place]:
-        """Where the batch that begins at `start` ends. Raises LogError.
+    ) -> dict[str, LogPlace]:
+        """Return the place at each broker where the batch from `start` ends. Raises LogError.
 
         Not `live`, logs end where `known` says, and nobody will say more: no broker is waited for
         because it is quiet.
         """
         ends = dict(start)
-        spans: dict[str, Span] = {}
+        spans: dict[str, LogSpan] = {}
         delay_ms = round((self.options.late_s or 0) * 1000)
         holds = Holds(passed(start), mark_of(start, delay_ms), delay_ms)
         for name, seen in known.items():
@@ -75,7 +75,9 @@ class Planner:
             begin = self._begin(name, place, log)
             if begin < log.end:
                 promises = log.promises and self.options.by_promises
-                spans[name] = Span(log.epoch, begin, log.end, log.end, place.reached_ms, promises)
+                spans[name] = LogSpan(
+                    log.epoch, begin, log.end, log.end, place.reached_ms, promises
+                )
             elif live and self.clock() - seen.since_s < self.options.quiet_s:
                 holds.wholly()
             self._promised(name, seen, log, holds)
@@ -83,22 +85,22 @@ class Planner:
             return ends
         _share(spans, rows_max)
         mark_ms = self._aligned(spans, holds) if self.options.align else None
-        for name, one in spans.items():
-            if one.end > one.begin:
-                ends[name] = Place(one.epoch, one.end, one.reached_ms, mark_ms)
+        for name, span in spans.items():
+            if span.end > span.begin:
+                ends[name] = LogPlace(span.epoch, span.end, span.reached_ms, mark_ms)
         first = next((name for name in start if name in known), None)
         if ends == start and first is not None and holds.is_due(mark_ms):
             ends[first] = start[first]._replace(mark_ms=mark_ms)
         return ends
 
-    def _aligned(self, spans: dict[str, Span], holds: "Holds") -> int | None:
+    def _aligned(self, spans: dict[str, LogSpan], holds: "Holds") -> int | None:
         """Cut the spans in event time; the mark behind them, where brokers are to promise."""
         bounds = holds.bounds(self.options.slack_s)
         align(spans, bounds, self.times, self.fanout)
         return mark(spans, bounds, self.times, self.fanout) if self.options.by_promises else None
 
-    def _promised(self, name: str, seen: Known, log: Standing, holds: "Holds") -> None:
-        """What a broker says of what it still owes holds all."""
+    def _promised(self, name: str, seen: KnownBroker, log: LogStanding, holds: "Holds") -> None:
+        """Hold all by what a broker says that it still owes."""
         settled_s = self.options.settled_s
         if not self.options.by_promises:
             return
@@ -112,7 +114,7 @@ class Planner:
         ):
             holds.settled(log.settled_ms)
 
-    def _standing(self, name: str, place: Place | None, log: Standing) -> Standing:
+    def _standing(self, name: str, place: LogPlace | None, log: LogStanding) -> LogStanding:
         """Return where a log begins and ends, with the history before it. Raises LogError."""
         if self.backfill is None:
             return log
@@ -126,18 +128,18 @@ class Planner:
 
     # --- brokers that are not as they were ----------------------------------------------------
 
-    def _away(self, seen: Known) -> None:
+    def _away(self, seen: KnownBroker) -> None:
         why = seen.away or AwayError("it has not answered yet")
         if self.options.on_away == "fail" or not isinstance(why, AwayError):
             raise why
         self._tell(f"{why}; it is waited for")
 
-    def _is_waited_for(self, seen: Known) -> bool:
+    def _is_waited_for(self, seen: KnownBroker) -> bool:
         away_s = self.options.away_s
         return away_s is None or self.clock() - seen.since_s < away_s
 
-    def _pinned(self, name: str, place: Place | None, log: Standing) -> Place:
-        """Where a log is begun, with no rows yet: planned again, the batch is then the same."""
+    def _pinned(self, name: str, place: LogPlace | None, log: LogStanding) -> LogPlace:
+        """Return a log's beginning, without rows yet: planned again, the batch is then the same."""
         if place is not None:
             message = (
                 f"broker {name} has another log (epoch {log.epoch}) than the one that was read up"
@@ -148,11 +150,11 @@ class Planner:
             self._tell(f"{message}; the new one is read from its beginning")
             return place._replace(epoch=log.epoch, next=log.earliest)
         if self.backfill is not None:
-            return Place(log.epoch, self.backfill.begin(name, self.times(name), log))
+            return LogPlace(log.epoch, self.backfill.begin(name, self.times(name), log))
         latest = self.options.starting == "latest"
-        return Place(log.epoch, log.end if latest else log.earliest)
+        return LogPlace(log.epoch, log.end if latest else log.earliest)
 
-    def _begin(self, name: str, place: Place, log: Standing) -> int:
+    def _begin(self, name: str, place: LogPlace, log: LogStanding) -> int:
         if place.next > log.end:
             raise LostError(
                 f"broker {name}: offsets {log.end} to {place.next - 1} ({place.next - log.end}"
@@ -172,14 +174,14 @@ class Planner:
 
     def _tell(self, message: str) -> None:
         """On the standard error of the driver's side of the source, once."""
-        if message not in self.told:
-            self.told.add(message)
+        if message not in self.reported:
+            self.reported.add(message)
             tell(message)
 
 
 @dataclass
 class Holds:
-    """What keeps a batch back besides the logs' own rows."""
+    """The bounds that keep a batch back besides the logs' own rows."""
 
     passed_ms: int | None
     mark_ms: int | None
@@ -200,7 +202,7 @@ class Holds:
             self._until(until_ms)
 
     def is_due(self, mark_ms: int | None) -> bool:
-        """Whether a batch is worth it in which nothing moves but the mark.
+        """Tell whether a batch is worth it in which nothing moves but the mark.
 
         Where rows were read ahead of it, as no more come that would take it along.
         """
@@ -214,22 +216,23 @@ class Holds:
     def _until(self, until_ms: int) -> None:
         self.until_ms = until_ms if self.until_ms is None else min(self.until_ms, until_ms)
 
-    def bounds(self, slack_s: float) -> Bounds:
+    def bounds(self, slack_s: float) -> BatchBounds:
         """For `align` and `mark`."""
         slack_ms = round(slack_s * 1000)
-        return Bounds(self.passed_ms, self.until_ms, self.mark_ms, self.delay_ms, slack_ms)
+        return BatchBounds(self.passed_ms, self.until_ms, self.mark_ms, self.delay_ms, slack_ms)
 
 
-def passed(places: Mapping[str, Place]) -> int | None:
+def passed(places: Mapping[str, LogPlace]) -> int | None:
     """The event time that was reached with any broker: the watermark follows it."""
     return max(
-        (one.reached_ms for one in places.values() if one.reached_ms is not None), default=None
+        (place.reached_ms for place in places.values() if place.reached_ms is not None),
+        default=None,
     )
 
 
-def mark_of(places: Mapping[str, Place], delay_ms: int) -> int | None:
+def mark_of(places: Mapping[str, LogPlace], delay_ms: int) -> int | None:
     """The mark of the batch that ended there; before there were marks, what stood for it."""
-    marks = [one.mark_ms for one in places.values() if one.mark_ms is not None]
+    marks = [place.mark_ms for place in places.values() if place.mark_ms is not None]
     if marks:
         return max(marks)
     passed_ms = passed(places)
@@ -253,16 +256,18 @@ def neither(name: str, begin: int, end: int, folder: str) -> str:
     )
 
 
-def _share(ranges: dict[str, Span], rows_max: int | None) -> None:
+def _share(ranges: dict[str, LogSpan], rows_max: int | None) -> None:
     """Cut the ranges so that they hold at most so many offsets together, none starved."""
     if not rows_max:
         return
     left = rows_max
     # From the shortest on: what one does not need is the others'.
-    waiting = sorted(ranges.values(), key=lambda one: one.end - one.begin)
-    for n, one in enumerate(waiting):
+    waiting = sorted(ranges.values(), key=lambda span: span.end - span.begin)
+    for n, span in enumerate(waiting):
         part = max(1, left // (len(waiting) - n))
-        whole_pages = (one.begin + part) // PAGE_ROWS * PAGE_ROWS
-        if one.begin + part < one.end:  # it is cut anyway: at the edge of a page, where one is near
-            one.end = whole_pages if whole_pages > one.begin else one.begin + part
-        left -= one.end - one.begin
+        whole_pages = (span.begin + part) // PAGE_ROWS * PAGE_ROWS
+        if (
+            span.begin + part < span.end
+        ):  # it is cut anyway: at the edge of a page, where one is near
+            span.end = whole_pages if whole_pages > span.begin else span.begin + part
+        left -= span.end - span.begin

@@ -70,7 +70,7 @@ class Page(NamedTuple):
         ends = zip(self.offsets, self.ends_ms, strict=True)
         return [offset for offset, end_ms in ends if end_ms < late_ms]
 
-    def shown(self, origin: "Origin", columns: Sequence[str]) -> pa.RecordBatch:
+    def shown(self, origin: "RowOrigin", columns: Sequence[str]) -> pa.RecordBatch:
         """The rows, of these columns in this order."""
         return batch_of(self, origin, columns)
 
@@ -81,7 +81,7 @@ def page_of(form: str, data: bytes) -> Page:
 
 
 def has_msgpack() -> bool:
-    """Whether pages in msgpack can be read here: an executor may not have msgspec."""
+    """Tell whether pages in msgpack can be read here: an executor may not have msgspec."""
     try:
         import msgspec  # noqa: F401
     except ImportError:
@@ -120,18 +120,18 @@ def _from_json(data: bytes) -> Page:
     payloads: list[str] = []
     ends_ms: list[int] = []
     decode = json.JSONDecoder().raw_decode
-    at = text.index('"rows":[') + len('"rows":[')
-    while text[at] != "]":
-        begin = text.index(',"result":', at)
-        offsets.append(int(text[text.index(":", at) + 1 : begin]))
+    index = text.index('"rows":[') + len('"rows":[')
+    while text[index] != "]":
+        begin = text.index(',"result":', index)
+        offsets.append(int(text[text.index(":", index) + 1 : begin]))
         begin += len(',"result":')
         result, stop = decode(text, begin)
         subscriptions.append(str(result.get("subscription", "")))
         payloads.append(text[begin:stop])
         ends_ms.append(result["end"])
-        at = stop + 1  # behind the closing brace of the row
-        if text[at] == ",":
-            at += 1
+        index = stop + 1  # behind the closing brace of the row
+        if text[index] == ",":
+            index += 1
     return Page(offsets, subscriptions, payloads, ends_ms)
 
 
@@ -142,15 +142,15 @@ _READERS: Final[dict[str, Callable[[bytes], Page]]] = {
 }
 
 
-class Origin(NamedTuple):
-    """What rows of a batch say of where they are from, whatever they are; `mark_ms`: see `MARK`."""
+class RowOrigin(NamedTuple):
+    """The origin that rows of a batch have in common, whatever they are; `mark_ms`: see `MARK`."""
 
     broker: str
     epoch: str
     mark_ms: int | None = None
 
 
-def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
+def batch_of(page: Page, origin: RowOrigin, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows of a page, of these columns in this order."""
     results: list[dict[str, Any]] = []
     if any(name in _TOLD or name in CUT for name in columns):
@@ -173,20 +173,20 @@ def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBat
         elif name in CUT:
             values = [result.get(_RAW + name, "{}") for result in results]
         else:
-            told = _TOLD[name]
-            values = [told(result) for result in results]
+            value_of = _TOLD[name]
+            values = [value_of(result) for result in results]
         arrays.append(pa.array(values, COLUMNS.get(name, TIME)))
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def mark_alone(origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
+def mark_alone(origin: RowOrigin, columns: Sequence[str]) -> pa.RecordBatch:
     """A row that is no result, as it has no `id`, and takes the mark along.
 
     What jobs want of each row it has, or Spark would leave it out before it looks at the mark.
     """
-    told: dict[str, Any] = dict.fromkeys((MARK, "end"), _micros(origin.mark_ms))
-    told |= {"broker": origin.broker, "location": ""}
-    arrays = [pa.array([told.get(name)], COLUMNS.get(name, TIME)) for name in columns]
+    values: dict[str, Any] = dict.fromkeys((MARK, "end"), _micros(origin.mark_ms))
+    values |= {"broker": origin.broker, "location": ""}
+    arrays = [pa.array([values.get(name)], COLUMNS.get(name, TIME)) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
@@ -194,12 +194,12 @@ def chosen(page: Page, subscriptions: frozenset[str]) -> Page:
     """The rows of these subscriptions alone; of all where none is named."""
     if not subscriptions or subscriptions.issuperset(page.subscriptions):
         return page
-    kept = [at for at, name in enumerate(page.subscriptions) if name in subscriptions]
+    kept = [index for index, name in enumerate(page.subscriptions) if name in subscriptions]
     return Page(
-        [page.offsets[at] for at in kept],
-        [page.subscriptions[at] for at in kept],
-        [page.payloads[at] for at in kept],
-        [page.ends_ms[at] for at in kept],
+        [page.offsets[index] for index in kept],
+        [page.subscriptions[index] for index in kept],
+        [page.payloads[index] for index in kept],
+        [page.ends_ms[index] for index in kept],
     )
 
 

@@ -29,11 +29,11 @@ from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill
 from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
-from server.source.places import Place, offset_of, places_of
+from server.source.places import LogPlace, offset_of, places_of
 from server.source.planning import Planner, mark_of
-from server.source.reading import (
-    Range,
-    Reading,
+from server.source.range_reader import (
+    LogRange,
+    RangeReader,
     ReadTask,
     Stretch,
     ranges_apart,
@@ -41,7 +41,7 @@ from server.source.reading import (
     tasks_of,
 )
 from server.source.rows import COLUMNS, MARK, MARKED_SCHEMA, SCHEMA
-from server.source.watch import Known, Watch
+from server.source.watch import KnownBroker, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._backfill: Backfill | None = None
         self._planner: Planner | None = None
         self._logs: dict[str, Log | JoinedLog] = {}
-        self._targets: Mapping[str, Known] | None = None
+        self._targets: Mapping[str, KnownBroker] | None = None
         self._said: dict[str, tuple[str, int]] = {}  # what was acknowledged, as (epoch, offset)
 
     # Spark's names, one and all.
@@ -144,33 +144,33 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """How many rows a batch may have."""
+        """Return how many rows a batch may have."""
         rows_max = self.options.batch_rows_max
         return ReadMaxRows(rows_max) if rows_max else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """From now on to where the logs end now, and then no further. Raises LogError."""
         wait_s = GATHER_S if self.options.away_s is None else self.options.away_s
-        for one in self._look().values():
-            if isinstance(one.away, AwayError):
-                tell(f"{one.away}; it is waited for, {wait_s:g} s at most")
+        for broker in self._look().values():
+            if isinstance(broker.away, AwayError):
+                tell(f"{broker.away}; it is waited for, {wait_s:g} s at most")
         watch = self._watch
         assert watch is not None
         watch.until([name for name, _ in self._brokers()], wait_s)
-        known = self._look()
-        for one in known.values():
-            if one.away is not None:
-                raise one.away  # a bounded run reads all brokers or none
-        self._targets = known
+        brokers = self._look()
+        for broker in brokers.values():
+            if broker.away is not None:
+                raise broker.away  # a bounded run reads all brokers or none
+        self._targets = brokers
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """Where the batch that begins at `start` ends. Raises LogError."""
+        """Return the offsets at which the batch that begins at `start` ends. Raises LogError."""
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         places = places_of(start)
         live = self._targets is None
-        known = self._look() if self._targets is None else self._targets
+        brokers = self._look() if self._targets is None else self._targets
         try:
-            ends = self._plans().plan(places, known, rows_max, live=live)
+            ends = self._plans().plan(places, brokers, rows_max, live=live)
         except AwayError:
             # It went while it was asked for event times: the next plan knows.
             if self.options.on_away == "fail" or self._targets is not None:
@@ -187,14 +187,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset_of(ends)
 
     def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
-        """Where the logs end: what is left to read is told by it."""
+        """Return the ends of the logs: what is left to read is told by them."""
         if self._watch is None:
             return None
         return offset_of(
             {
-                name: Place(one.standing.epoch, one.standing.end)
-                for name, one in self._look().items()
-                if one.standing is not None
+                name: LogPlace(broker.standing.epoch, broker.standing.end)
+                for name, broker in self._look().items()
+                if broker.standing is not None
             }
         )
 
@@ -203,9 +203,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before, after = places_of(start), places_of(end)
         stretches: list[Stretch] = []
         for name, _ in self._brokers():
-            here, there = before.get(name), after.get(name)
-            if here is not None and there is not None and here.epoch == there.epoch:
-                stretches.append(Stretch(name, here.epoch, here.next, there.next))
+            begin, stop = before.get(name), after.get(name)
+            if begin is not None and stop is not None and begin.epoch == stop.epoch:
+                stretches.append(Stretch(name, begin.epoch, begin.next, stop.next))
         missing = [
             name
             for name, place in after.items()
@@ -216,25 +216,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
                 f" once more before it can be taken out"
             )
-        found = self._ranges(stretches)
+        ranges = self._ranges(stretches)
         if self.options.late_s is not None:
             delay_ms = round(self.options.late_s * 1000)
             late_ms, mark_ms = mark_of(before, delay_ms), mark_of(after, delay_ms)
             moves = self.options.by_promises and mark_ms != late_ms
-            if moves and not found:
-                found = [self._empty(after)]
-            for one in found:
-                one.late_ms = late_ms
-                one.mark_ms = mark_ms if self.options.by_promises else None
+            if moves and not ranges:
+                ranges = [self._empty(after)]
+            for part in ranges:
+                part.late_ms = late_ms
+                part.mark_ms = mark_ms if self.options.by_promises else None
                 # What is read may be of other subscriptions, all of it.
-                one.arrive = moves and one is found[-1]
-        return tasks_of(self.options, found)
+                part.arrive = moves and part is ranges[-1]
+        return tasks_of(self.options, ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
         return _read(self.options, self.columns, partition)
 
-    def _ranges(self, stretches: Sequence[Stretch]) -> list[Range]:
+    def _ranges(self, stretches: Sequence[Stretch]) -> list[LogRange]:
         """The ranges of these stretches, each of one place where it can be read."""
         past = self._history()
         if past is None:
@@ -248,7 +248,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 elif not self.options.brokers:
                     continue  # it was told that it is nowhere
                 cut.append(Stretch(stretch.broker, stretch.epoch, begin, end))
-        ranges: list[Range] = []
+        ranges: list[LogRange] = []
         for stretch, parts in zip(cut, ranges_apart(self.options, cut, past.brokers), strict=True):
             for part in parts:
                 if stretch in kept:
@@ -256,11 +256,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges += parts
         return ranges
 
-    def _empty(self, after: Mapping[str, Place]) -> Range:
+    def _empty(self, after: Mapping[str, LogPlace]) -> LogRange:
         """Nothing of the first broker that there is: for the mark to go along with."""
-        name, address = next(one for one in self._brokers() if one[0] in after)
+        name, address = next(broker for broker in self._brokers() if broker[0] in after)
         place = after[name]
-        part = Range(name, address, place.epoch, place.next, place.next)
+        part = LogRange(name, address, place.epoch, place.next, place.next)
         part.files = None if self.options.brokers else ()
         return part
 
@@ -279,7 +279,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- what is made when it is first needed -------------------------------------------------
 
-    def _look(self) -> Mapping[str, Known]:
+    def _look(self) -> Mapping[str, KnownBroker]:
         if self._watch is None:
             past = self._history()
             alone = past is not None and not self.options.brokers
@@ -311,22 +311,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._logs[name] = live
         return self._logs[name]
 
-    def _say_read(self, places: Mapping[str, Place]) -> None:
+    def _say_read(self, places: Mapping[str, LogPlace]) -> None:
         """Acknowledge these places, where that was not done yet."""
         consumer = self.options.consumer
         if consumer is None:
             return
-        known = self._look()
+        brokers = self._look()
         for name, place in places.items():
-            if name not in known or known[name].away is not None:
+            if name not in brokers or brokers[name].away is not None:
                 continue  # it is said with the next batch as well
-            here = place.epoch, place.next
-            if self._said.get(name) != here:
+            reached = place.epoch, place.next
+            if self._said.get(name) != reached:
                 with suppress(AwayError):
                     self._acknowledge(name, consumer, place)
-                    self._said[name] = here
+                    self._said[name] = reached
 
-    def _acknowledge(self, name: str, consumer: str, place: Place) -> None:
+    def _acknowledge(self, name: str, consumer: str, place: LogPlace) -> None:
         try:
             self._log(name).ack(place.epoch, consumer, place.next)
         except AwayError:
@@ -351,14 +351,14 @@ def _read(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     if isinstance(partition, ReadTask):
-        reading = Reading(options, columns)
+        reading = RangeReader(options, columns)
         for part in partition.ranges:
             yield from reading.batches(part)
 
 
 def _columns(schema: StructType, options: SourceOptions) -> list[str]:
-    known = [*COLUMNS, MARK] if options.by_promises else [*COLUMNS]
-    for one in schema.fields:
-        if one.name not in known:
-            raise OptionError(f"there is no column {one.name[:60]}; there are {', '.join(known)}")
-    return [one.name for one in schema.fields]
+    names = [*COLUMNS, MARK] if options.by_promises else [*COLUMNS]
+    for field in schema.fields:
+        if field.name not in names:
+            raise OptionError(f"there is no column {field.name[:60]}; there are {', '.join(names)}")
+    return [field.name for field in schema.fields]

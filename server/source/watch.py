@@ -9,30 +9,30 @@ import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
-from server.source.log import AwayError, Log, LogError, Standing
+from server.source.log import AwayError, Log, LogError, LogStanding
 from server.source.options import SourceOptions
 
 FIRST_S_MAX: Final = 30.0  # for the first word of a broker; after that it is away
 AGAIN_S: Final = 1.0  # between two attempts to reach a broker that is away
 
 
-class Known(NamedTuple):
+class KnownBroker(NamedTuple):
     """A log as last seen; `away` says why it cannot be seen now, and since when (monotonic s).
 
     Of a log that is seen, `since_s` is since when it has ended where it ends, and `settled_since_s`
     since when it has promised what it promises.
     """
 
-    standing: Standing | None
+    standing: LogStanding | None
     away: LogError | None = None
     since_s: float = 0.0
     settled_since_s: float = 0.0
 
 
 class Lookout(Protocol):
-    """Where the planning of rows gets its knowledge from."""
+    """A view of all brokers, from which the planning of rows gets its knowledge."""
 
-    def look(self) -> dict[str, Known]:
+    def look(self) -> dict[str, KnownBroker]:
         """Each broker, in the order of the options."""
 
     def stop(self) -> None:
@@ -44,7 +44,7 @@ class Watch:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KnownBroker] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._names = [name for name, _ in options.brokers]
@@ -55,8 +55,8 @@ class Watch:
             )
             thread.start()
 
-    def look(self) -> dict[str, Known]:
-        """See Lookout; waits until each broker was asked once."""
+    def look(self) -> dict[str, KnownBroker]:
+        """Return each broker's state; waits until each was asked once."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._known) == len(self._names), FIRST_S_MAX)
             return {name: self._known.get(name, _UNASKED) for name in self._names}
@@ -71,7 +71,7 @@ class Watch:
             )
 
     def stop(self) -> None:
-        """See Lookout; the threads end with their next answer."""
+        """Stop looking; the threads end with their next answer."""
         self._stopping.set()
 
     def _follow(self, log: Log) -> None:
@@ -95,7 +95,7 @@ class Watch:
             self._tell(log.broker, standing, None)
         log.close()
 
-    def _tell(self, name: str, standing: Standing | None, away: LogError | None) -> None:
+    def _tell(self, name: str, standing: LogStanding | None, away: LogError | None) -> None:
         since_s = settled_since_s = time.monotonic()
         with self._changed:
             before = self._known.get(name)
@@ -106,16 +106,16 @@ class Watch:
                     since_s = before.since_s
                 if same and _promise(before.standing) == _promise(standing):
                     settled_since_s = before.settled_since_s
-            self._known[name] = Known(standing, away, since_s, settled_since_s)
+            self._known[name] = KnownBroker(standing, away, since_s, settled_since_s)
             self._changed.notify_all()
 
 
-def _place(one: Standing | None) -> object:
+def _place(one: LogStanding | None) -> object:
     return None if one is None else one[:4]
 
 
-def _promise(one: Standing | None) -> object:
+def _promise(one: LogStanding | None) -> object:
     return None if one is None else (one.subscriptions, one.settled_ms)
 
 
-_UNASKED: Final = Known(None, AwayError("it has not answered yet"))
+_UNASKED: Final = KnownBroker(None, AwayError("it has not answered yet"))

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from server.checkpoint import BegunStream, hold
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.source.log import Log, LogError, tell
 from server.source.options import Login, OptionError
 from server.upkeep.versions import former_streams, note_shown, shown_version
@@ -26,7 +26,7 @@ class KeptConsumer(NamedTuple):
     offset: int
 
 
-def logs_of(jobs: Jobs, job: Part) -> Iterator[Log]:
+def logs_of(jobs: Jobs, job: ConfigPart) -> Iterator[Log]:
     """Yield the log of each broker that a job reads."""
     source = jobs.sources[job["source"]]
     if source.kind == "brokers":
@@ -38,7 +38,7 @@ def logs_of(jobs: Jobs, job: Part) -> Iterator[Log]:
                 yield log
 
 
-def consumer_names(jobs: Jobs, job: Part, streams: Iterable[BegunStream]) -> list[str]:
+def consumer_names(jobs: Jobs, job: ConfigPart, streams: Iterable[BegunStream]) -> list[str]:
     """Return the names under which brokers know these streams."""
     names = []
     for stream in streams:
@@ -63,7 +63,7 @@ def forget_former(jobs: Jobs) -> None:
             tell(f"jobs.{job.name}: {sentence}")
 
 
-def forget_of(jobs: Jobs, job: Part) -> list[str]:
+def forget_of(jobs: Jobs, job: ConfigPart) -> list[str]:
     """Do so for one job; return what was done and what was not, as sentences."""
     shown = shown_version(jobs, job)
     if shown is None or shown.version != job["version"]:
@@ -93,7 +93,7 @@ def forget_of(jobs: Jobs, job: Part) -> list[str]:
                 file.close()
 
 
-def _forgotten(jobs: Jobs, job: Part, streams: list[BegunStream]) -> tuple[list[str], bool]:
+def _forgotten(jobs: Jobs, job: ConfigPart, streams: list[BegunStream]) -> tuple[list[str], bool]:
     """Return sentences, and whether all brokers have forgotten all of these."""
     sentences, complete = [], True
     names = consumer_names(jobs, job, streams)

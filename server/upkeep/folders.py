@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from server.checkpoint import begun_of, hold, version_apart
-from server.config import Jobs, Part, read
+from server.config import ConfigPart, Jobs, read
 from server.errors import JobsError
 
 
@@ -18,7 +18,7 @@ class JobFolder(NamedTuple):
     """The folder that a job's version of the file fills."""
 
     jobs: Jobs
-    job: Part
+    job: ConfigPart
     path: Path
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from server.checkpoint import BegunStream, begun_of, version_apart
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.errors import JobsError, ServerError
 from server.history import show_folder
 from server.process import read_all, run_job
@@ -25,8 +25,8 @@ from server.sinks.shown import TableName
 from server.sinks.views import show_table
 from server.source.log import LogError, tell
 from server.source.options import OptionError
-from server.source.places import Place, places_in
-from server.streams import Stream
+from server.source.places import LogPlace, places_in
+from server.streams import JobStream
 from server.upkeep.consumers import consumer_names, consumers_at, forget_of, logs_of
 from server.upkeep.versions import ShownVersion, former_streams, note_shown, shown_version
 
@@ -54,7 +54,7 @@ def migrate(path: Path, name: str) -> int:
     return 0
 
 
-def _fill_and_show(jobs: Jobs, job: Part, streams: list[Stream], former: int) -> None:
+def _fill_and_show(jobs: Jobs, job: ConfigPart, streams: list[JobStream], former: int) -> None:
     places = _read_places(begun_of(jobs, job), former)
     alerted = alerted_at(job, places).plain()
     try:
@@ -117,7 +117,7 @@ def foresee(path: Path, name: str) -> list[str]:
     return sentences
 
 
-def _foreseen_reading(jobs: Jobs, job: Part, former: int) -> Iterator[str]:
+def _foreseen_reading(jobs: Jobs, job: ConfigPart, former: int) -> Iterator[str]:
     begun = begun_of(jobs, job)
     places = _read_places(begun, job["version"])
     former_places = _read_places(begun, former)
@@ -138,7 +138,7 @@ def _foreseen_reading(jobs: Jobs, job: Part, former: int) -> Iterator[str]:
             )
 
 
-def _foreseen_sinks(jobs: Jobs, job: Part) -> Iterator[str]:
+def _foreseen_sinks(jobs: Jobs, job: ConfigPart) -> Iterator[str]:
     suffix = _suffix(jobs, job)
     for sink in (jobs.sinks[name] for name in job["sink"]):
         if sink.kind == "database":
@@ -150,12 +150,12 @@ def _foreseen_sinks(jobs: Jobs, job: Part) -> Iterator[str]:
             yield f"sink {sink.name}: of what the former version alerted no alert is sent again"
 
 
-def _suffix(jobs: Jobs, job: Part) -> str:
+def _suffix(jobs: Jobs, job: ConfigPart) -> str:
     version = version_apart(jobs, job)
     return f"_v{version}" if version else ""
 
 
-def _former(jobs: Jobs, job: Part) -> int | None:
+def _former(jobs: Jobs, job: ConfigPart) -> int | None:
     """Return the version that is shown, or was before that of the file."""
     shown = shown_version(jobs, job)
     if shown is not None and shown.version != job["version"]:
@@ -163,7 +163,7 @@ def _former(jobs: Jobs, job: Part) -> int | None:
     return max((stream.version for stream in former_streams(jobs, job)), default=None)
 
 
-def _shared_table(jobs: Jobs, job: Part) -> str | None:
+def _shared_table(jobs: Jobs, job: ConfigPart) -> str | None:
     """Say with which job this one shares a table: its views cannot show another for one of them."""
     for sink in (jobs.sinks[name] for name in job["sink"]):
         others = [
@@ -178,9 +178,9 @@ def _shared_table(jobs: Jobs, job: Part) -> str | None:
     return None
 
 
-def _read_places(begun: list[BegunStream], version: int) -> dict[str, Place]:
+def _read_places(begun: list[BegunStream], version: int) -> dict[str, LogPlace]:
     """Return how far the streams of a version have read: with several, the one that is behind."""
-    least: dict[str, Place] = {}
+    least: dict[str, LogPlace] = {}
     for stream in begun:
         for places in places_in(stream.folder / "spark") if stream.version == version else ():
             for name, place in places.items():

@@ -14,15 +14,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.errors import JobsError, ServerError
 from server.jobs.reading import options_of
 from server.source.gaps import FOLDER, HistoryGap, gaps_in, note_gap
 from server.source.history import History, LogHistory, page_in, read_history
 from server.source.log import LogError
 from server.source.options import OptionError, SourceOptions
-from server.source.reading import Range, Reading
-from server.source.rows import COLUMNS, Origin
+from server.source.range_reader import LogRange, RangeReader
+from server.source.rows import COLUMNS, RowOrigin
 from server.upkeep.compaction import write_rows
 from server.upkeep.consumers import logs_of
 from server.upkeep.folders import folder_alone
@@ -72,7 +72,7 @@ def _missing(history: History) -> Iterator[HistoryGap]:
 
 
 def _mended(
-    jobs: Jobs, job: Part, history: History, copies: list[History], missing: list[HistoryGap]
+    jobs: Jobs, job: ConfigPart, history: History, copies: list[History], missing: list[HistoryGap]
 ) -> MendedHistory:
     sentences, left, lines = [], [], []
     for gap in missing:
@@ -99,7 +99,7 @@ def _mended(
 
 
 def _sources(
-    jobs: Jobs, job: Part, gap: HistoryGap, copies: list[History]
+    jobs: Jobs, job: ConfigPart, gap: HistoryGap, copies: list[History]
 ) -> Iterator[tuple[str, tuple[int, int], "pa.Table"]]:
     """Yield who has a part of a gap, which part, and its rows; each part once."""
     done: list[tuple[int, int]] = []
@@ -138,7 +138,9 @@ def _without(part: tuple[int, int], taken: tuple[int, int]) -> list[tuple[int, i
     return [piece for piece in (before, after) if piece[0] < piece[1]]
 
 
-def _of_broker(jobs: Jobs, job: Part, gap: HistoryGap, covered: tuple[int, int]) -> "pa.Table":
+def _of_broker(
+    jobs: Jobs, job: ConfigPart, gap: HistoryGap, covered: tuple[int, int]
+) -> "pa.Table":
     import pyarrow as pa
 
     source = jobs.sources[job["source"]]
@@ -146,8 +148,8 @@ def _of_broker(jobs: Jobs, job: Part, gap: HistoryGap, covered: tuple[int, int])
     if job["subscriptions"]:
         options["subscriptions"] = ",".join(job["subscriptions"])
     reading = SourceOptions.of({key: value for key, value in options.items() if key != "consumer"})
-    part = Range(gap.broker, dict(reading.brokers)[gap.broker], gap.epoch, *covered)
-    batches = list(Reading(reading, [*COLUMNS]).batches(part))
+    part = LogRange(gap.broker, dict(reading.brokers)[gap.broker], gap.epoch, *covered)
+    batches = list(RangeReader(reading, [*COLUMNS]).batches(part))
     return pa.Table.from_batches(batches, pa.schema(list(COLUMNS.items())))
 
 
@@ -158,7 +160,7 @@ def _of_history(
 
     paths = copy.paths(kept, *covered)
     page = page_in(paths, (gap.broker, gap.epoch), covered, [*COLUMNS], frozenset())
-    batch = page.shown(Origin(gap.broker, gap.epoch, None), [*COLUMNS])
+    batch = page.shown(RowOrigin(gap.broker, gap.epoch, None), [*COLUMNS])
     return pa.Table.from_batches([batch], pa.schema(list(COLUMNS.items())))
 
 

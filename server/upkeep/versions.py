@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from server.checkpoint import BegunStream, begun_of, replace_file
-from server.config import Jobs, Part
+from server.config import ConfigPart, Jobs
 from server.errors import JobsError
 
 SUFFIX: Final = ".shown"
@@ -24,7 +24,7 @@ class ShownVersion(NamedTuple):
     forgotten: tuple[int, ...] = ()
 
 
-def shown_version(jobs: Jobs, job: Part) -> ShownVersion | None:
+def shown_version(jobs: Jobs, job: ConfigPart) -> ShownVersion | None:
     """Return what the note says; None where the job was never migrated. Raises JobsError."""
     file = _file(jobs, job)
     try:
@@ -38,7 +38,7 @@ def shown_version(jobs: Jobs, job: Part) -> ShownVersion | None:
         raise JobsError(f"{file}: damaged; `headwater server migrate` writes it again") from None
 
 
-def note_shown(jobs: Jobs, job: Part, shown: ShownVersion) -> None:
+def note_shown(jobs: Jobs, job: ConfigPart, shown: ShownVersion) -> None:
     """Write down that a version is shown. Raises JobsError."""
     file = _file(jobs, job)
     content = {"version": shown.version, "forgotten": sorted(shown.forgotten)}
@@ -48,12 +48,12 @@ def note_shown(jobs: Jobs, job: Part, shown: ShownVersion) -> None:
         raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
 
 
-def former_streams(jobs: Jobs, job: Part) -> list[BegunStream]:
+def former_streams(jobs: Jobs, job: ConfigPart) -> list[BegunStream]:
     """Return the streams of all versions but that of the file."""
     return [begun for begun in begun_of(jobs, job) if begun.version != job["version"]]
 
 
-def unshown(jobs: Jobs, job: Part) -> str | None:
+def unshown(jobs: Jobs, job: ConfigPart) -> str | None:
     """Say why the version of the file cannot be run before it has been migrated to."""
     shown, version = shown_version(jobs, job), job["version"]
     if shown is None:
@@ -71,5 +71,5 @@ def unshown(jobs: Jobs, job: Part) -> str | None:
     )
 
 
-def _file(jobs: Jobs, job: Part) -> Path:
+def _file(jobs: Jobs, job: ConfigPart) -> Path:
     return jobs.path(jobs.server["state"]) / f"{job.name}{SUFFIX}"

@@ -43,7 +43,7 @@ class Connection:
 
     @property
     def open(self) -> bool:
-        """Whether there is one."""
+        """Tell whether there is one."""
         return self._number is not None
 
     def connect(self) -> bool:
@@ -113,7 +113,7 @@ class Sensor:
 
     @property
     def idle(self) -> bool:
-        """Whether all that it has to say was taken."""
+        """Tell whether all that it has to say was taken."""
         return not self._packets
 
     def publish(self, events: list[Said]) -> None:
@@ -218,7 +218,7 @@ class Asker:
 
     @property
     def idle(self) -> bool:
-        """Whether it has all that it wants."""
+        """Tell whether it has all that it wants."""
         return not self._wishes
 
     def wish(self, wish: Wish) -> None:

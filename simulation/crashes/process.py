@@ -123,7 +123,7 @@ class Process:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits for the disk."""
+        """Tell whether nothing waits for the disk."""
         waits = len(self._gate) or self._inbox or self._group or self.committing
         return not (waits or self.journal.waiting)
 

@@ -32,6 +32,7 @@ SPAN_MS = 240_000  # of all readings, about
 APART_MS = 40_000
 UNCERTAIN_EACH = 3  # seeds: times of readings are less certain from time to time
 UNCERTAIN_MS = (20, 150, 700, 3_000)
+PROGRESS_MS = (60_000, 100)  # by turns: what is let go too early shows where time is said often
 HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 
 
@@ -70,7 +71,9 @@ class CorrelatedRun(Run):
     def _place(self, name: str) -> Place:
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
-        return Place(self.world, replace(place.machine, options=options))
+        progress_ms = PROGRESS_MS[self.seed % len(PROGRESS_MS)]
+        limits = replace(place.machine.limits, progress_ms=progress_ms)
+        return Place(self.world, replace(place.machine, options=options, limits=limits))
 
     def _plan_faults(self, end_ms: int) -> None:
         """As there, or fewer and longer apart: that events wait takes some time of calm.

@@ -15,7 +15,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from simulation.papers.recording import ATTRIBUTES, Recording, RecordingError, Series
-from simulation.papers.settings import DEGREE_MAX, DELTA_T_S, RARE_S, Setting
+from simulation.papers.settings import DEGREE_MAX, DELTA_T_S, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (
     Reading,
@@ -117,7 +117,7 @@ def _tree(setting: Setting, seeded: random.Random) -> list[Edge]:
 
 
 def _series(setting: Setting, recording: Recording) -> dict[str, Series]:
-    """Readings by sensor; of rare attributes the first in each half an hour."""
+    """Readings by sensor; of rare attributes the first in each `rare_s`."""
     found: dict[str, Series] = {}
     for station in list(recording.stations)[: setting.stations]:
         for attribute in ATTRIBUTES:
@@ -129,7 +129,7 @@ def _series(setting: Setting, recording: Recording) -> dict[str, Series]:
             if attribute in RARE[: setting.rare]:
                 slots: dict[int, tuple[int, float]] = {}
                 for t, value in series:
-                    slots.setdefault(t // RARE_S, (t, value))
+                    slots.setdefault(t // setting.rare_s, (t, value))
                 series = list(slots.values())
             found[f"{station}/{attribute}"] = series
     return found

@@ -19,7 +19,7 @@ class Setting(NamedTuple):
     """One network with its subscriptions.
 
     `stations`: how many have all five sensors in the network; `across`: of how many near ones each
-    subscription asks; `rare`: how many attributes are read every half an hour only; `hours`: how
+    subscription asks; `rare`: how many attributes are read every `rare_s` only; `hours`: how
     much of the recording is replayed (None: all).
     """
 
@@ -34,6 +34,7 @@ class Setting(NamedTuple):
     step: float = STEP
     matching_min: int = MATCHING_MIN
     hours: int | None = None
+    rare_s: int = RARE_S
 
     @property
     def sensors(self) -> int:

@@ -299,7 +299,7 @@ def _reading(cells: list[str], at: list[int], where: str) -> Reading:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is plain digits that are the same text again once they were a number."""
+    """Tell whether a text is plain digits that are the same text again once they were a number."""
     if not text.isascii() or not text.isdecimal() or len(text) > DIGITS_MAX:
         return False
     return text == "0" or text[0] != "0"

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from broker.core import topics
 from language import Specification
-from simulation.rehearsal.run import Outcome
+from simulation.rehearsal.run import RehearsalOutcome
 
 LATER_MS = 100  # by less two runs may differ for what a disk takes
 IDS_MAX = 20  # of missing and surplus results, that are told
@@ -26,7 +26,7 @@ Key = tuple[str, str]
 
 
 class Delays(Struct, frozen=True):
-    """How many of `count`, and the median and the most of these, in ms."""
+    """The `count` results that came later than without faults: their median and most delay."""
 
     count: int
     median_ms: int
@@ -38,7 +38,7 @@ class Compared(Struct):
 
     broker: str
     expected: int
-    found: int
+    found_count: int
     twice: int
     missing: list[str]
     surplus: list[str]
@@ -48,7 +48,7 @@ class Compared(Struct):
 
     @property
     def whole(self) -> bool:
-        """Whether it got what it was to get, and nothing else."""
+        """Tell whether it got what it was to get, and nothing else."""
         return not (self.missing_count or self.surplus_count)
 
     @property
@@ -57,7 +57,7 @@ class Compared(Struct):
         return self.whole and not self.twice
 
 
-class Comparison(Struct):
+class RehearsalComparison(Struct):
     """By subscription (subscriber, name) and by (actor, broker); `lines` are the results found.
 
     `delays` are (when, by how much later) of each result that came in both runs.
@@ -70,43 +70,47 @@ class Comparison(Struct):
 
     @property
     def equal(self) -> bool:
-        """Whether nobody lacks anything, and each result stands once at its home.
+        """Tell whether nobody lacks anything, and each result stands once at its home.
 
         To an actor elsewhere one may come twice where a broker has ended, as with QoS 1.
         """
         homes, elsewhere = self.subscriptions.values(), self.actors.values()
-        return all(one.equal for one in homes) and all(one.whole for one in elsewhere)
+        return all(each.equal for each in homes) and all(each.whole for each in elsewhere)
 
 
 def compared(
     specification: Specification,
     homes: Mapping[Key, str],
     expected: Sequence[Said],
-    outcome: Outcome,
-    plain: Outcome | None,
-) -> Comparison:
+    outcome: RehearsalOutcome,
+    plain: RehearsalOutcome | None,
+) -> RehearsalComparison:
     """`expected` are one engine's results, in order; `plain` is the run without faults."""
-    nearest = {key for key, one in specification.subscriptions.items() if one.actor.nearest}
+    nearest = {
+        key
+        for key, subscription in specification.subscriptions.items()
+        if subscription.actor.nearest
+    }
     wanted: dict[Key, list[str]] = {key: [] for key in specification.subscriptions}
     order: dict[str, int] = {}
-    for said in expected:
-        key = _whose(said)
-        text = _text(said, bare=key in nearest)
+    for result in expected:
+        key = _whose(result)
+        text = _text(result, bare=key in nearest)
         wanted[key].append(text)
         order.setdefault(text, len(order))
-    found, times, payloads = _found(outcome, nearest)
+    reported, times, payloads = _found(outcome, nearest)
     before = _found(plain, nearest)[1] if plain is not None else None
     delays: list[tuple[int, int]] = []
     subscriptions = {}
     for key, texts in wanted.items():
-        one = _compared(homes[key], texts, found.get(key, []))
+        comparison = _compared(homes[key], texts, reported.get(key, []))
         if before is not None:
-            one.later = _later(found.get(key, []), times, before, delays)
-        subscriptions[key] = one
+            comparison.later = _later(reported.get(key, []), times, before, delays)
+        subscriptions[key] = comparison
     at_end = len(order)
     lines = sorted(payloads.items(), key=lambda item: (order.get(item[0], at_end), item[0]))
     actors = _actors(outcome, plain)
-    return Comparison(subscriptions, actors, [line for _, line in lines], sorted(delays))
+    return RehearsalComparison(subscriptions, actors, [line for _, line in lines], sorted(delays))
 
 
 def _compared(broker: str, wanted: Sequence[str], found: Sequence[str]) -> Compared:
@@ -115,7 +119,7 @@ def _compared(broker: str, wanted: Sequence[str], found: Sequence[str]) -> Compa
     return Compared(
         broker=broker,
         expected=len(wanted),
-        found=len(found),
+        found_count=len(found),
         twice=len(found) - len(once),
         missing=[json.loads(text)["id"] for text in missing[:IDS_MAX]],
         surplus=[json.loads(text)["id"] for text in surplus[:IDS_MAX]],
@@ -125,43 +129,43 @@ def _compared(broker: str, wanted: Sequence[str], found: Sequence[str]) -> Compa
 
 
 def _found(
-    outcome: Outcome, nearest: set[Key]
+    outcome: RehearsalOutcome, nearest: set[Key]
 ) -> tuple[dict[Key, list[str]], dict[str, int], dict[str, bytes]]:
     """By subscription its results; when each was there first; and each as it is written."""
-    found: dict[Key, list[str]] = {}
+    reported: dict[Key, list[str]] = {}
     times: dict[str, int] = {}
     payloads: dict[str, bytes] = {}
-    for one in outcome.found:
-        said = json.loads(one.row.payload)
-        key = _whose(said)
-        text = _text(said, bare=key in nearest)
-        found.setdefault(key, []).append(text)
-        times[text] = min(times.get(text, one.at_ms), one.at_ms)
-        said.pop("detected_at", None)
-        payloads.setdefault(text, msgspec.json.encode(said))
-    return found, times, payloads
+    for detection in outcome.detected:
+        result = json.loads(detection.row.payload)
+        key = _whose(result)
+        text = _text(result, bare=key in nearest)
+        reported.setdefault(key, []).append(text)
+        times[text] = min(times.get(text, detection.at_ms), detection.at_ms)
+        result.pop("detected_at", None)
+        payloads.setdefault(text, msgspec.json.encode(result))
+    return reported, times, payloads
 
 
-def _actors(outcome: Outcome, plain: Outcome | None) -> dict[Key, Compared]:
+def _actors(outcome: RehearsalOutcome, plain: RehearsalOutcome | None) -> dict[Key, Compared]:
     """Each actor that listens at another broker than where its results are detected."""
-    found: dict[Key, Compared] = {}
+    by_actor: dict[Key, Compared] = {}
     for broker, actor in _listening(outcome):
         wanted = [
-            _text(json.loads(one.row.payload), bare=False)
-            for one in outcome.found
-            if one.row.actor == actor and one.broker != broker
+            _text(json.loads(detection.row.payload), bare=False)
+            for detection in outcome.detected
+            if detection.row.actor == actor and detection.broker != broker
         ]
         came, times = _came(outcome, broker, actor)
         if wanted or came:
-            one = found[actor, broker] = _compared(broker, wanted, came)
+            comparison = by_actor[actor, broker] = _compared(broker, wanted, came)
             if plain is not None:
-                one.later = _later(came, times, _came(plain, broker, actor)[1], [])
-    return found
+                comparison.later = _later(came, times, _came(plain, broker, actor)[1], [])
+    return by_actor
 
 
-def _listening(outcome: Outcome) -> Iterable[Key]:
+def _listening(outcome: RehearsalOutcome) -> Iterable[Key]:
     """(broker, actor) of all that may have got something."""
-    actors = dict.fromkeys(one.row.actor for one in outcome.found)
+    actors = dict.fromkeys(detection.row.actor for detection in outcome.detected)
     return [
         (broker, actor)
         for broker, listen in outcome.listening.items()
@@ -170,15 +174,15 @@ def _listening(outcome: Outcome) -> Iterable[Key]:
     ]
 
 
-def _came(outcome: Outcome, broker: str, actor: str) -> tuple[list[str], dict[str, int]]:
-    found: list[str] = []
+def _came(outcome: RehearsalOutcome, broker: str, actor: str) -> tuple[list[str], dict[str, int]]:
+    texts: list[str] = []
     times: dict[str, int] = {}
-    for one in outcome.arrived[broker]:
-        if one.topic == topics.actor(actor):
-            text = _text(json.loads(one.payload), bare=False)
-            found.append(text)
-            times.setdefault(text, one.at_ms)
-    return found, times
+    for arrival in outcome.arrived[broker]:
+        if arrival.topic == topics.actor(actor):
+            text = _text(json.loads(arrival.payload), bare=False)
+            texts.append(text)
+            times.setdefault(text, arrival.at_ms)
+    return texts, times
 
 
 def _later(
@@ -205,5 +209,5 @@ def _whose(said: Said) -> Key:
 def _text(said: Said, *, bare: bool) -> str:
     """All that a result says but for when it was detected; `bare`: and for which actor."""
     left_out = {"detected_at", "actor"} if bare else {"detected_at"}
-    told = {name: value for name, value in said.items() if name not in left_out}
-    return json.dumps(told, sort_keys=True)
+    kept = {name: value for name, value in said.items() if name not in left_out}
+    return json.dumps(kept, sort_keys=True)

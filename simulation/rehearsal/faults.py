@@ -28,7 +28,7 @@ class FaultError(ValueError):
     """A fault cannot be read, or does not fit the network or the recording."""
 
 
-class Fault(Struct, frozen=True):
+class NetworkFault(Struct, frozen=True):
     """One fault: a link that is cut or slow, a broker whose process ends; `text` as it was asked.
 
     `brokers` are the ends of the link, or the one broker. `by_ms` is what a slow link takes more.
@@ -47,8 +47,8 @@ class Fault(Struct, frozen=True):
         return self.at_ms + self.lasts_ms
 
 
-class Setting(Struct, frozen=True):
-    """What faults are read against: the network and the time of the recording."""
+class FaultSetting(Struct, frozen=True):
+    """The network and the time of a recording, against which faults are read."""
 
     brokers: Sequence[str]
     links: Sequence[tuple[str, str]]
@@ -56,35 +56,35 @@ class Setting(Struct, frozen=True):
     last_ms: int
 
 
-def read_fault(kind: str, text: str, setting: Setting) -> Fault:
+def read_fault(kind: str, text: str, setting: FaultSetting) -> NetworkFault:
     """A `cut`, `end` or `slow`. Raises FaultError with a sentence."""
-    where, at, rest = text.rpartition("@")
-    found = _TEXT.fullmatch(rest)
-    if not at or found is None or (found["by"] is None) == (kind == "slow"):
+    where, sign, times = text.rpartition("@")
+    match = _TEXT.fullmatch(times)
+    if not sign or match is None or (match["by"] is None) == (kind == "slow"):
         raise FaultError(f"found `{text}`, expected {_FORMS[kind]}")
     brokers = (_broker(where, setting),) if kind == "end" else _link(where, setting)
-    at_ms = time_ms(found["when"], setting.first_ms)
+    at_ms = time_ms(match["when"], setting.first_ms)
     if not setting.first_ms <= at_ms <= setting.last_ms:
         raise FaultError(
             f"`{text}` begins at {told(at_ms)}, and the events are from {told(setting.first_ms)}"
             f" to {told(setting.last_ms)}"
         )
-    lasts_ms = duration_ms(found["lasts"])
+    lasts_ms = duration_ms(match["lasts"])
     if not 0 < lasts_ms <= LASTS_MS_MAX:
         raise FaultError(f"`{text}`: a fault lasts longer than nothing, and a year at most")
-    by_ms = duration_ms(found["by"]) if found["by"] else 0
-    return Fault(kind, brokers, at_ms, lasts_ms, by_ms, text)
+    by_ms = duration_ms(match["by"]) if match["by"] else 0
+    return NetworkFault(kind, brokers, at_ms, lasts_ms, by_ms, text)
 
 
-def check_apart(faults: Sequence[Fault]) -> None:
+def check_apart(faults: Sequence[NetworkFault]) -> None:
     """Refuse to end a broker that has ended already. Raises FaultError."""
-    over: dict[str, Fault] = {}
-    for one in sorted(faults, key=lambda fault: fault.at_ms):
-        if one.kind == "end":
-            before = over.get(one.brokers[0])
-            if before is not None and one.at_ms <= before.over_ms:
-                raise FaultError(f"`{one.text}`: it has ended already, by `{before.text}`")
-            over[one.brokers[0]] = one
+    over: dict[str, NetworkFault] = {}
+    for fault in sorted(faults, key=lambda fault: fault.at_ms):
+        if fault.kind == "end":
+            before = over.get(fault.brokers[0])
+            if before is not None and fault.at_ms <= before.over_ms:
+                raise FaultError(f"`{fault.text}`: it has ended already, by `{before.text}`")
+            over[fault.brokers[0]] = fault
 
 
 _FORMS = {
@@ -96,10 +96,10 @@ _FORMS = {
 
 def duration_ms(text: str) -> int:
     """The milliseconds of `250ms`, `2s`, `20m`, `1.5h`, `1d`. Raises FaultError."""
-    found = re.fullmatch(r"([\d.]+) ?([a-z]+)", text)
-    if found is None or re.fullmatch(_DURATION, text) is None:
+    match = re.fullmatch(r"([\d.]+) ?([a-z]+)", text)
+    if match is None or re.fullmatch(_DURATION, text) is None:
         raise FaultError(f"found {text}, expected a duration such as 250ms, 2s, 20m or 1h")
-    return round(float(found[1]) * UNITS_MS[found[2]])
+    return round(float(match[1]) * UNITS_MS[match[2]])
 
 
 def told(time_ms: int) -> str:
@@ -118,34 +118,34 @@ def time_ms(text: str, first_ms: int) -> int:
     of_day = _OF_DAY.fullmatch(text)
     try:
         if of_day is None:
-            found = datetime.fromisoformat(text)
-            found = found if found.tzinfo else found.replace(tzinfo=UTC)
-            return round(found.timestamp() * 1000)
+            moment = datetime.fromisoformat(text)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return round(moment.timestamp() * 1000)
         hour, minute, second = (int(part or 0) for part in of_day.groups())
         day = datetime.fromtimestamp(first_ms / 1000, UTC)
-        found = day.replace(hour=hour, minute=minute, second=second, microsecond=0)
+        moment = day.replace(hour=hour, minute=minute, second=second, microsecond=0)
     except (ValueError, OverflowError, OSError):
         raise FaultError(
             f"found the time {text}, expected 14:00, 2014-01-11T14:00 or +30m from the first event"
         ) from None
-    at_ms = round(found.timestamp() * 1000)
+    at_ms = round(moment.timestamp() * 1000)
     return at_ms if at_ms >= first_ms else at_ms + DAY_MS
 
 
-def _broker(name: str, setting: Setting) -> str:
+def _broker(name: str, setting: FaultSetting) -> str:
     if name not in setting.brokers:
         raise FaultError(f"no broker is called {name}; there are {_listed(setting.brokers)}")
     return name
 
 
-def _link(name: str, setting: Setting) -> tuple[str, str]:
+def _link(name: str, setting: FaultSetting) -> tuple[str, str]:
     """The link between two brokers; their own names may hold the sign between them."""
-    ends = [(name[:at], name[at + 1 :]) for at, sign in enumerate(name) if sign == "-"]
-    found = [one for one in setting.links if one in ends or one[::-1] in ends]
-    if len(found) != 1:
+    ends = [(name[:index], name[index + 1 :]) for index, sign in enumerate(name) if sign == "-"]
+    matches = [link for link in setting.links if link in ends or link[::-1] in ends]
+    if len(matches) != 1:
         links = _listed([f"{a}-{b}" for a, b in setting.links])
         raise FaultError(f"no link is called {name}; there are {links}")
-    return found[0]
+    return matches[0]
 
 
 def _listed(names: Sequence[str]) -> str:

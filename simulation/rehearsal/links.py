@@ -25,8 +25,8 @@ from simulation.world import World
 LIMITS = make_link_limits()
 
 
-class Carried(Struct):
-    """What came of one end's: messages, their bytes, and of these what is events and results.
+class RehearsalTraffic(Struct):
+    """The messages of one end, their bytes, and of these what is events and results.
 
     `events` counts an event each time that it comes; `series` are the bytes by part of the time.
     """
@@ -43,28 +43,28 @@ class Carried(Struct):
 
     @property
     def content_bytes(self) -> int:
-        """What was to be brought: events and results alone."""
+        """Return the bytes of what was to be brought: events and results alone."""
         return self.events_bytes + self.results_bytes
 
 
-class Line(Link):
-    """See the module. `more_ms` is what it takes more while it is slow."""
+class RehearsalLink(Link):
+    """A link of the rehearsal. `more_ms` is what it takes more while it is slow."""
 
     def __init__(self, world: World, one: End, other: End, delay_ms: int, part_ms: int) -> None:
         super().__init__(world, one, other, delay_ms)
         self.more_ms = 0
-        self.carried = {one.name: Carried(), other.name: Carried()}
+        self.carried = {one.name: RehearsalTraffic(), other.name: RehearsalTraffic()}
         self._part_ms = part_ms
         self._said_ms: dict[str, int] = {}  # by end
         self._acked_ms: dict[str, int] = {}
         self._acked: dict[str, bool] = {}  # whether an end has acknowledged all
 
     def takes_ms(self) -> int:
-        """See Link: always the same."""
+        """Return the time that a message takes: always the same."""
         return self.delay_ms + self.more_ms
 
     def send(self, name: str, frame: SendFrame) -> None:
-        """See Link; what waits for a cut link is bounded as a broker bounds it."""
+        """Send a message; what waits for a cut link is bounded as a broker bounds it."""
         if not frame.control and self._is_full(name):
             self.carried[name].refused += 1
             self.lost += 1
@@ -77,12 +77,12 @@ class Line(Link):
         if self.up:
             return False
         waiting = self.waiting(name)
-        if sum(one.events for one in waiting) >= LIMITS.waiting_events_max:
+        if sum(frame.events for frame in waiting) >= LIMITS.waiting_events_max:
             return True
-        return sum(len(one.data) for one in waiting) >= LIMITS.waiting_bytes_max
+        return sum(len(frame.data) for frame in waiting) >= LIMITS.waiting_bytes_max
 
     def arrived(self, name: str, frame: SendFrame) -> None:
-        """See Link."""
+        """Count a message that has arrived, and pass it on."""
         carried = self.carried[name]
         size_bytes = len(frame.data) + DATA_BYTES
         self._own(name)
@@ -121,7 +121,7 @@ class Line(Link):
         for name in self.carried:
             self._own(name)
 
-    def _count(self, carried: Carried, body: object) -> None:
+    def _count(self, carried: RehearsalTraffic, body: object) -> None:
         if isinstance(body, frames.Passed | frames.Offered):
             if body.what.positions:
                 carried.events_bytes += len(body.what.events)

@@ -15,7 +15,7 @@ from broker.engine.limits import Limits
 from language import Specification, tree
 from language.printing.items import item_text
 from planner.problem import ProblemError
-from simulation.rehearsal.described import Rehearsed
+from simulation.rehearsal.network import Rehearsed
 
 EVENTS_MAX = 200_000  # all are in memory, and each goes through several brokers: some minutes
 LATENESS_MS = 1_000  # what brokers have by default
@@ -30,7 +30,7 @@ class MaterialError(ValueError):
 
 @dataclass(frozen=True)
 class Material:
-    """See the module; `events` are as the formats write them, times in milliseconds."""
+    """The input of a rehearsal; `events` are as the formats write them, times in milliseconds."""
 
     network: Rehearsed
     specification: Specification
@@ -56,8 +56,8 @@ class Material:
 
 def end_of(said: Said) -> int:
     """When an event ends, and is sent."""
-    found: int = said["end"] if "end" in said else said["timestamp"]
-    return found
+    end_ms: int = said["end"] if "end" in said else said["timestamp"]
+    return end_ms
 
 
 def between(events: Sequence[Said], since_ms: int | None, until_ms: int | None) -> Sequence[Said]:
@@ -82,13 +82,13 @@ def located(events: Sequence[Said], network: Rehearsed) -> list[Said]:
             f"there are {len(events)} events, and a rehearsal takes {EVENTS_MAX}: choose a part of"
             " the recording, by --since and --until"
         )
-    found: list[Said] = []
-    for one in events:
-        name = one.get("source")
+    placed: list[Said] = []
+    for event in events:
+        name = event.get("source")
         if name is None:
             raise MaterialError(
-                f"event {one['id']} has no source, which tells where it enters; --map source=COLUMN"
-                " or source==NAME gives one"
+                f"event {event['id']} has no source, which tells where it enters; --map"
+                " source=COLUMN or source==NAME gives one"
             )
         if network.broker_of(name) is None:
             reason = (
@@ -97,11 +97,11 @@ def located(events: Sequence[Said], network: Rehearsed) -> list[Said]:
             )
             raise ProblemError("sources", reason)
         source = network.sources.get(name)
-        if source is not None and source.location is not None and one.get("location") is None:
-            found.append({**one, "location": source.location})
+        if source is not None and source.location is not None and event.get("location") is None:
+            placed.append({**event, "location": source.location})
         else:
-            found.append(one)
-    return found
+            placed.append(event)
+    return placed
 
 
 def texts_by_home(specification: Specification, network: Rehearsed) -> dict[str, str]:
@@ -110,12 +110,12 @@ def texts_by_home(specification: Specification, network: Rehearsed) -> dict[str,
     Raises planner.problem.ProblemError where the network does not tell a subscription's home.
     """
     homes = {key: network.described.home_of(*key) for key in specification.subscriptions}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for home in dict.fromkeys(homes.values()):
         kept = [
             item_text(item)
             for item in specification.file.items
             if not isinstance(item, tree.Subscription) or homes[item.subscriber, item.name] == home
         ]
-        found[home] = "\n\n".join(kept) + "\n"
-    return found
+        texts[home] = "\n\n".join(kept) + "\n"
+    return texts

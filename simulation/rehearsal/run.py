@@ -25,11 +25,11 @@ from broker.network.overlay.kinds import table_of
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
-from simulation.rehearsal.faults import Fault
-from simulation.rehearsal.links import Carried, Line
+from simulation.rehearsal.faults import NetworkFault
+from simulation.rehearsal.links import RehearsalLink, RehearsalTraffic
 from simulation.rehearsal.material import Material, MaterialError, Said, end_of, texts_by_home
 from simulation.rehearsal.senders import Sender
-from simulation.rehearsal.site import Arrived, Found, Site
+from simulation.rehearsal.site import ActorMessage, DetectedResult, RehearsalSite
 from simulation.world import World
 
 SEED = 1
@@ -68,18 +68,18 @@ class Worked(Struct):
     notes: dict[str, int] = field(default_factory=dict)
 
 
-Links = dict[tuple[str, str], Carried]  # by (from, to)
+Links = dict[tuple[str, str], RehearsalTraffic]  # by (from, to)
 
 
-class Outcome(Struct):
-    """What a run came to; `retained` is told by part of the time.
+class RehearsalOutcome(Struct):
+    """The record of a run; `retained` is told by part of the time.
 
     `kinds` is what went over links until all was ready, until the last event, and in the end;
     `links` what went over each until the sources were withdrawn, `withdrawal` what after that.
     """
 
-    found: list[Found]
-    arrived: dict[str, list[Arrived]]
+    detected: list[DetectedResult]
+    arrived: dict[str, list[ActorMessage]]
     listening: dict[str, tuple[str, ...]]
     links: Links
     brokers: dict[str, Worked]
@@ -91,8 +91,8 @@ class Outcome(Struct):
 
 
 def rehearse(
-    material: Material, faults: Sequence[Fault] = (), progress: Progress | None = None
-) -> Outcome:
+    material: Material, faults: Sequence[NetworkFault] = (), progress: Progress | None = None
+) -> RehearsalOutcome:
     """Run it. Raises MaterialError where the network does not get ready, or the run has no end."""
     for lead_ms in LEADS_MS:
         run = _Run(material, faults, progress or (lambda _done, _total: None), lead_ms)
@@ -104,23 +104,23 @@ def rehearse(
 
 
 class _Run:
-    """See the module."""
+    """One run of the rehearsal, from the first broker's start to the outcome."""
 
     def __init__(
-        self, material: Material, faults: Sequence[Fault], progress: Progress, lead_ms: int
+        self, material: Material, faults: Sequence[NetworkFault], progress: Progress, lead_ms: int
     ) -> None:
         self._material = material
         self._faults = faults
         self._progress = progress
         begin_ms = material.first_ms - lead_ms
         self.world = World(Random(SEED), begin_ms, ACTIONS_MAX)
-        self._over_ms = max([material.last_ms, *(one.over_ms for one in faults)])
+        self._over_ms = max([material.last_ms, *(fault.over_ms for fault in faults)])
         self._part_ms = max(1, -(-(self._over_ms - material.first_ms + 1) // PARTS))
         self.sites = {name: self._site(name) for name in material.network.brokers}
-        self.lines: dict[tuple[str, str], Line] = {}
+        self.lines: dict[tuple[str, str], RehearsalLink] = {}
         for pair, delay_ms in material.network.delays.items():
             a, b = self.sites[pair[0]], self.sites[pair[1]]
-            line = Line(self.world, a, b, delay_ms, self._part_ms)
+            line = RehearsalLink(self.world, a, b, delay_ms, self._part_ms)
             a.links[b.name] = b.links[a.name] = line
             self.lines[pair] = line
         self._sources: dict[str, Sender] = {}
@@ -129,7 +129,7 @@ class _Run:
         self._sizes: dict[str, int] = {}
         self._retained: dict[str, list[tuple[int, int]]] = {name: [] for name in self.sites}
 
-    def run(self) -> Outcome:
+    def run(self) -> RehearsalOutcome:
         """All from the first event on."""
         before = self._kinds()
         try:
@@ -145,8 +145,8 @@ class _Run:
         for line in self.lines.values():
             line.end()
         until = table_of([carried.kinds for carried in links.values()])
-        return Outcome(
-            found=[one for site in self.sites.values() for one in site.found],
+        return RehearsalOutcome(
+            detected=[detection for site in self.sites.values() for detection in site.found],
             arrived={name: site.arrived for name, site in self.sites.items()},
             listening={name: site.actors for name, site in self.sites.items()},
             links=links,
@@ -164,52 +164,52 @@ class _Run:
 
     # --- before ----------------------------------------------------------------------------
 
-    def _site(self, name: str) -> Site:
-        one = self._material
+    def _site(self, name: str) -> RehearsalSite:
+        material = self._material
         options = BrokerOptions(
             name=name,
-            lateness_ms=one.lateness_ms,
-            idle_timeout_ms=one.idle_ms,
-            drift_ppm=one.drift_ppm,
+            lateness_ms=material.lateness_ms,
+            idle_timeout_ms=material.idle_ms,
+            drift_ppm=material.drift_ppm,
             networked=True,
-            correlate=one.correlate,
-            tables=dict(one.tables),
+            correlate=material.correlate,
+            tables=dict(material.tables),
         )
         machine = Machine(
             disk=Disk(self.world.random),
             outbox=Outbox(),
             options=options,
-            limits=one.limits,
+            limits=material.limits,
             sync_ms=SYNC_MS,
             commit_ms=COMMIT_MS,
             snapshot_records=SNAPSHOT_RECORDS,
             segment_bytes=SEGMENT_BYTES,
-            functions=dict(one.functions),
+            functions=dict(material.functions),
         )
-        listen = [actor for actor, at in one.network.described.actors if at == name]
-        return Site(self.world, machine, tuple(dict.fromkeys(listen)))
+        listen = [actor for actor, broker in material.network.described.actors if broker == name]
+        return RehearsalSite(self.world, machine, tuple(dict.fromkeys(listen)))
 
     def gets_ready(self) -> bool:
         """Advertise and install; whether all is active everywhere before the first event."""
-        one = self._material
+        material = self._material
         types: dict[str, dict[str, None]] = {}
-        for name, source in one.network.sources.items():
+        for name, source in material.network.sources.items():
             types[name] = dict.fromkeys(source.types)
-        for said in one.events:
-            types.setdefault(said["source"], {})[said["type"]] = None
+        for event in material.events:
+            types.setdefault(event["source"], {})[event["type"]] = None
         for name, sends in types.items():
-            broker = one.network.broker_of(name)
+            broker = material.network.broker_of(name)
             if broker is not None and sends:
-                described = one.network.sources.get(name)
+                described = material.network.sources.get(name)
                 sender = self._sources[name] = Sender(self.sites[broker], name)
                 sender.advertise(list(sends), described.location if described else None)
-        for home, text in texts_by_home(one.specification, one.network).items():
+        for home, text in texts_by_home(material.specification, material.network).items():
             client = Sender(self.sites[home], CLIENT)
             client.submit(text)
             self._clients.append(client)
         for site in self.sites.values():
             site.start()
-        while self.world.now + READY_STEP_MS < one.first_ms:
+        while self.world.now + READY_STEP_MS < material.first_ms:
             self.world.run(self.world.now + READY_STEP_MS)
             refused = [reason for client in self._clients for reason in client.refused]
             if refused:
@@ -221,7 +221,7 @@ class _Run:
     def _is_ready(self) -> bool:
         senders = [*self._sources.values(), *self._clients]
         others = len(self.sites) - 1
-        return all(one.idle for one in senders) and all(
+        return all(sender.idle for sender in senders) and all(
             site.process is not None
             and len(site.process.network.ways.via) == others
             and not site.process.network.needs.waits
@@ -233,26 +233,26 @@ class _Run:
     def _plan(self) -> None:
         """Have all events sent, and all faults happen, each at its time."""
         waiting: list[Said] = []
-        for said in self._material.events:
-            if waiting and end_of(waiting[0]) != end_of(said):
+        for event in self._material.events:
+            if waiting and end_of(waiting[0]) != end_of(event):
                 self.world.at(end_of(waiting[0]), partial(self._publish, waiting))
                 waiting = []
-            waiting.append(said)
+            waiting.append(event)
         self.world.at(end_of(waiting[0]), partial(self._publish, waiting))
         for fault in self._faults:
             self.world.at(fault.at_ms, partial(self._begin, fault))
 
-    def _publish(self, some: list[Said]) -> None:
-        """What is of one time: one message of each source."""
+    def _publish(self, events: list[Said]) -> None:
+        """Publish what is of one time: one message of each source."""
         by_source: dict[str, list[tuple[str, bytes]]] = {}
-        for said in some:
-            data = msgspec.msgpack.encode(said)
-            by_source.setdefault(said["source"], []).append((said["type"], data))
+        for event in events:
+            data = msgspec.msgpack.encode(event)
+            by_source.setdefault(event["source"], []).append((event["type"], data))
         for source, payloads in by_source.items():
             self._sources[source].publish(payloads)
-        self._sent += len(some)
+        self._sent += len(events)
 
-    def _begin(self, fault: Fault) -> None:
+    def _begin(self, fault: NetworkFault) -> None:
         if fault.kind == "end":
             self.sites[fault.brokers[0]].end_for(fault.lasts_ms)
             return
@@ -291,7 +291,7 @@ class _Run:
         """Let all events be taken, and return what went over links until then."""
         for _ in range(SETTLES_MAX):
             self.world.run(self.world.now + SETTLE_MS)
-            if all(one.idle for one in self._sources.values()):
+            if all(sender.idle for sender in self._sources.values()):
                 break
         for line in self.lines.values():
             line.end()
@@ -307,15 +307,17 @@ class _Run:
         What waits for sources that are gone is decided as time goes on, so that time has to.
         """
         world, senders = self.world, list(self._sources.values())
-        for one in senders:
-            one.withdraw()
+        for sender in senders:
+            sender.withdraw()
         begin_ms, step_ms = world.now, SETTLE_MS
         while world.now < begin_ms + SETTLED_MS_MAX:
             world.run(world.now + step_ms)
-            if all(one.idle for one in senders) and not (self._at_work() or self._undecided()):
+            if all(sender.idle for sender in senders) and not (
+                self._at_work() or self._undecided()
+            ):
                 break
             step_ms = min(2 * step_ms, SETTLED_MS_MAX // 16)
-        late = [one.name for one in senders if not one.idle]
+        late = [sender.name for sender in senders if not sender.idle]
         return list(dict.fromkeys([*late, *self._at_work(), *self._undecided()]))
 
     def _undecided(self) -> list[str]:
@@ -340,7 +342,7 @@ class _Run:
             or site.process.network.needs.asked
         ]
 
-    def _worked(self, site: Site) -> Worked:
+    def _worked(self, site: RehearsalSite) -> Worked:
         """Called at the end, when there is a process again."""
         assert site.process is not None
         ledger = site.process.core.ledger

@@ -28,7 +28,7 @@ from simulation.network.place import Place
 UNDER_WAY_MAX = 64  # of one source
 
 
-class Packet(Struct):
+class PendingPacket(Struct):
     """A message of a source, or of a client."""
 
     make: Callable[[str], Message]
@@ -42,24 +42,24 @@ class Sender:
         self.name = name
         self.refused: list[str] = []
         self._place = place
-        self._packets: deque[Packet] = deque()
+        self._packets: deque[PendingPacket] = deque()
         self._tokens = 0
         self._connection: int | None = None
         place.clients.append(self)
 
     @property
     def idle(self) -> bool:
-        """Whether all that it has to say was taken."""
+        """Tell whether all that it has to say was taken."""
         return not self._packets
 
     # --- what it says ----------------------------------------------------------------------
 
     def advertise(self, types: Sequence[str], location: str | None) -> None:
         """Say what it is."""
-        said: dict[str, Any] = {"source": self.name, "types": list(types)}
+        fields: dict[str, Any] = {"source": self.name, "types": list(types)}
         if location is not None:
-            said["location"] = location
-        data = json.dumps(said).encode()
+            fields["location"] = location
+        data = json.dumps(fields).encode()
         self.say(lambda token: SourceAdvertised(self.name, data, token))
 
     def withdraw(self) -> None:
@@ -73,8 +73,8 @@ class Sender:
             last = len(payloads) - 1
             return EventsReceived(
                 tuple(
-                    Payload(kind, self.name, data, token if at == last else None, "msgpack")
-                    for at, (kind, data) in enumerate(payloads)
+                    Payload(kind, self.name, data, token if index == last else None, "msgpack")
+                    for index, (kind, data) in enumerate(payloads)
                 )
             )
 
@@ -86,34 +86,34 @@ class Sender:
 
     def say(self, make: Callable[[str], Message]) -> None:
         """Have a message sent, behind those before it."""
-        self._packets.append(Packet(make))
+        self._packets.append(PendingPacket(make))
         self._pump()
 
     # --- the connection --------------------------------------------------------------------
 
     def reached(self) -> None:
-        """See Client."""
+        """Send on, now that the broker is reached."""
         if self._connection is None and self._place.process is not None:
             self._connection = self._place.connection
             self._pump()
 
     def lost(self) -> None:
-        """See Client."""
+        """Forget the connection: all packets are unsent again."""
         self._connection = None
-        for one in self._packets:
-            one.sent = False
+        for packet in self._packets:
+            packet.sent = False
 
     def _pump(self) -> None:
         if self._connection is None:
             return
-        for at, one in enumerate(self._packets):
-            if at >= UNDER_WAY_MAX:
+        for index, packet in enumerate(self._packets):
+            if index >= UNDER_WAY_MAX:
                 return
-            if not one.sent:
-                one.sent = True
-                self._send(one)
+            if not packet.sent:
+                packet.sent = True
+                self._send(packet)
 
-    def _send(self, packet: Packet) -> None:
+    def _send(self, packet: PendingPacket) -> None:
         self._tokens += 1
         token = f"{self.name} {self._tokens}"
         connection, world = self._connection, self._place.world
@@ -129,11 +129,11 @@ class Sender:
 
         world.after(0, arrive)
 
-    def _taken(self, packet: Packet, what: Any) -> None:
+    def _taken(self, packet: PendingPacket, what: Any) -> None:
         if packet in self._packets:
             self._packets.remove(packet)
         if isinstance(what, bytes):
-            said = json.loads(what)
-            if not said["ok"]:
-                self.refused += [one["message"] for one in said["errors"]]
+            reply = json.loads(what)
+            if not reply["ok"]:
+                self.refused += [error["message"] for error in reply["errors"]]
         self._pump()

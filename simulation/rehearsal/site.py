@@ -18,7 +18,7 @@ from simulation.network.place import Place
 from simulation.world import World
 
 
-class Arrived(Struct, frozen=True):
+class ActorMessage(Struct, frozen=True):
     """A result that came to an actor, at the broker where it listens: its topic tells to which."""
 
     topic: str
@@ -26,7 +26,7 @@ class Arrived(Struct, frozen=True):
     payload: bytes
 
 
-class Found(Struct, frozen=True):
+class DetectedResult(Struct, frozen=True):
     """A result in its home's outbox, and when it was there."""
 
     broker: str
@@ -34,21 +34,21 @@ class Found(Struct, frozen=True):
     row: Emission
 
 
-class Site(Place):
-    """See the module; `actors` listen here."""
+class RehearsalSite(Place):
+    """A host with its broker; `actors` listen here."""
 
     def __init__(self, world: World, machine: Machine, actors: tuple[str, ...]) -> None:
         super().__init__(world, machine)
         self.actors = actors
-        self.found: list[Found] = []
-        self.arrived: list[Arrived] = []
+        self.found: list[DetectedResult] = []
+        self.arrived: list[ActorMessage] = []
         self.published: Counter[str] = Counter()  # what concerns nobody in particular, by topic
         self.retained_most = 0
         self.held_most = 0
         self._down_ms = 0
 
     def start(self) -> None:
-        """See Place."""
+        """Start the broker, and have its actors listen."""
         super().start()
         if self.actors:
             self.hear(ActorsListening(self.name, 0, self.actors, anew=True))
@@ -74,25 +74,27 @@ class Site(Place):
     # --- around a process ------------------------------------------------------------------
 
     def told(self, number: int, message: Message | None, now: int) -> None:  # noqa: ARG002
-        """See Around."""
+        """Record the most that the broker has retained."""
         if self.process is not None and hasattr(self.process, "network"):
             kept = len(self.process.core.network.own)
             self.retained_most = max(self.retained_most, kept)
 
     def leaves(self, effect: Effect) -> None:
-        """See Around."""
+        """Record what the broker publishes; all else leaves it as at any place."""
         if isinstance(effect, Publish):
-            for one in effect.publications:
-                if one.topic.startswith(f"{ACTORS}/"):
-                    self.arrived.append(Arrived(one.topic, self.world.now, one.payload))
+            for publication in effect.publications:
+                if publication.topic.startswith(f"{ACTORS}/"):
+                    self.arrived.append(
+                        ActorMessage(publication.topic, self.world.now, publication.payload)
+                    )
                 else:
-                    self.published[one.topic.partition("/")[0]] += 1
+                    self.published[publication.topic.partition("/")[0]] += 1
         else:
             super().leaves(effect)
 
     def delivered(self, rows: list[Emission]) -> None:
-        """See Around."""
-        self.found += [Found(self.name, self.world.now, row) for row in rows]
+        """Record results of this broker."""
+        self.found += [DetectedResult(self.name, self.world.now, row) for row in rows]
 
     def _send(self, frame: SendFrame) -> None:
         self.step()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from broker.core.intake import IntakeOptions
 from headwater.cli import main
 from headwater.engine import Pipeline
-from headwater.plan.steps import Plan, Step, plans_of
+from headwater.plan.steps import PlanStep, TaskPlan, plans_of
 from headwater.plan.svg import BOLD, laid_out, plan_svg, text_px
 from headwater.plan.text import plan_text
 from language import check_text
@@ -149,17 +149,17 @@ TEXT = st.text(max_size=80) | st.sampled_from(["A", "within 5 mins", "ä" * 30, 
 
 def chains():
     def chain(title, details, filtered):
-        step = Step("source", title, tuple(details))
+        step = PlanStep("source", title, tuple(details))
         if filtered is not None:
-            step = Step("filter", filtered, (), (step,))
-        return Step("stamp", "one partition", (), (step,))
+            step = PlanStep("filter", filtered, (), (step,))
+        return PlanStep("stamp", "one partition", (), (step,))
 
     return st.builds(chain, TEXT, st.lists(TEXT, max_size=3), st.none() | TEXT)
 
 
 def detects(inner):
     def detect(title, details, inputs):
-        return Step("detect", title, tuple(details), tuple(inputs))
+        return PlanStep("detect", title, tuple(details), tuple(inputs))
 
     return st.builds(
         detect, TEXT, st.lists(TEXT, max_size=4), st.lists(inner, min_size=1, max_size=3)
@@ -167,13 +167,13 @@ def detects(inner):
 
 
 BODIES = st.recursive(chains(), detects, max_leaves=8)
-ROOTS = st.builds(lambda body, title: Step("sink", title, (), (body,)), BODIES, TEXT)
+ROOTS = st.builds(lambda body, title: PlanStep("sink", title, (), (body,)), BODIES, TEXT)
 TASK = steps(f"{SHORT}A").task
 
 
 @given(st.lists(ROOTS, max_size=3), TEXT)
 def test_no_box_overlaps_another_and_no_line_crosses_one(roots, note):
-    plans = [(Plan(TASK, 0, "a plan", root), [note]) for root in roots]
+    plans = [(TaskPlan(TASK, 0, "a plan", root), [note]) for root in roots]
     panels, width, height = laid_out(plans)
     boxes = [box for panel in panels for box in panel.root.all()]
     for number, box in enumerate(boxes):
@@ -217,7 +217,7 @@ def crosses(segment, box, slack=0.2):
 
 
 def test_a_planted_line_through_a_box_is_found():
-    (panel,), *_ = laid_out([(Plan(TASK, 0, "a plan", steps(f"{SHORT}A").root), [])])
+    (panel,), *_ = laid_out([(TaskPlan(TASK, 0, "a plan", steps(f"{SHORT}A").root), [])])
     box = panel.root
     middle = box.y + box.height / 2
     assert crosses((box.x - 5, middle, box.x + 5, middle), box)

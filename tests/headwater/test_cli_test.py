@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headwater.cli import main
 from headwater.testing.compare import same
 from headwater.testing.notation import (
-    FaultError,
+    ScriptFaultError,
     Word,
     duration_ms,
     duration_text,
@@ -17,7 +17,7 @@ from headwater.testing.notation import (
     interval_text,
     words_of,
 )
-from headwater.testing.script import About
+from headwater.testing.script import ApproximateNumber
 from tests.test_docs import ROOT
 
 SPEC = """\
@@ -302,7 +302,7 @@ def test_any_line_is_words_at_their_columns_or_a_fault_within_it(line):
     words, fault = [], None
     try:
         words = words_of(line)
-    except FaultError as error:
+    except ScriptFaultError as error:
         fault = error.word
     if fault is not None:
         assert line[fault.column - 1 :].startswith(fault.text)
@@ -343,7 +343,7 @@ def test_values_are_the_same_where_they_say_the_same(wanted, value, is_same):
     from decimal import Decimal
 
     if isinstance(wanted, str) and wanted.startswith("~"):
-        wanted = About(Decimal(wanted[1:]))
+        wanted = ApproximateNumber(Decimal(wanted[1:]))
     assert same(wanted, value) is is_same
 
 

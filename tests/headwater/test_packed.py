@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from broker.core.intake import IntakeOptions, to_mapping
 from headwater.engine import Pipeline
-from headwater.replays.packed import Packer
+from headwater.replays.event_bytes import Packer
 from language import check_text
 
 SPECIFICATION = check_text("""

@@ -1,4 +1,4 @@
-"""How `headwater.publishing` gets events to a broker that fails, refuses, waits or goes away."""
+"""How `headwater.publisher` gets events to a broker that fails, refuses, waits or goes away."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 import headwater
-from headwater import publishing
+from headwater import publisher as publishing
 from headwater.client import broker_for
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker
 

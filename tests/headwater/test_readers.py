@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headwater.replays import records
 from headwater.replays.columns import ColumnError, parse_map
 from headwater.replays.lines import UnreadableError, lines_of
-from headwater.replays.readers import BadLine, CsvEvents, JsonLines, read_events
+from headwater.replays.readers import BadLine, CsvEvents, JsonLinesReader, read_events
 
 TYPES = {
     "Temp": {"val": "float", "count": "int", "note": "text", "ok": "bool", "raw": "bytes"},
@@ -165,7 +165,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 def test_json_lines_are_handed_on_undecoded_with_their_numbers(pack, start):
     data = start + b'{"type": "A"}\r\n\n \n[{"type": "B"}, 1]\nnonsense'
     batches = list(read_events(["-"], {}, stdin=io.BytesIO(pack(data))))
-    assert all(isinstance(batch, JsonLines) for batch in batches)
+    assert all(isinstance(batch, JsonLinesReader) for batch in batches)
     numbered = [
         (number, line.strip())
         for batch in batches
@@ -190,7 +190,7 @@ def test_json_lines_that_were_cut_off_at_the_beginning_are_json_lines_wherever_r
         later.start()
         found = next(batches)
         later.join()
-        assert isinstance(found, JsonLines)
+        assert isinstance(found, JsonLinesReader)
         assert found.lines == [b'Temp", "val": 1}', b"", b'{"type": "Temp"}']
         writer.close()
 
@@ -536,7 +536,7 @@ def test_what_a_csv_writer_writes_is_read_back(rows, cuts):
 
 @given(st.lists(st.text(st.sampled_from('a,"1'), max_size=8), max_size=30))
 def test_every_line_ends_once_whatever_it_holds(lines):
-    reader = records.Records()
+    reader = records.RecordAssembler()
     taken = [*reader.take(1, [line.encode() for line in lines]), *reader.finish()]
     covered = []
     for number, record in taken:

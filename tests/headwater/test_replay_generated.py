@@ -12,8 +12,8 @@ import pytest
 
 import headwater
 from headwater.replays import replay
-from headwater.replays.readers import JsonLines
-from headwater.replays.replay import Replay
+from headwater.replays.readers import JsonLinesReader
+from headwater.replays.replay import FileReplay
 from headwater.replays.sorter import ExternalSort
 from language import check_text
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
@@ -26,9 +26,9 @@ def replayed(text, events, draw):
     """Through lines in any order, a few events in memory at a time, released as early as can be."""
     lines = [msgspec.json.encode(event) for event in draw.sample(events, len(events))]
     cut = draw.randint(0, len(lines))
-    chunks = [JsonLines("a", 1, lines[:cut]), JsonLines("b", 1, lines[cut:])]
+    chunks = [JsonLinesReader("a", 1, lines[:cut]), JsonLinesReader("b", 1, lines[cut:])]
     results = []
-    run = Replay(check_text(text).demand(), results.extend, skip_bad=False)
+    run = FileReplay(check_text(text).demand(), results.extend, skip_bad=False)
     run.sorted(iter(chunks))
     return [result.to_dict() for result in results]
 

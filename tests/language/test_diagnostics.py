@@ -76,7 +76,7 @@ def test_an_entry_is_complete(entry):
 def test_codes_are_unique_and_grouped():
     codes = [
         entry.code
-        for name in ("syntax", "names", "types", "meaning", "clauses")
+        for name in ("syntax", "names", "types", "semantics", "clauses")
         for entry in __import__(f"language.messages.{name}", fromlist=["ENTRIES"]).ENTRIES
     ]
     assert codes == sorted(codes)

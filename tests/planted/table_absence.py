@@ -99,4 +99,35 @@ unread-and-begun: a life begins with an answer that cannot be read
 """,
         tests=("tests/broker/core/network/test_upstream.py",),
     ),
+    *part(
+        "broker/core/network/upstream.py",
+        r"""
+taken-unsaid: who asks again is offered again what has come behind what was kept back
+- positions = sorted(self.beyond)[:GAPS_MAX]
++ positions = sorted(self.beyond)[:0]
+
+taken-out-of-order: what has come is named in the order in which it came
+- positions = sorted(self.beyond)[:GAPS_MAX]
++ positions = list(self.beyond)[:GAPS_MAX]
+""",
+        tests=("tests/broker/core/network/test_upstream.py",),
+    ),
+    *part(
+        "broker/core/network/frames.py",
+        r"""
+taken-in-any-life: events of a new life are not offered where a host had others there before
+- if self.life != life:
++ if not self.life:
+""",
+        tests=("tests/broker/core/network/test_upstream.py",),
+    ),
+    *part(
+        "broker/core/network/offers.py",
+        r"""
+taken-offered: an answer holds what the host has said that it has
+- if row[0] not in taken and wanted(row[1]):
++ if wanted(row[1]):
+""",
+        tests=("tests/broker/core/network/test_parts.py",),
+    ),
 ]

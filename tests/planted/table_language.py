@@ -115,8 +115,8 @@ any-comparison: texts are compared with numbers
 + if comparable(left, right) is None:
 
 condition-of-a-number: a number is taken for a condition
-- scope.collector.note("HW303", node.span, kind=kind_word(found))
-+ found = "bool"
+- scope.collector.note("HW303", node.span, kind=kind_word(kind))
++ kind = "bool"
 
 region-of-text: a text is asked whether it is in a circle
 - if item not in {wanted, "any"}:

@@ -27,8 +27,8 @@ last-of-a-batch: of several events of a batch that break a promise only the last
 + learnt[name] = wider
 
 broken-though-kept: an event that is more certain than was promised counts as one that breaks it
-- wider = bound.wider(self._bound(event.uncertainty, event.end - event.start))
-+ wider = self._bound(event.uncertainty, event.end - event.start)
+- wider = bound.wider(self._bound(event, bound))
++ wider = self._bound(event, bound)
 
 growth-unsaid: a promise that has grown is said to nobody
 - self._by_type[name] = bound
@@ -40,8 +40,20 @@ step-below: what is promised is less than an event that is between two steps
 + if digit * power * 2 > uncertainty_ms:
 
 each-growth-said: a promise goes up with each event instead of in steps
-- step = min(step_ms(uncertainty_ms), max(self._most_ms, uncertainty_ms))
-+ step = uncertainty_ms
+- return min(step_ms(uncertainty_ms), max(self._most_ms, uncertainty_ms))
++ return uncertainty_ms
+
+stated-and-broken: an event that lasts no longer than its source has said breaks a promise
+- lasts_ms = None if _greatest(lasted_ms, bound.lasts_ms) != bound.lasts_ms else 0
++ lasts_ms = None if lasted_ms else 0
+
+longer-than-stated: an event that lasts longer than its source has said is taken for the longest
+- lasts_ms = None if _greatest(lasted_ms, bound.lasts_ms) != bound.lasts_ms else 0
++ lasts_ms = max(lasted_ms, bound.lasts_ms or 0) if bound.lasts_ms else None if lasted_ms else 0
+
+statement-unread: nobody reads how long a source says that its events last
+- stated = TimeBound(self._step(said.uncertainty or 0), said.lasts_ms_max or 0)
++ stated = TimeBound(self._step(said.uncertainty or 0), 0)
 
 older-disk-forgets: a disk of an earlier version does not say what its events were like
 - self.observe(kept)
@@ -124,5 +136,48 @@ unanswered-uncounted: nobody sees that a wait was over before the answers came
 + self.unanswered += 0
 """,
         tests=PROMISES,
+    ),
+    *part(
+        "broker/core/network/partner_certainty.py",
+        r"""
+operator-unminded: answers to what was asked before an operator came make it sure
+- self._certainty.changed(peer)
+-             self.doubt()
++ self.doubt()
+
+kept-from-cells: events of a cell's tasks are kept back within the process
+- if not self._correlates or toward == LOCAL or toward in self._tools.inside:
++ if not self._correlates or toward == LOCAL:
+
+gone-unminded: an origin that has gone is not missed by whoever waits for its events
+- self._certainty.gone(origin, types, hosts)
++ self._certainty.gone(origin, (), ())
+
+asked-each-second: hosts are asked every second as long as nothing is sure
+- self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)
++ self._ask_ms = ASK_MS
+
+asked-in-vain: hosts are asked while an earlier question of theirs is open
+- if self._certainty.may_ask(peer, [tools.me, *tools.ways.via]):
++ if tools.ways.via:
+
+bounds-remembered: what was sure before something changed is sure behind it
+- self._bounds.clear()
+-         self._tools.doubt()
++ self._tools.doubt()
+
+silent-unheard: events of a type that was silent so far find nobody who waits for them
+- came.watermarks.setdefault(name, time)
++ pass
+
+silence-goes-back: an answer takes back how far a type had come before
+- came.watermarks.setdefault(name, time)
++ came.watermarks[name] = time
+
+answer-from-there: an answer that comes from where the host is counts as one
+- if answer.host != self._tools.me and via is not None and via != came_from:
++ if answer.host != self._tools.me and via is not None:
+""",
+        tests=("tests/broker/core/network/test_partner_certainty.py",),
     ),
 ]

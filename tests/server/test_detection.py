@@ -18,11 +18,11 @@ from pyspark.sql.types import Row
 
 import headwater
 from language import check_text
-from server.detection.course import Course, waiting_of
+from server.detection.course import DetectionCourse, waiting_of
+from server.detection.event_batches import Packing, pack, unpacked
 from server.detection.mapping import event_of
-from server.detection.packing import Packing, pack, unpacked
 from server.detection.processor import Detector
-from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
 from server.detection.times import end_of
 from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
@@ -47,7 +47,7 @@ class Spark:
 
     def __init__(self, program, draw, delay_ms):
         self.program, self.draw, self.delay_ms = program, draw, delay_ms
-        self.courses = [Course(program), Course(program)]
+        self.courses = [DetectionCourse(program), DetectionCourse(program)]
         self.engine = self.waiting = None
         self.results = []
         self.newest = 0
@@ -83,7 +83,7 @@ class Spark:
         self.batch([])
         if not finished:
             return self.results
-        course = Course(self.program)
+        course = DetectionCourse(self.program)
         return self.results + course._load("k", self.engine).finish()
 
 
@@ -97,7 +97,7 @@ def on_spark(text, events, draw, *, finished=True):
     """Events in batches, disordered by no more than the delay of the watermark."""
     longest_ms = max([ASSIGNED_MS, *(lasted(event) for event in events)])
     delay_ms = draw.choice([0, 500, 5_000])
-    spark = Spark(Program(text, longest_ms=longest_ms, raw=True), draw, delay_ms)
+    spark = Spark(DetectionProgram(text, longest_ms=longest_ms, raw=True), draw, delay_ms)
     waiting = sorted(events, key=lambda one: end_of(one) + draw.uniform(0, delay_ms))
     while waiting:
         at = draw.randint(1, len(waiting))
@@ -234,7 +234,9 @@ def test_the_operator_as_spark_calls_it(program):
 
 
 def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
-    course = Course(Program("event A(n: int) subscription S seq 1 from a to b detect A", raw=True))
+    course = DetectionCourse(
+        DetectionProgram("event A(n: int) subscription S seq 1 from a to b detect A", raw=True)
+    )
     waiting = waiting_of(None)
     waiting.events.append({"type": "A", "id": "a", "timestamp": 5001})
     assert course.run("k", None, waiting, 5000) == (None, [])
@@ -245,7 +247,7 @@ def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
 
 
 def test_an_event_without_a_time_is_passed_over_and_told(capsys):
-    packed = pack(Program(NEXT, raw=True), [('{"type":"Frost","timestamp":"noon"}', None)])
+    packed = pack(DetectionProgram(NEXT, raw=True), [('{"type":"Frost","timestamp":"noon"}', None)])
     assert unpacked(packed) == []
     assert "passed over" in capsys.readouterr().err
 
@@ -269,7 +271,9 @@ def test_rows_of_a_page_are_one_row_for_each_key(program):
 
 def test_what_comes_behind_the_watermark_has_no_effect():
     """Spark sees rows of many events, and does not know which of them are late."""
-    course = Course(Program("event A(n: int) subscription S seq 1 from a to b detect A", raw=True))
+    course = DetectionCourse(
+        DetectionProgram("event A(n: int) subscription S seq 1 from a to b detect A", raw=True)
+    )
     waiting = waiting_of(None)
     waiting.events.append({"type": "A", "id": "a", "timestamp": 5000})
     state, (found,) = course.run("k", None, waiting, 5000)
@@ -295,7 +299,7 @@ def test_a_program_brings_its_tables_along(tmp_path):
     program = checked(tmp_path / "toys.hw")
     Path(tmp_path / "tags.csv").unlink()
     assert specification_of(program).graph.roots
-    assert Course(program)._engine is not None
+    assert DetectionCourse(program)._engine is not None
 
 
 def test_a_faulty_text_is_refused_with_its_place(tmp_path):
@@ -323,5 +327,5 @@ subscription S seq 1 from me to alerts detect B as x then B as y group by locati
 )
 def test_what_may_run_in_parts_by_location(assign, group, why):
     text = GROUPED.format(assign=assign, group=group)
-    found = needs_one_place(specification_of(Program(text)))
+    found = needs_one_place(specification_of(DetectionProgram(text)))
     assert (found is None) if why is None else (why in found)

@@ -2,7 +2,7 @@
 
 import random
 
-from server.detection.course import Waiting, waiting_of
+from server.detection.course import WaitingEvents, waiting_of
 from server.detection.firsts import KEY, Firsts
 
 
@@ -56,7 +56,7 @@ def test_a_row_that_the_watermark_has_passed_is_late_from_the_first_run_on():
 
 
 def test_what_is_past_is_forgotten():
-    course, waiting = Firsts(10).course(), Waiting()
+    course, waiting = Firsts(10).course(), WaitingEvents()
     waiting.events = [row(n, n * 100, f"key {n}") for n in range(200)]
     state, found = course.run(("1",), None, waiting, 10**6)
     assert len(found) == 200

@@ -20,7 +20,7 @@ from server.sinks.alert_marks import alerted_at, alerted_of
 from server.sinks.database import Database, opened
 from server.sinks.shown import TableName
 from server.sinks.views import show_table
-from server.source.places import Place
+from server.source.places import LogPlace
 from server.upkeep import consumers, migration
 from server.upkeep.migration import foresee, migrate
 from server.upkeep.versions import shown_version
@@ -261,7 +261,7 @@ def test_a_table_that_two_jobs_share_is_not_switched_for_one(tmp_path, two, fill
 
 def test_no_alert_is_sent_again_of_what_the_former_version_has_read(tmp_path, two):
     jobs = read(jobs_file(tmp_path, two, FIRST))
-    places = {"a": Place("ea", 3, None), "b": Place("eb", 4, None)}
+    places = {"a": LogPlace("ea", 3, None), "b": LogPlace("eb", 4, None)}
     alerted = alerted_of(json.loads(json.dumps(alerted_at(jobs.jobs["history"], places).plain())))
     rows = [
         {"broker": "a", "epoch": "ea", "offset": 2},

@@ -17,7 +17,7 @@ from server.face import Face
 from server.monitor import METRICS, Monitor, metrics
 from server.process import streams_of
 from server.source.log import Log
-from server.streams import AGAIN_S, ONCE_MAX, Stream, short
+from server.streams import AGAIN_S, ONCE_MAX, JobStream, short
 from tests.server.logs import FakeLog, result
 
 JOBS = """
@@ -285,7 +285,7 @@ def test_a_face_that_cannot_be_had(where):
 # --- streams that fail ---------------------------------------------------------------------------
 
 
-class Falling(Stream):
+class Falling(JobStream):
     """A stream whose runs end with these errors."""
 
     def start(self, spark, *, once):
@@ -420,9 +420,9 @@ def test_it_ends_well_when_it_is_told_to(tmp_path, monkeypatch, number):
         return True
 
     monkeypatch.setattr(process, "start", begin)
-    monkeypatch.setattr(process.Stream, "start", lambda *_, **__: None)
-    monkeypatch.setattr(process.Stream, "look", serve)
-    monkeypatch.setattr(process.Stream, "stop", lambda _: ended.append("stream"))
+    monkeypatch.setattr(process.JobStream, "start", lambda *_, **__: None)
+    monkeypatch.setattr(process.JobStream, "look", serve)
+    monkeypatch.setattr(process.JobStream, "stop", lambda _: ended.append("stream"))
     text = JOBS % ("http://127.0.0.1:1", "http://127.0.0.1:2")
     (tmp_path / "jobs.toml").write_text(text.replace("[server]", '[server]\nhttp = "127.0.0.1:0"'))
     before = signal.getsignal(number)
@@ -447,7 +447,7 @@ def test_a_java_that_ended_is_a_sentence(tmp_path, monkeypatch, capsys, error, s
         raise error
 
     monkeypatch.setattr(process, "start", lambda _: SimpleNamespace(stop=fail))
-    monkeypatch.setattr(process.Stream, "start", fail)
+    monkeypatch.setattr(process.JobStream, "start", fail)
     text = JOBS % ("http://127.0.0.1:1", "http://127.0.0.1:2")
     (tmp_path / "jobs.toml").write_text(text.replace("[server]", '[server]\nhttp = "127.0.0.1:0"'))
     with pytest.raises(ServerError, match=said):

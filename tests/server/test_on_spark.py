@@ -21,8 +21,8 @@ from language import check_text
 from server import process
 from server.config import read
 from server.detection.mapping import event_of
-from server.fitting import columns_of
 from server.history import table_of
+from server.job_checks import columns_of
 from server.jobs.kinds import frame_of
 from server.process import streams_of
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case

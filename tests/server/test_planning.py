@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.source.log import AwayError, EpochError, LogError, Standing
+from server.source.log import AwayError, EpochError, LogError, LogStanding
 from server.source.options import SourceOptions
-from server.source.places import Place, offset_of, places_of
+from server.source.places import LogPlace, offset_of, places_of
 from server.source.planning import LostError, Planner, mark_of
-from server.source.watch import Known
+from server.source.watch import KnownBroker
 
 
 class Ends:
@@ -35,8 +35,8 @@ def options(names="ab", **more):
 
 
 def up(log, epoch="e", since_s=0.0, settled=()):
-    standing = Standing(epoch, log.earliest, len(log.ends_ms), 10_000, *settled)
-    return Known(standing, None, since_s)
+    standing = LogStanding(epoch, log.earliest, len(log.ends_ms), 10_000, *settled)
+    return KnownBroker(standing, None, since_s)
 
 
 def settled(log, until_ms, since_s=0.0):
@@ -46,7 +46,7 @@ def settled(log, until_ms, since_s=0.0):
 
 
 def down(why="it is away", since_s=0.0):
-    return Known(None, AwayError(why), since_s)
+    return KnownBroker(None, AwayError(why), since_s)
 
 
 def planner(logs, clock_s=1000.0, names=None, **more):
@@ -55,7 +55,7 @@ def planner(logs, clock_s=1000.0, names=None, **more):
 
 
 def pinned(logs):
-    return {name: Place("e", 0) for name in logs}
+    return {name: LogPlace("e", 0) for name in logs}
 
 
 def next_of(places):
@@ -101,7 +101,7 @@ def test_slack_lets_others_go_so_much_further():
 
 def test_a_broker_that_is_away_holds_the_others_where_it_was():
     logs = {"a": Ends([100, 200, 700]), "b": Ends([])}
-    start = {"a": Place("e", 0), "b": Place("e", 5, 300)}
+    start = {"a": LogPlace("e", 0), "b": LogPlace("e", 5, 300)}
     known = {"a": up(logs["a"]), "b": down(since_s=990.0)}
     assert next_of(planner(logs).plan(start, known, None)) == {"a": 2, "b": 5}
     assert next_of(planner(logs, awayTimeout="20").plan(start, known, None))["a"] == 2
@@ -111,7 +111,7 @@ def test_a_broker_that_is_away_holds_the_others_where_it_was():
 def test_nobody_is_read_while_it_is_unknown_how_far_one_is():
     logs = {"a": Ends([100, 200]), "b": Ends([])}
     known = {"a": up(logs["a"]), "b": down()}
-    assert next_of(planner(logs).plan({"a": Place("e", 0)}, known, None)) == {"a": 0}
+    assert next_of(planner(logs).plan({"a": LogPlace("e", 0)}, known, None)) == {"a": 0}
 
 
 def test_a_broker_that_is_away_stops_the_stream_where_that_is_wanted():
@@ -122,14 +122,14 @@ def test_a_broker_that_is_away_stops_the_stream_where_that_is_wanted():
 
 def test_what_waiting_does_not_mend_stops_the_stream():
     """A wrong password, or a stranger at the address: nobody would ever see it."""
-    refused = Known(None, LogError("it wants a user and a password"))
+    refused = KnownBroker(None, LogError("it wants a user and a password"))
     with pytest.raises(LogError, match="password"):
         planner({"a": Ends([])}).plan({}, {"a": refused}, None)
 
 
 def test_a_broker_that_is_quiet_holds_the_others_for_a_while():
     logs = {"a": Ends([100, 200, 700]), "b": Ends([300])}
-    start = {"a": Place("e", 0), "b": Place("e", 1, 300)}
+    start = {"a": LogPlace("e", 0), "b": LogPlace("e", 1, 300)}
     known = {"a": up(logs["a"]), "b": up(logs["b"], since_s=995.0)}
     assert next_of(planner(logs, quietWait="6").plan(start, known, None))["a"] == 2
     assert next_of(planner(logs, quietWait="5").plan(start, known, None))["a"] == 3
@@ -140,7 +140,7 @@ def test_a_broker_that_is_quiet_holds_the_others_for_a_while():
 def test_what_was_found_late_waits_for_nobody():
     """The watermark has passed it already: it moves nothing, and waiting makes it later still."""
     logs = {"a": Ends([100, 500, 510, 900]), "b": Ends([50, 700, 120, 130, 690, 950])}
-    start = {"a": Place("e", 1, 100), "b": Place("e", 2, 700)}
+    start = {"a": LogPlace("e", 1, 100), "b": LogPlace("e", 2, 700)}
     ends = planner(logs).plan(start, {name: up(log) for name, log in logs.items()}, None)
     assert next_of(ends) == {"a": 4, "b": 5}  # b's last one ends after all of a's
     assert (ends["a"].reached_ms, ends["b"].reached_ms) == (900, 700)
@@ -151,7 +151,7 @@ def test_what_was_found_late_waits_for_nobody():
 def test_nothing_is_read_past_what_a_broker_still_owes():
     logs = {"a": Ends([100, 200, 700, 800]), "b": Ends([50])}
     known = {"a": settled(logs["a"], 900), "b": settled(logs["b"], 300)}
-    start = {"a": Place("e", 0), "b": Place("e", 1, 50)}
+    start = {"a": LogPlace("e", 0), "b": LogPlace("e", 1, 50)}
     assert next_of(planner(logs, lateAfter="0").plan(start, known, None)) == {"a": 2, "b": 1}
     assert next_of(planner(logs).plan(start, known, None)) == {"a": 4, "b": 1}  # who does not care
     # The watermark stays behind by the delay.
@@ -169,13 +169,13 @@ def test_what_the_watermark_has_passed_waits_for_no_promise():
     plans = planner(logs, lateAfter="0.01")
     for until_ms in (200, None):
         known = {"a": settled(logs["a"], until_ms)}
-        ends = plans.plan({"a": Place("e", 2, 500, 495)}, known, None)
-        assert ends == {"a": Place("e", 5, 505, 495)}
+        ends = plans.plan({"a": LogPlace("e", 2, 500, 495)}, known, None)
+        assert ends == {"a": LogPlace("e", 5, 505, 495)}
 
 
 def test_a_promise_that_stands_still_holds_the_others_as_long_as_that_is_wanted():
     logs = {"a": Ends([100, 200, 700]), "b": Ends([50])}
-    start = {"a": Place("e", 0), "b": Place("e", 1, 50)}
+    start = {"a": LogPlace("e", 0), "b": LogPlace("e", 1, 50)}
     known = {"a": settled(logs["a"], 900), "b": settled(logs["b"], 150, since_s=900.0)}
     for timeout, end in (("never", 1), ("101", 1), ("100", 3)):
         plans = planner(logs, lateAfter="0", settledTimeout=timeout)
@@ -207,7 +207,7 @@ def test_what_is_far_ahead_is_left_where_nothing_stands_behind_it():
     # A watermark that cannot move is held by nothing.
     known = {"a": settled(logs["a"], None)}
     assert next_of(
-        planner(logs, lateAfter="0").plan({"a": Place("e", 1, 100, 100)}, known, None)
+        planner(logs, lateAfter="0").plan({"a": LogPlace("e", 1, 100, 100)}, known, None)
     ) == {"a": 1}
 
 
@@ -215,10 +215,10 @@ def test_the_watermark_follows_what_is_settled_where_no_more_is_found():
     """Rows were read ahead of it: their windows close although none comes that would do it."""
     logs = {"a": Ends([100, 90_000, 120])}
     plans = planner(logs, lateAfter="10")
-    start = {"a": Place("e", 3, 90_000, 200)}
+    start = {"a": LogPlace("e", 3, 90_000, 200)}
     for until_ms, mark_ms in ((200, 200), (10_199, 200), (10_200, 10_200), (10**9, 80_000)):
         ends = plans.plan(start, {"a": settled(logs["a"], until_ms)}, None)
-        assert ends == {"a": Place("e", 3, 90_000, mark_ms)}
+        assert ends == {"a": LogPlace("e", 3, 90_000, mark_ms)}
     assert plans.plan(ends, {"a": settled(logs["a"], 10**10)}, None) == ends
 
 
@@ -232,7 +232,7 @@ def test_no_order_of_results_makes_a_stream_stand_still(every_s, late_s):
     log, plans = Ends([]), planner({"a": Ends([])}, names="a", lateAfter="10")
     asked = []
     plans.times = lambda name: asked.append(name) or log
-    places, batches = {"a": Place("e", 0)}, 0
+    places, batches = {"a": LogPlace("e", 0)}, 0
     for now_s in range(0, 3600, 10):
         log.ends_ms = [1000 * end_s + 1000 for found_s, end_s in times if found_s <= now_s]
         until_ms = 1000 * (now_s - late_s)
@@ -263,7 +263,7 @@ def test_a_broker_that_cannot_promise_is_told_of_once(capsys):
 
 def test_what_retention_took_is_told_with_its_exact_range(capsys):
     logs = {"a": Ends(list(range(900)), earliest=720)}
-    start, known = {"a": Place("e", 120)}, {"a": up(logs["a"])}
+    start, known = {"a": LogPlace("e", 120)}, {"a": up(logs["a"])}
     with pytest.raises(LostError, match=r"broker a: offsets 120 to 719 \(600 offsets\)"):
         planner(logs).plan(start, known, None)
     going_on = planner(logs, failOnDataLoss="false")
@@ -277,29 +277,29 @@ def test_a_log_that_is_shorter_than_before_is_never_read():
     for fail in ("true", "false"):
         with pytest.raises(LostError, match=r"broker a: offsets 2 to 2 \(1 offsets\) were read"):
             planner(logs, failOnDataLoss=fail).plan(
-                {"a": Place("e", 3)}, {"a": up(logs["a"])}, None
+                {"a": LogPlace("e", 3)}, {"a": up(logs["a"])}, None
             )
 
 
 def test_another_log_is_read_from_its_beginning_only_where_loss_is_accepted():
     logs = {"a": Ends([1, 2])}
-    start, known = {"a": Place("old", 7, 99)}, {"a": up(logs["a"], epoch="new")}
+    start, known = {"a": LogPlace("old", 7, 99)}, {"a": up(logs["a"], epoch="new")}
     with pytest.raises(EpochError, match="its disk was replaced"):
         planner(logs).plan(start, known, None)
     ends = planner(logs, failOnDataLoss="false").plan(start, known, None)
-    assert ends == {"a": Place("new", 0, 99)}
+    assert ends == {"a": LogPlace("new", 0, 99)}
 
 
 def test_a_broker_that_was_taken_out_keeps_its_place():
     logs = {"a": Ends([1, 2])}
-    start = {"a": Place("e", 0), "gone": Place("x", 41, 7)}
+    start = {"a": LogPlace("e", 0), "gone": LogPlace("x", 41, 7)}
     ends = planner(logs).plan(start, {"a": up(logs["a"])}, None)
-    assert ends == {"a": Place("e", 2, 2), "gone": Place("x", 41, 7)}
+    assert ends == {"a": LogPlace("e", 2, 2), "gone": LogPlace("x", 41, 7)}
 
 
 def test_offsets_survive_the_checkpoint():
-    places = {"b": Place("e", 3, -5), "a": Place("f", 0), "c": Place("", 1, 7, -8)}
-    places["d"] = Place("e", 4, None, 9)
+    places = {"b": LogPlace("e", 3, -5), "a": LogPlace("f", 0), "c": LogPlace("", 1, 7, -8)}
+    places["d"] = LogPlace("e", 4, None, 9)
     assert places_of(offset_of(places)) == places
     assert list(offset_of(places)) == ["a", "b", "c", "d"]
     with pytest.raises(ValueError, match="not of this source"):

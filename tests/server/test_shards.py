@@ -10,9 +10,9 @@ import pytest
 
 from language import check_text
 from server.config import read
+from server.detection.event_batches import ShardPacking, unpacked
 from server.detection.mapping import event_of
-from server.detection.packing import ShardPacking, unpacked
-from server.detection.program import Program, checked
+from server.detection.program import DetectionProgram, checked
 from server.detection.shards import SHARDS, parts_of, shards_of
 from server.errors import JobsError
 from server.jobs.kinds import program_of
@@ -35,7 +35,7 @@ def subscription(text, name="S", assign="", group=""):
 
 
 def keys_of(*texts):
-    return [part.key for part in parts_of(Program(HEAD + "".join(texts)))]
+    return [part.key for part in parts_of(DetectionProgram(HEAD + "".join(texts)))]
 
 
 def test_the_shipped_example_runs_in_two_parts_each_by_tag():
@@ -105,13 +105,13 @@ def test_subscriptions_that_share_a_definition_stay_together():
     first = subscription("C as c", "S", group="group by tag")
     second = subscription("C as c then B as b", "T", group="group by tag")
     third = subscription("B as b", "U")
-    parts = parts_of(Program(HEAD + define + first + third + second))
+    parts = parts_of(DetectionProgram(HEAD + define + first + third + second))
     assert [(part.names, part.key) for part in parts] == [(("S", "T"), "tag"), (("U",), None)]
     assert [sorted(part.types) for part in parts] == [["A", "B"], ["B"]]
 
 
 def test_values_that_are_equal_are_in_one_shard():
-    (part,) = parts_of(Program(HEAD + subscription("A as a", group="group by n")))
+    (part,) = parts_of(DetectionProgram(HEAD + subscription("A as a", group="group by n")))
     assert part.key == "n"
     shards = [part.shard({"type": "A", "n": value}) for value in (1, 1.0)]
     assert len(set(shards)) == 1
@@ -147,7 +147,7 @@ kind = "console"
 def apart(text, events, seed):
     """What the shards find, each by itself."""
     draw = random.Random(seed)
-    shards = shards_of(Program(text, raw=True))
+    shards = shards_of(DetectionProgram(text, raw=True))
     by_shard = defaultdict(list)
     for event in events:
         for key in shards.keys(event):
@@ -205,7 +205,7 @@ def test_generated_specifications_run_apart_where_they_may():
         text = text_of(spec)
         if not check_text(text).ok or "absent" in text or any(end_of(one) <= 0 for one in events):
             continue
-        if shards_of(Program(text, raw=True)).worthwhile:
+        if shards_of(DetectionProgram(text, raw=True)).worthwhile:
             _, found = apart(text, events, seed)
             assert plain(found) == plain(replayed(text, events)), text
             tried += 1
@@ -213,7 +213,7 @@ def test_generated_specifications_run_apart_where_they_may():
 
 
 def test_rows_of_a_page_become_one_row_for_each_shard():
-    shards = shards_of(Program(HEAD + TEXTS[1].removeprefix(HEAD), raw=True))
+    shards = shards_of(DetectionProgram(HEAD + TEXTS[1].removeprefix(HEAD), raw=True))
     texts = [
         f'{{"type":"A","id":"{n}","timestamp":{n},"tag":"t{n % 40}","room":"r"}}' for n in range(80)
     ]

@@ -23,13 +23,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 import server.source
 from server.source import HeadwaterSource
-from server.source.aligning import Bounds, Span, align
+from server.source.alignment import BatchBounds, LogSpan, align
 from server.source.columnar import PUSHED_MAX
 from server.source.fanout import Fanout
 from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
-from server.source.reading import Range, Reading, Stretch, ranges_of, tasks_of
+from server.source.range_reader import LogRange, RangeReader, Stretch, ranges_of, tasks_of
 from server.source.rows import COLUMNS, MARKED_SCHEMA, SCHEMA, SPARK_COLUMNS
 from tests.server.logs import FakeLog, result
 
@@ -149,7 +149,7 @@ def test_each_form_gives_the_same_rows(two, form):
 @pytest.mark.parametrize("forms", [("msgpack", "json"), ("json",)])
 def test_a_broker_without_arrow_is_read_otherwise(two, forms, monkeypatch):
     if forms == ("json",):
-        monkeypatch.setattr("server.source.reading.has_msgpack", lambda: False)
+        monkeypatch.setattr("server.source.range_reader.has_msgpack", lambda: False)
     for log in two.values():
         log.forms = forms
     with Stream(two) as stream:
@@ -404,9 +404,9 @@ def test_results_of_other_subscriptions_take_the_watermark_along(two):
 
 def read(log, begin, end, epoch="e1", **options):
     chosen = SourceOptions.of({"brokers": f"a={log.url}", "readRetry": "0.5", **options})
-    part = Range("a", log.url, epoch, begin, end)
+    part = LogRange("a", log.url, epoch, begin, end)
     rows = []
-    for batch in Reading(chosen, ["offset"], lambda _: None).batches(part):
+    for batch in RangeReader(chosen, ["offset"], lambda _: None).batches(part):
         rows += batch.column(0).to_pylist()
     return rows
 
@@ -686,8 +686,8 @@ def test_brokers_are_asked_for_event_times_at_the_same_time():
     """Each answers only once all others were asked too: in turn it would never end."""
     names = [f"b{n}" for n in range(8)]
     meeting = threading.Barrier(len(names))
-    spans = {name: Span("e", 0, 10, 10, None) for name in names}
+    spans = {name: LogSpan("e", 0, 10, 10, None) for name in names}
     fanout = Fanout()
-    align(spans, Bounds(None, None), lambda _: SlowTimes(meeting), fanout)
+    align(spans, BatchBounds(None, None), lambda _: SlowTimes(meeting), fanout)
     fanout.close()
     assert [span.reached_ms for span in spans.values()] == [9] * len(names)

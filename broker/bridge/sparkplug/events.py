@@ -63,7 +63,7 @@ class MetricReader:
         return [name] if is_attribute(name) and not isinstance(reading.value, Several) else []
 
     def _is_said(self, reading: Reading) -> bool:
-        """Whether there is a value. Raises UnmappableError where it is none."""
+        """Tell whether there is a value. Raises UnmappableError where it is none."""
         value = reading.value
         if isinstance(value, Fault):
             raise UnmappableError(f"{value.found}, at the metric {shown(reading.name)}")

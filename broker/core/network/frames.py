@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 import msgspec
@@ -79,7 +80,8 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     it begins. `serial` comes back with the answer. `keys` are all that it wants of these types;
     None: whatever they hold. `absent` are other origins that it waits for and that have not
     answered it, `newest` the last end of all events that it has; None: it does not say. `quiet`:
-    nothing is to be offered, the answer is that it came.
+    nothing is to be offered, the answer is that it came. `taken` are the events behind the position
+    that the host has already, each by how far it lies behind the one before.
     """
 
     host: str
@@ -92,6 +94,13 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     absent: tuple[str, ...] = ()
     newest: int | None = None
     quiet: bool = False
+    taken: tuple[int, ...] = ()
+
+    def positions_taken(self, life: int) -> frozenset[int]:
+        """Return the positions that an origin in this life need not offer."""
+        if self.life != life:  # positions of another life may be of other events
+            return frozenset()
+        return frozenset(accumulate(self.taken, initial=self.position or 0))
 
 
 class Fold(Struct, array_like=True, frozen=True, tag="fold"):

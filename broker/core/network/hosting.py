@@ -138,12 +138,11 @@ class Hosting(Linking):
     ) -> frames.Sealed:
         """What an origin is asked: types of which all that is needed is to be offered; or none."""
         known = self.durable.network.upstream.get(origin)
-        place = (0, None) if known is None or not types else (known.life, known.position)
+        life, position, taken = known.place() if known is not None and types else (0, None, ())
         own = [operator for operator, _ in self.router.operators(LOCAL)]
         absent, newest = self._absent(), self.durable.network.newest
-        return frames.Reoffer(
-            self.me, origin, serial, *place, types, keys_for(own, types), absent, newest
-        )
+        asked = (life, position, types, keys_for(own, types), absent, newest)
+        return frames.Reoffer(self.me, origin, serial, *asked, taken=taken)
 
     def _ask_quietly(self, origin: str) -> None:
         """Let all on the way to an origin know whom is waited for, and how far that has come."""

@@ -144,6 +144,19 @@ class SpeaksProgress(Protocol):
         """Return if a neighbour says what is waited for."""
 
 
+class KnowsPartners(Protocol):
+    """Tells how certain it is toward a neighbour that a partner is not there."""
+
+    def bound(self, toward: str) -> int | None:
+        """Return behind which time partners are heard of here; None: nothing is sure."""
+
+    def origins(self, toward: str) -> Origins:
+        """Return the origins that are not beyond a neighbour, with their types."""
+
+    def joined(self, toward: str) -> Joined:
+        """Return what a neighbour asks for only with partners."""
+
+
 class SaysClaim(Protocol):
     """Says a claim of an origin to a neighbour, with these events."""
 
@@ -154,21 +167,14 @@ class SaysClaim(Protocol):
 
 
 class WithholdingTools(NamedTuple):
-    """Parts of a broker that `Withholding` uses.
-
-    `bound` returns behind which time partners of what goes to a neighbour are heard of here, None
-    where nothing is sure; `origins` those that are not beyond a neighbour; `joined` what it asks
-    for only with partners; `promised` the times that an origin has promised.
-    """
+    """Parts of a broker that `Withholding` uses; `promised`: the times that origins promised."""
 
     ways: Ways
     router: GrowingRouter
     counts: dict[str, int]
     limits: Limits
     progress: SpeaksProgress
-    bound: Callable[[str], int | None]
-    origins: Callable[[str], Origins]
-    joined: Callable[[str], Joined]
+    partners: KnowsPartners
     promised: Callable[[str], Watermarks]
     say: SaysClaim
 
@@ -197,7 +203,7 @@ class Withholding:
         return True
 
     def _may_wait(self, toward: str, event: Waiting, before: Watermarks) -> bool:
-        bound = self._tools.bound(toward)
+        bound = self._tools.partners.bound(toward)
         if bound is None or event.delta_t_ms > self._tools.limits.kept_back_ms_max:
             return False
         # A partner ends later than that, and is then known here, or comes.
@@ -211,6 +217,12 @@ class Withholding:
         return [toward for toward, places in self._places.items() if places]
 
     # --- what travels ----------------------------------------------------------------------
+
+    def send_unsure(self) -> None:
+        """Let all travel that waits before neighbours toward whom nothing is sure any more."""
+        for toward in self.keeping():
+            if self._tools.partners.bound(toward) is None:
+                self.send_all(toward)
 
     def send_all(self, toward: str) -> None:
         """Let all travel that waits before a neighbour."""
@@ -249,7 +261,7 @@ class Withholding:
     def let_go(self, now: int) -> None:
         """Let go of events for which no partner can come; what is waited for travels."""
         for toward in self.keeping():
-            origins = self._tools.origins(toward)
+            origins = self._tools.partners.origins(toward)
             reached: dict[Types, float] = {}
             for origin, claim in self._tools.ways.toward(toward):
                 if claim.back:
@@ -293,12 +305,12 @@ class Withholding:
     def _forget_partners(self) -> None:
         """Forget what no event that is still to come can have for a partner."""
         tools = self._tools
-        joined = [tools.joined(name) for name in tools.router.neighbours]
+        joined = [tools.partners.joined(name) for name in tools.router.neighbours]
         types = tuple(dict.fromkeys([name for each in joined for name in each.types]))
         if not types:
             tools.router.expire(_END)
             return
-        come = _reached(types, tools.origins(""), tools.promised)
+        come = _reached(types, tools.partners.origins(""), tools.promised)
         before = int(come) - max(each.delta_t_ms for each in joined) if come < inf else 0
         if come > WATERMARK_NONE and before > self._forgotten_ms:
             self._forgotten_ms = before

@@ -38,6 +38,7 @@ class _TaskNeed(Struct):
 
     bounds: dict[str, TimeBound]
     operators: tuple[Operator, ...]
+    far: dict[str, int]
 
 
 class Needs:
@@ -75,7 +76,8 @@ class Needs:
             bounds = self._bounds(primitives(task, tasks))
             if key not in self._by_task or self._by_task[key].bounds != bounds:
                 times = self._times.promised(bounds)
-                self._by_task[key] = _TaskNeed(bounds, asked_operators(task, times, self._joins_ms))
+                asked = asked_operators(task, times, self._joins_ms)
+                self._by_task[key] = _TaskNeed(bounds, asked, self._far(task, times))
         wanted = {one.id: one for need in self._by_task.values() for one in need.operators}
         came = [one for name, one in wanted.items() if name not in self.operators]
         gone = [name for name in self.operators if name not in wanted]
@@ -85,6 +87,22 @@ class Needs:
     def is_outdated(self) -> bool:
         """Tell whether other times are promised than when needs were looked at."""
         return self._promised is not None and self._promised.version != self._version
+
+    def _far(self, task: Task, times: Times) -> dict[str, int]:
+        """Return the types that travel at once for a task, as their partners may be too far."""
+        far: dict[str, int] = {}
+        for operator in task_operators(task, times) if self._joins_ms is not None else ():
+            if _joins(operator, operator.delta_t_ms) and not _joins(operator, self._joins_ms):
+                far |= {key.type_name: operator.delta_t_ms or 0 for key in operator.keys}
+        return far
+
+    def far(self) -> dict[str, int]:
+        """Return by type how far partners may be, where that is too far for any to wait."""
+        far: dict[str, int] = {}
+        for need in self._by_task.values():
+            for name, apart_ms in need.far.items():
+                far[name] = max(apart_ms, far.get(name, 0))
+        return far
 
     def joined(self) -> set[str]:
         """Return the types of which events are asked for only with partners."""

@@ -45,7 +45,7 @@ from broker.core.network.messages import (
     NameRefused,
 )
 from broker.core.network.networked import Fresh
-from broker.core.network.offers import offers
+from broker.core.network.offers import offers, offers_nothing
 from broker.core.network.own import incarnated, incarnation_of, noted, run_of
 from broker.core.network.relaying import TICK_MS, Relaying
 from broker.core.network.showing import SourceDisplay
@@ -282,7 +282,7 @@ class NetworkBroker(Relaying):
             wakes.append(self.deciding.next_wake())
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
         wakes += [*self._homes_wake(), *self._cells_wake(), self._terms.asks_at]
-        wakes += [self._ask_at, self._owed.next_wake()]
+        wakes += [self.partners.asks_at, self._owed.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
@@ -323,7 +323,7 @@ class NetworkBroker(Relaying):
         if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
             self._own_here = announced
             self._say_all("", announced)
-            self._be_uncertain()
+            self.partners.doubt()
 
     def _say_on(
         self, fresh: list[Fresh], questions: list[tuple[str, Any, frames.Reoffer | frames.Fold]]
@@ -394,11 +394,9 @@ class NetworkBroker(Relaying):
 
     def _doubts(self, peer: str, one: frames.Reoffer | frames.Fold) -> bool:
         """Tell if a question waits until it is known what others have seen, or heard."""
-        position = self.durable.network.own.position
-        seal = self.sessions.seal(peer)
-        if self.incarnation.doubts(peer, seal, one, position):
-            return True
-        return self._hold.defers(peer, seal, one)
+        seal, position = self.sessions.seal(peer), self.durable.network.own.position
+        doubts = self.incarnation.doubts(peer, seal, one, position)
+        return doubts or self._hold.defers(peer, seal, one)
 
     def _fold(self, peer: str, one: frames.Fold) -> None:
         if self._comes_from(one.host, peer):
@@ -430,7 +428,7 @@ class NetworkBroker(Relaying):
         if not self._comes_from(one.host, peer):
             return
         (self.ways.open if one.types else self.ways.close)(one.origin, peer, one.host)
-        self._asked_of(peer, one)
+        self.partners.asked(peer, one)
         if one.origin == self.me:
             self._shows.asked(one)
             self._offer(peer, one)
@@ -456,10 +454,12 @@ class NetworkBroker(Relaying):
         if not one.types or one.host not in network.own.hosts:
             return
         asked = (position, one.types, judge(one.keys), network.left_off(one.types))
-        for what, last, more in offers(self.me, network.own, network.told, *asked, quiet=one.quiet):
+        taken = one.positions_taken(network.own.life)
+        parts = offers(self.me, network.own, network.told, *asked, taken)
+        for what, last, more in offers_nothing(self.me, network.own) if one.quiet else parts:
             body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
-            self._answered(peer, body)
+            self.partners.answered(peer, body, self._now)
         if not one.quiet:
             self._tick_soon(TICK_MS)
 
@@ -507,7 +507,7 @@ class NetworkBroker(Relaying):
         self._begin_again()
         if self._terms.asks_at is not None and self._terms.asks_at <= now:
             self._terms.look(now)
-        self._ask_for_questions()
+        self.partners.ask_for_questions(now)
         if self._shows.leaving:
             self._let_leave()
         if self.deciding is not None:

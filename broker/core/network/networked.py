@@ -189,7 +189,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             one = stated.advertisement
             for name in one.types:
                 self._sends(one.source, name)
-            self.promises.advertise(self.sources.by_name.get(one.source, ()), one.uncertainty)
+            self.promises.advertise(self.sources.by_name.get(one.source, ()), one)
             self.sources.changed[one.source] = None
         return wrong
 

@@ -9,7 +9,7 @@ that they have ended: a host that was away would not know from where its time go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -32,20 +32,16 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
     types: Collection[str],
     wanted: Callable[[Event], bool] = lambda _: True,
     left_off: Mapping[str, int] | None = None,
-    *,
-    quiet: bool = False,
+    taken: Container[int] = (),
 ) -> Iterator[tuple[Forwarded, bool, bool]]:
     """The parts: (what, whether it is the last one, whether the host is to ask again).
 
     `wanted` may let through more than the host needs, and must let through all of that. `left_off`
-    is the last promise of types of which nothing is told any more. `quiet`: nothing is offered.
+    is the last promise of types of which nothing is told any more.
+    `taken` are positions that the host has already, behind one from which something is missing.
     """
-    if quiet:
-        span = (own.position, own.position)
-        yield Forwarded(origin, own.life, *span, [], packed([]), {}, whole=True), True, False
-        return
     after = own.position if position is None else max(min(position, own.position), own.floor)
-    rows, upto = rows_since(own, after, types, wanted)
+    rows, upto = rows_since(own, after, types, wanted, taken)
     more = upto < own.position
     gone = [name for name in types if name not in told]
     nothing: Watermarks = dict.fromkeys([*told, *gone], WATERMARK_NONE)
@@ -63,8 +59,18 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
         yield Forwarded(origin, own.life, upto, upto, *empty, ended, again=True), True, False
 
 
+def offers_nothing(origin: str, own: OwnLog) -> Iterator[tuple[Forwarded, bool, bool]]:
+    """Yield the answer to a quiet question: it came, and nothing is offered."""
+    span = (own.position, own.position)
+    yield Forwarded(origin, own.life, *span, [], packed([]), {}, whole=True), True, False
+
+
 def rows_since(
-    own: OwnLog, after: int, types: Collection[str], wanted: Callable[[Event], bool]
+    own: OwnLog,
+    after: int,
+    types: Collection[str],
+    wanted: Callable[[Event], bool],
+    taken: Container[int] = (),
 ) -> tuple[list[Row], int]:
     """What goes into one answer, and the position up to which that is all."""
     rows: list[Row] = []
@@ -75,7 +81,7 @@ def rows_since(
             if len(rows) == OFFER_EVENTS or looked == LOOKED_EVENTS:
                 return rows, last
             looked += 1
-            if wanted(row[1]):
+            if row[0] not in taken and wanted(row[1]):
                 rows.append(row)
         last = row[0]
     return rows, own.position

@@ -9,16 +9,17 @@ that is needed is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import cast
 
 from broker.core.network import frames, told
 from broker.core.network.cell import Cell
+from broker.core.network.cell_hosts import CellHosts
 from broker.core.network.cell_view import is_cell
 from broker.core.network.kept_back import Withholding, WithholdingTools
-from broker.core.network.knowing import Knowing
 from broker.core.network.networked import PROMISE_MS, Fresh, NetworkedBroker
+from broker.core.network.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.core.network.sending import Row, advanced, forwarded, passages
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import Claim, Ways
@@ -55,7 +56,7 @@ class ProgressRelay:
         promised: Callable[[str], told.Watermarks],
         say: Callable[[str, frames.Sealed, int, int], None],
     ) -> None:
-        self.ledger = ProgressLedger()
+        self.ledger = ProgressLedger(durable.limits.progress_ms)
         self._durable = durable
         self._number = 0  # the record after which tasks were fed last
         self._me = durable.options.name
@@ -181,12 +182,11 @@ class ProgressRelay:
         return least, whole
 
 
-class Relaying(Knowing):
+class Relaying(CellHosts):
     """See the module."""
 
     def _begin_relaying(self) -> None:
         """Begin; to be called once."""
-        self._begin_knowing()
         self._tick_at: int | None = None
         self._tick_ms = TICK_MS
         self._told_before: told.Watermarks = dict(self.durable.network.told)
@@ -197,6 +197,20 @@ class Relaying(Knowing):
         lent = (self.durable, self.ways, self.sessions, waiting, self._promised)
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
+        self.partners = PartnerCertainty(
+            CertaintyTools(
+                self.me,
+                self.ways,
+                lambda: self.sessions.standing,
+                self._inside,
+                self.durable.network.types,
+                self.router.joined,
+                self._say,
+                self._ask_quietly,
+                lambda: self._withheld.send_unsure(),  # noqa: PLW0108  # it is made below
+            ),
+            correlates=self.correlates,
+        )
         self._withheld = Withholding(
             WithholdingTools(
                 self.ways,
@@ -204,13 +218,12 @@ class Relaying(Knowing):
                 self.counts,
                 self.durable.limits,
                 self._progress,
-                self._bound,
-                self._origins,
-                self._joined_of,
+                self.partners,
                 self._promised,
                 self._say_claim,
             )
         )
+        self._on_frame[frames.Doubted] = self.partners.doubted
         self._on_frame[frames.Passed] = lambda peer, one: self._passed(peer, _of_a_life(one))
         self._on_frame[Advanced] = self._advanced
         self._on_frame[Awaited] = self._awaited
@@ -260,8 +273,7 @@ class Relaying(Knowing):
 
     def _not_all_came(self, origin: str) -> None:
         """Something of an origin was lost: all beyond are to see that, and hosts ask again."""
-        self._certainty.missed(origin)
-        self._be_uncertain()
+        self.partners.missed(origin)
         for toward, claim in self.ways.claims(origin):
             if toward == LOCAL:
                 self._missed(origin)
@@ -342,6 +354,29 @@ class Relaying(Knowing):
 
     # --- what waits ------------------------------------------------------------------------
 
+    def _routed(self, sends: Sequence[routing.Send]) -> None:
+        self.partners.operators_changed()
+        super()._routed(sends)
+        for send in sends:
+            if isinstance(send.message, routing.Events):
+                self._withheld.find_partners(send.to, send.message.events)
+
+    def _routed_here(self, peer: str, one: frames.Routed) -> None:
+        self.partners.wants(peer, one.message)
+        super()._routed_here(peer, one)
+        self.partners.look_again(self._now)
+
+    def _here(self, peer: str, one: frames.Here) -> None:
+        if self.ways.via.get(one.origin, peer) == peer:
+            self.partners.here(one.origin)
+        super()._here(peer, one)
+        self.partners.doubt()
+        self.partners.look_again(self._now)
+
+    def _offered(self, peer: str, one: frames.Offered) -> None:
+        self.partners.passes(peer, one, self._now)
+        super()._offered(peer, one)
+
     def _promised(self, origin: str) -> told.Watermarks:
         if origin != self.me:
             return self.ways.came[origin].watermarks
@@ -353,11 +388,18 @@ class Relaying(Knowing):
     def _leave(self, peer: str) -> None:
         self._withheld.leave(peer)
         self._owed.leave(peer)
+        self.partners.left(peer)
         super()._leave(peer)
 
     def _gone(self, origin: str, peer: str) -> None:
         self._withheld.lose(self.ways.claims(origin))
+        self.partners.gone(origin)
         super()._gone(origin, peer)
+        self.partners.doubt()
+
+    def _forget(self, broker: str) -> None:
+        super()._forget(broker)
+        self.partners.forget(broker)
 
 
 def _of_a_life(one: frames.Passed) -> frames.Passed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from operator import sub
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +17,8 @@ from msgspec import Struct
 from broker.core.network import told
 from broker.core.recovery.durable_events import said_again
 from broker.network.replication.incarnation import Place, Recalled
+
+GAPS_MAX = 4_096  # of one question, some bytes each; what lies behind them is offered again
 
 
 class OriginsHeard(Protocol):
@@ -63,6 +66,15 @@ class Upstream(Struct):
             while self.order and self.order[0] <= self.position:
                 known.pop(heappop(self.order), None)
         return fresh
+
+    def place(self) -> tuple[int, int | None, tuple[int, ...]]:
+        """Return where a question begins: life, position, and what has come behind that."""
+        return self.life, self.position, self.gaps()
+
+    def gaps(self) -> tuple[int, ...]:
+        """Return the first positions of `beyond`, each by how far it lies behind the one before."""
+        positions = sorted(self.beyond)[:GAPS_MAX]
+        return tuple(map(sub, positions, [self.position or 0, *positions]))
 
     def take(
         self, one: told.Forwarded, passed: Callable[[str], int]

@@ -39,13 +39,17 @@ def position_fault(position: Position) -> str | None:
 # DSA = (a, p) of paper 002 (IV.A), with as many types as a device has, and with what events of
 # small devices need not repeat: a position is some 25 bytes in each.
 class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source says of itself; None is what it does not say. `uncertainty` is ε in ms."""
+    """What a source says of itself; None is what it does not say.
+
+    `uncertainty` is ε in ms; no event of the source is to last longer than `lasts_ms_max`.
+    """
 
     source: str
     types: tuple[str, ...] = ()
     location: str | None = None
     position: Position | None = None
     uncertainty: int | None = None
+    lasts_ms_max: int | None = None
 
 
 class Advertised:
@@ -126,6 +130,9 @@ class Advertised:
             raise ValueError(
                 f"found uncertainty {epsilon}, expected 0..{self._limits.uncertainty_ms_max} ms"
             )
+        lasts_ms, most_ms = advertisement.lasts_ms_max, self._limits.event_duration_ms_max
+        if lasts_ms is not None and not 0 <= lasts_ms <= most_ms:
+            raise ValueError(f"found lasts_ms_max {lasts_ms}, expected 0..{most_ms} ms")
         if advertisement.position is not None:
             fault = position_fault(advertisement.position)
             if fault is not None:

@@ -36,6 +36,7 @@ class _Form(msgspec.Struct, frozen=True):
         Annotated[list[float], msgspec.Meta(min_length=2, max_length=3)] | MetricPosition | None
     ) = None
     uncertainty: int | None = None
+    lasts_ms_max: int | None = None
     rate: Annotated[float, msgspec.Meta(ge=0, le=RATE_MAX)] | None = None
     ttl_s: Annotated[float, msgspec.Meta(gt=0, le=TTL_S_MAX)] | None = None
 
@@ -80,6 +81,7 @@ def read(source: str, data: bytes, limits: Limits) -> Stated | Rejection:
         location=form.location,
         position=form.position,
         uncertainty=form.uncertainty,
+        lasts_ms_max=form.lasts_ms_max,
     )
     return Stated(advertisement, None if form.ttl_s is None else max(1, round(form.ttl_s * 1000)))
 

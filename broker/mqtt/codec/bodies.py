@@ -41,7 +41,7 @@ _PINGRESP = Pingresp()
 
 
 class Context:
-    """What decoding a body depends on: the connection's version and the limits."""
+    """Hold what decoding a body depends on: the connection's version and the limits."""
 
     __slots__ = ("limits", "version")
 

@@ -174,7 +174,7 @@ class Decoder:
         return packets
 
     def _alone(self, data: bytes) -> Publish | Puback | None:  # noqa: PLR0911
-        """What came in one read: a PUBACK, or a PUBLISH with the topic of the one before.
+        """Decode what came in one read: a PUBACK, or a PUBLISH with the topic of the one before.
 
         A sensor publishes to one topic, one message at a time: nothing need be looked up. None:
         it is something else.

@@ -54,7 +54,7 @@ def split_share(topic_filter: str) -> tuple[str, str]:
 
 
 def check_share(topic_filter: str) -> bool:
-    """Whether a filter that begins as a shared one names a group and a filter.
+    """Tell whether a filter that begins as a shared one names a group and a filter.
 
     MQTT-4.8.2-1, -2.
     """

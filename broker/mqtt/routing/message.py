@@ -73,7 +73,7 @@ class Taker(Protocol):
 
 
 class Delivery(Struct, frozen=True):
-    """How one client gets the messages of a topic, all its matching subscriptions together.
+    """Say how one client gets the messages of a topic, all its matching subscriptions together.
 
     Where it asked not to hear itself, `no_local` is set, and `own` is how it gets what it published
     itself: by its other subscriptions, or not at all.
@@ -105,7 +105,7 @@ class Held(Struct):
 
 
 class Replay(Struct, frozen=True):
-    """How a new subscription is to get what is retained."""
+    """Say how a new subscription is to get what is retained."""
 
     qos: int
     identifiers: tuple[int, ...]

@@ -31,7 +31,7 @@ class Replays:
         self._kept = ""  # the topic of a message that was found and has to wait
 
     def __bool__(self) -> bool:
-        """Whether there may be something to come."""
+        """Tell whether there may be something to come."""
         return bool(self._pending or self._walk is not None)
 
     def put(self, topic_filter: str, replay: Replay) -> None:
@@ -76,5 +76,5 @@ class Replays:
         return [*([self._filter] if self._walk is not None else []), *self._pending]
 
     def keep(self, topic: str) -> None:
-        """What the last step has found has to wait; the next one finds it again."""
+        """Keep what the last step has found; the next step finds it again."""
         self._kept = topic

@@ -40,7 +40,7 @@ class Prefix(Struct, frozen=True):
     mapped: tuple[str, ...] = ()
 
     def holds(self, topic: str) -> bool:
-        """Whether the application takes this topic."""
+        """Tell whether the application takes this topic."""
         name = self.name
         return bool(name) and topic.startswith(name) and topic[len(name) :][:1] in {"", "/"}
 
@@ -116,7 +116,7 @@ class Router:
         self.routes.clear()
 
     def nobody(self, topic: str) -> bool:
-        """Whether the topic is known, and that nobody has a subscription for it."""
+        """Tell whether the topic is known, and that nobody has a subscription for it."""
         route = self.routes.get(topic)
         return route is not None and route.version == self.version and not route.deliveries
 
@@ -180,7 +180,7 @@ class Router:
         subscription.outgoing.replay(wanted.topic_filter, replay)
 
     def may_retain(self, message: Message) -> bool:
-        """Whether there is room to retain the message."""
+        """Tell whether there is room to retain the message."""
         before = self.retained.get(message.topic)
         size_bytes = message.size_bytes - (before.size_bytes if before is not None else 0)
         return (

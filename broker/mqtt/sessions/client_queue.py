@@ -341,7 +341,7 @@ class Outgoing:
         return passed_on
 
     def stop_keeping(self) -> None:
-        """What is in its queues is not kept on disk any longer."""
+        """Stop keeping on disk what is in its queues."""
         kept, self.kept = self.kept, None
         if kept is None:
             return
@@ -353,7 +353,7 @@ class Outgoing:
             kept.replayed(self.client_id, topic_filter)
 
     def restore(self, packet_id: int, held: Held | None) -> None:
-        """What was on its way before a restart.
+        """Take back what was on its way before a restart.
 
         With an identifier it was sent; without a message the client had it already.
         """
@@ -402,7 +402,7 @@ class Outgoing:
             self._send_retained(pipe, message, replays.replay, now_ms)
 
     def behind(self) -> bool:
-        """Whether something waits for room in the connection, not for the client's PUBACKs."""
+        """Tell whether something waits for room in the connection, not for the client's PUBACKs."""
         if self._loose:
             return True
         waits = self._waiting or self._again or self._replays

@@ -165,7 +165,7 @@ class Connection:
         self.held_back_bytes -= sum(map(len, freed))
 
     def forget_waiting(self) -> None:
-        """What waits for the disk, or was said since, will not be sent."""
+        """Discard what waits for the disk, or was to be sent after it."""
         self.out.clear()
         self.held_back.clear()
         self.held_back_bytes = self.waits = 0
@@ -249,7 +249,7 @@ class Connection:
         return packet
 
     def _repeated(self, packet: Publish) -> bool:
-        """Whether a QoS 2 message was taken before and is not released yet (MQTT-4.3.3-2)."""
+        """Tell whether a QoS 2 message was taken before and is not released yet (MQTT-4.3.3-2)."""
         assert self.session is not None
         unreleased, arriving = self.session.unreleased, self.session.arriving
         if packet.packet_id in unreleased:
@@ -327,7 +327,7 @@ class Connection:
             self.send(first + b"\x02" + packet_id.to_bytes(2, "big"))
 
     def overloaded(self) -> bool:
-        """Whether so much waits for the application that no more should be read."""
+        """Tell whether so much waits for the application that no more should be read."""
         limits = self.hub.limits
         return (
             len(self.pending) >= limits.receive_max

@@ -108,7 +108,7 @@ def end_overflowed(hub: "Hub", now_ms: int) -> None:
 
 
 def will_delay_ms(hub: "Hub", will: Will) -> int:
-    """How long after its client was lost a will is to be published."""
+    """Return how long after the loss of its client a will is to be published, in ms."""
     delay_s = will.properties.will_delay_interval if will.properties is not None else None
     return 1000 * min(delay_s or 0, hub.limits.will_delay_s_max)
 

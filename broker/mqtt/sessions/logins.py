@@ -25,7 +25,7 @@ class Logins:
         self._failures: dict[str, _Failures] = {}  # the oldest first
 
     def barred(self, address: str, now_ms: int) -> bool:
-        """Whether too many logins failed from this address of late."""
+        """Tell whether too many logins failed from this address of late."""
         found = self._failures.get(host_of(address))
         if found is None or now_ms >= found.until_ms:
             return False

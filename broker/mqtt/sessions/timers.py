@@ -26,7 +26,7 @@ class Timer:
 
     @property
     def live(self) -> bool:
-        """Whether it is still to happen."""
+        """Tell whether it is still to happen."""
         return self._todo is not None
 
     def cancel(self) -> None:

@@ -174,7 +174,7 @@ class _Restoring:
                 publish_will(self._hub, session, self._now_ms)
 
     def _time(self) -> None:
-        """What is due by now, in the order in which it would have been; then as with all others."""
+        """Set the timers of wills and ends; run what is due by now, in its order."""
         hub = self._hub
         for session in list(hub.sessions.values()):
             due_ms = self._wills_due_ms.get(session.outgoing.client_id)

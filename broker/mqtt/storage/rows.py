@@ -151,12 +151,12 @@ ROW_BYTES = 100  # what a change takes in memory beside its bytes
 
 
 def key_of(row: Row) -> Key:
-    """What a row is found by."""
+    """Return the key by which a row is found."""
     return tuple([getattr(row, name) for name in KEYS[type(row)]])
 
 
 class Batch:
-    """What one transaction changes: `rows` as they are to be, None for those that go.
+    """Collect what one transaction changes: `rows` as they are to be, None for those that go.
 
     `born` are the keys of rows that their table cannot hold yet; `size_bytes` is about what the
     batch takes in memory.

@@ -115,5 +115,5 @@ class Writing:
 
 
 def wall_ms(loop: asyncio.AbstractEventLoop) -> int:
-    """What is to be added to the loop's clock to get the wall clock's, in ms."""
+    """Return the wall clock's lead over the loop's clock, in ms."""
     return int((time.time() - loop.time()) * 1000)

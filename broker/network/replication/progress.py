@@ -3,7 +3,7 @@
 Owns the times that are awaited beyond each neighbour and here, what of it neighbours were asked,
 and since when something is owed to whom. Must not know claims, events or tasks. Invariant: progress
 that a neighbour waits for is owed for no longer than it takes to come; what nobody waits for is
-sent every `OWED_MS`.
+sent every so often (`owed_ms`).
 
 A result often depends on how far every origin has come, and an origin comes further with each of
 its readings. To send all of that costs more than the readings that are needed. So a broker whose
@@ -14,7 +14,7 @@ period was rejected: it either costs a frame for each link and period where noth
 has all results wait for as many periods as there are hops.
 
     settled --progress that was not sent--> owed
-    owed --all that is awaited has come, or OWED_MS since the last time--> settled
+    owed --all that is awaited has come, or `owed_ms` since the last time--> settled
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from msgspec import Struct
 
 PROGRESS_SINCE = 3  # the version of frames that has them
 OWED_MS = 60_000  # a link without traffic says something once a minute
-RIDES_MS = 30_000  # what is owed for so long goes with a frame that goes anyway
 LOOK_MS = 100  # how often it is looked what tasks wait for; lateness is a second, as a rule
 ASK_AGAIN_MS = 30_000  # a question may be lost where a neighbour's neighbour begins again
 READ_STEP_MS = 1_000  # so much further is asked at once for who reads results by event time
@@ -96,9 +95,14 @@ class StoredUpto(Struct, array_like=True, frozen=True, tag="stored_upto"):
 
 
 class ProgressLedger:
-    """Times that are awaited and progress that is owed, by neighbour."""
+    """Times that are awaited and progress that is owed, by neighbour.
 
-    def __init__(self) -> None:
+    What is owed for half of `owed_ms` goes with a frame that goes anyway.
+    """
+
+    def __init__(self, owed_ms: int = OWED_MS) -> None:
+        # A broker's limit: simulated runs draw it short, as what is let go too early shows then.
+        self._owed_ms = owed_ms
         self._expected: list[Times] = []  # by tasks in this process
         self._read: Times = {}  # by those who read results by event time
         self._awaited: dict[str, Times] = {}  # by neighbour
@@ -237,7 +241,7 @@ class ProgressLedger:
 
     def rides(self, toward: str, now: int) -> bool:
         """Return if what is owed is to go with a frame that goes anyway."""
-        return toward in self._owed and now - self._sent_ms.get(toward, now) >= RIDES_MS
+        return toward in self._owed and now - self._sent_ms.get(toward, now) >= self._owed_ms // 2
 
     def due(self, reached: Callable[[str, str], tuple[float, bool]], now: int) -> list[str]:
         """Return the neighbours to whom progress is to be sent now.
@@ -269,4 +273,4 @@ class ProgressLedger:
 
     def _due_ms(self, toward: str) -> int:
         since = self._owed[toward]
-        return max(since, self._sent_ms.get(toward, since) + OWED_MS)
+        return max(since, self._sent_ms.get(toward, since) + self._owed_ms)

@@ -11,8 +11,9 @@ for its partner. So an origin promises what it has learnt: of a type no event wa
 so, a source's own word (its advertisement) included. A promise goes up in steps, 1, 5, 20, 100, …
 ms, so that it changes rarely. It is a function of the events that the journal holds, so that a
 process that begins again keeps it. A type whose events so far were points in time is promised to
-have points alone, as an engine takes it to have; of one that has had an event which lasts nothing
-is promised any more: engines then keep what may be its partners for as long as limits allow.
+have points alone, as an engine takes it to have; of one that has had an event which lasts longer
+than its sources have said (`lasts_ms_max`) nothing is promised any more: engines then keep what may
+be its partners for as long as limits allow.
 
 Why nothing is missed while a promise grows (`growth_hold` keeps the order): the event that breaks
 it, and all that its origin would say behind it, stay there until every broker that can be reached
@@ -26,7 +27,8 @@ too; nothing else is missed. A promise that is heard of again after a broker was
 its events, and while it is away nothing waits for partners of it.
 
     unknown --an event, or an advertisement--> promised --a greater one--> promised (counted)
-    promised points --an event that lasts--> unbounded
+    promised points --an advertisement says how long--> promised to last no longer
+    promised --an event that lasts longer--> unbounded
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from typing import Any
 from msgspec import Struct
 
 from broker.engine.event.event import Event, doubtful, lasting
+from broker.engine.ingest.advertised import Advertisement
 
 
 class TimeBound(Struct, array_like=True, frozen=True):
@@ -106,7 +109,7 @@ class TimePromises:
         for event in outside.values():
             name = event.event_type
             bound = self._by_type.get(name, POINTS)
-            wider = bound.wider(self._bound(event.uncertainty, event.end - event.start))
+            wider = bound.wider(self._bound(event, bound))
             # Each event is held to what was promised before the batch, as its order says nothing.
             if wider != bound:
                 broken[name] = broken.get(name, 0) + 1
@@ -114,15 +117,26 @@ class TimePromises:
         self._learn(learnt)
         return broken
 
-    def advertise(self, types: Iterable[str], uncertainty_ms: int | None) -> None:
-        """Take up what a source says of the events of these types that say nothing themselves."""
-        if uncertainty_ms:
-            stated = self._bound(uncertainty_ms, 0)
+    def advertise(self, types: Iterable[str], said: Advertisement) -> None:
+        """Take up what a source says of its events, which are of these types.
+
+        Those that say nothing themselves are as uncertain as that; none lasts longer than that.
+        """
+        # A statement widens what is promised and never narrows it: `lasts_ms_max` of 3 s beside
+        # events of another source that last has nothing promised, as those may last for longer.
+        if said.uncertainty or said.lasts_ms_max:
+            stated = TimeBound(self._step(said.uncertainty or 0), said.lasts_ms_max or 0)
             self._learn({name: self._by_type.get(name, POINTS).wider(stated) for name in types})
 
-    def _bound(self, uncertainty_ms: int, lasts_ms: int) -> TimeBound:
-        step = min(step_ms(uncertainty_ms), max(self._most_ms, uncertainty_ms))
-        return TimeBound(step, None if lasts_ms else 0)
+    def _bound(self, event: Event, bound: TimeBound) -> TimeBound:
+        """Return what holds of an event whose type is promised to be within `bound`."""
+        lasted_ms = event.end - event.start
+        # How long others will last that last longer than anybody has said, nobody knows.
+        lasts_ms = None if _greatest(lasted_ms, bound.lasts_ms) != bound.lasts_ms else 0
+        return TimeBound(self._step(event.uncertainty), lasts_ms)
+
+    def _step(self, uncertainty_ms: int) -> int:
+        return min(step_ms(uncertainty_ms), max(self._most_ms, uncertainty_ms))
 
     def _learn(self, learnt: Mapping[str, TimeBound]) -> None:
         for name, bound in learnt.items():

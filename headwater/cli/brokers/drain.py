@@ -10,7 +10,7 @@ import time
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
 from headwater.cli.plan import seconds
-from headwater.cli.reach import Broker, add_options, broker_of
+from headwater.cli.reach import BrokerAddress, add_options, broker_of
 
 EXAMPLE = "  headwater drain --broker http://127.0.0.1:8080 --wait 60"
 LOOK_S = 0.5
@@ -49,14 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if left else 0
 
 
-def _left(broker: Broker, wait_s: float) -> int:
-    """How many submissions run here once all have gone, or the time is over."""
+def _left(broker: BrokerAddress, wait_s: float) -> int:
+    """Return how many submissions run here once all have gone, or the time is over."""
     until = time.monotonic() + wait_s
     while True:
-        status, told = http_client.ask(broker, "GET", "/v1/plan")
+        status, reply = http_client.ask(broker, "GET", "/v1/plan")
         if status != 200:
-            raise http_client.refused(told)
-        left = len([one for one in told["tasks"] if one["host"] == told["broker"]])
-        if (told["drained"] and told["quiet"] and not left) or time.monotonic() >= until:
+            raise http_client.refused(reply)
+        left = len([task for task in reply["tasks"] if task["host"] == reply["broker"]])
+        if (reply["drained"] and reply["quiet"] and not left) or time.monotonic() >= until:
             return left
         time.sleep(LOOK_S)

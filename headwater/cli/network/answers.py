@@ -11,7 +11,7 @@ from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker
+from headwater.cli.reach import BrokerAddress
 
 AT_ONCE_MAX = 16
 ABSENT = (404, 409)  # an older broker, or one without links
@@ -21,7 +21,7 @@ ABSENT = (404, 409)  # an older broker, or one without links
 class BrokerAnswers:
     """One broker's answers by path; `error` where it gave none."""
 
-    broker: Broker
+    broker: BrokerAddress
     by_path: dict[str, dict[str, Any]] = field(default_factory=dict)
     error: CommandError | None = None
 
@@ -34,7 +34,7 @@ class BrokerAnswers:
         return self.broker.url
 
 
-def ask_all(brokers: Sequence[Broker], paths: Sequence[str]) -> list[BrokerAnswers]:
+def ask_all(brokers: Sequence[BrokerAddress], paths: Sequence[str]) -> list[BrokerAnswers]:
     """Ask each of `brokers` for all `paths`; a path that a broker does not have is left out.
 
     Raises CommandError: that of the first where none of them answers, or an address is no HTTP.
@@ -47,14 +47,14 @@ def ask_all(brokers: Sequence[Broker], paths: Sequence[str]) -> list[BrokerAnswe
     return answers
 
 
-def need_http(brokers: Sequence[Broker]) -> None:
+def need_http(brokers: Sequence[BrokerAddress]) -> None:
     """Refuse addresses of another scheme. Raises CommandError."""
     for broker in brokers:
         if broker.is_mqtt:
             raise CommandError(2, f"{broker.url}: this is asked over HTTP; name http:// addresses")
 
 
-def ask_one(broker: Broker, paths: Sequence[str]) -> BrokerAnswers:
+def ask_one(broker: BrokerAddress, paths: Sequence[str]) -> BrokerAnswers:
     """Ask one broker for all `paths`; where it does not answer, that is its answer."""
     answers = BrokerAnswers(broker)
     try:

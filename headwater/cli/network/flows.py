@@ -5,6 +5,7 @@ link by type add up to those that the link counted.
 """
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from headwater.cli.network.look import add_interval, seen
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if waiting:
         print("\nkept back, until a partner comes:")
         print_table(("FROM", "TO", "TYPE", "EVENTS", "WAIT FOR"), waiting)
-    for line in kept_back_lines(picture):
+    for line in (*kept_back_lines(picture), *unsure_lines(flows)):
         print(line)
     return status
 
@@ -64,7 +65,25 @@ def kept_back_lines(picture: NetworkPicture) -> list[str]:
                 f"{name} promises nothing of how long these last, so that their partners travel at"
                 f" once: {', '.join(unbounded)}; `lasts at most` in their declarations would"
             )
+        if far := view.get("too_far_ms"):
+            types = [f"{kind} ({apart_ms / 1_000:,.1f} s)" for kind, apart_ms in far.items()]
+            lines.append(
+                f"{name} needs these at once, as their partners may be further apart than"
+                f" `limits.kept_back_ms_max`: {', '.join(types)}"
+            )
+        if not view.get("correlates", True):
+            lines.append(f"{name} keeps no event back: `links.correlate` is off there")
     return lines
+
+
+def unsure_lines(flows: Sequence[LinkFlow]) -> list[str]:
+    """Say where nothing waits at the moment, as partners may have passed, or be away."""
+    return [
+        f"{flow.sender} keeps nothing back from {flow.receiver} for now: it is not sure that no"
+        " partner has passed before, or is at a broker that is away"
+        for flow in flows
+        if flow.unsure
+    ]
 
 
 def _rate(flow: LinkFlow, name: str) -> str:
@@ -82,6 +101,7 @@ def as_data(picture: NetworkPicture, flows: list[LinkFlow]) -> dict[str, Any]:
                 "per_s": {name: round(rate, 3) for name, rate in flow.per_s.items()},
                 "kinds": flow.kinds,
                 "waiting": flow.waiting,
+                "unsure": flow.unsure,
             }
             for flow in flows
         ],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from headwater.cli.network.answers import BrokerAnswers, ask_all
 from headwater.cli.network.picture import LinkFlow, NetworkPicture, with_rates
 from headwater.cli.output import CommandError, complain
-from headwater.cli.reach import Broker
+from headwater.cli.reach import BrokerAddress
 
 PATH = "/v1/network"
 NO_LINKS = "no broker that answered has links: there is no network to show"
@@ -39,7 +39,7 @@ def _interval(text: str) -> float:
 
 
 def seen(
-    brokers: Sequence[Broker], interval_s: float
+    brokers: Sequence[BrokerAddress], interval_s: float
 ) -> tuple[NetworkPicture, list[LinkFlow], int]:
     """Return the network, its flows, and the status: 1 where a broker did not answer.
 

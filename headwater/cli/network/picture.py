@@ -17,7 +17,8 @@ class LinkFlow:
     """Events over a link in one direction; `events` by type, `per_s` where there were two looks.
 
     `operators` are those that the events are wanted for, `hosts` the brokers that wait for them,
-    `kinds` messages and bytes by what they are for.
+    `kinds` messages and bytes by what they are for. `unsure`: nothing waits for partners, as the
+    sender does not know yet whether some have passed before, or are away.
     """
 
     sender: str
@@ -28,6 +29,7 @@ class LinkFlow:
     waiting: list[Mapping[str, Any]] = field(default_factory=list)
     hosts: tuple[str, ...] = ()
     kinds: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    unsure: bool = False
 
     @property
     def total(self) -> int:
@@ -114,6 +116,7 @@ class NetworkPicture:
             waiting=list((near or {}).get("waits_for_partners", ())),
             hosts=tuple((near or {}).get("hosts", ())),
             kinds=dict((near or {}).get("kinds", {})),
+            unsure=bool((near or {}).get("unsure", False)),
         )
 
     def _link(self, name: str, peer: str) -> View | None:

@@ -29,13 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0; 1 where a stream failed or a broker is away; 3 where the server cannot be reached."""
-    told = _asked(arguments.server)
+    status = _asked(arguments.server)
     if arguments.json:
-        print_json(told)
+        print_json(status)
     else:
-        _show(told)
-    away = any(not one["up"] for one in told["brokers"])
-    return 1 if away or any(one["state"] == "failed" for one in told["streams"]) else 0
+        _show(status)
+    away = any(not broker["up"] for broker in status["brokers"])
+    return 1 if away or any(stream["state"] == "failed" for stream in status["streams"]) else 0
 
 
 def _asked(url: str) -> dict[str, Any]:
@@ -45,16 +45,16 @@ def _asked(url: str) -> dict[str, Any]:
     add_options(parser)
     server = broker_of(parser.parse_args(["--broker", url]))
     try:
-        status, told = http_client.ask(server, "GET", "/v1/status")
+        status, reply = http_client.ask(server, "GET", "/v1/status")
     except CommandError as error:
         if error.status != 3:
             raise
         raise CommandError(
             3, f"cannot reach a server at {url}: is `headwater server run` running?"
         ) from None
-    if status != 200 or "streams" not in told:
+    if status != 200 or "streams" not in reply:
         raise CommandError(3, f"what answers at {url} is no Headwater server")
-    return told
+    return reply
 
 
 def _show(told: dict[str, Any]) -> None:
@@ -63,47 +63,49 @@ def _show(told: dict[str, Any]) -> None:
         ("stream", "state", "batch", "rows", "watermark", "behind"),
         [
             (
-                one["stream"],
-                one["state"],
-                one["batch"],
-                one["rows"],
-                (one["watermark"] or "-").replace("1970-01-01T00:00:00.000Z", "-"),
-                sum(broker.get("lag") or 0 for broker in one["brokers"]),
+                stream["stream"],
+                stream["state"],
+                stream["batch"],
+                stream["rows"],
+                (stream["watermark"] or "-").replace("1970-01-01T00:00:00.000Z", "-"),
+                sum(broker.get("lag") or 0 for broker in stream["brokers"]),
             )
-            for one in streams
+            for stream in streams
         ],
     )
     rows = [
         (
             broker["broker"],
-            one["stream"],
+            stream["stream"],
             "up" if broker["up"] else "away",
             broker.get("next"),
             broker.get("lag"),
             _time(broker.get("reached")),
             _time(broker.get("settled")),
         )
-        for one in streams
-        for broker in one["brokers"]
+        for stream in streams
+        for broker in stream["brokers"]
     ]
     if rows:
         print()
         print_table(("broker", "stream", "state", "next", "behind", "reached", "settled"), rows)
-    for one in streams:
-        if (who := one.get("held_by")) is not None:
-            print(f"{one['stream']}: {_held(who, one['brokers'])}")
-        if one.get("late"):
-            print(f"{one['stream']}: {one['late']} came later than the windows that they are of")
-        if one.get("error"):
-            print(f"{one['stream']}: {one['error']}")
-    for one in told["brokers"]:
-        if one.get("why") and not one["up"]:
-            print(one["why"])
+    for stream in streams:
+        if (who := stream.get("held_by")) is not None:
+            print(f"{stream['stream']}: {_held(who, stream['brokers'])}")
+        if stream.get("late"):
+            print(
+                f"{stream['stream']}: {stream['late']} came later than the windows that they are of"
+            )
+        if stream.get("error"):
+            print(f"{stream['stream']}: {stream['error']}")
+    for broker in told["brokers"]:
+        if broker.get("why") and not broker["up"]:
+            print(broker["why"])
 
 
 def _held(who: str, brokers: list[dict[str, Any]]) -> str:
     """Why its watermark is where it is."""
-    broker = next(one for one in brokers if one["broker"] == who)
+    broker = next(each for each in brokers if each["broker"] == who)
     if not broker["up"]:
         return f"waits for broker {who}, which is away"
     return f"waits for broker {who}: {broker['behind']}"

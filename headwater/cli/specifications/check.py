@@ -72,24 +72,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def groups(text: str) -> int:
     """A number of keys."""
     try:
-        found = int(text)
+        number = int(text)
     except ValueError:
-        found = 0
-    if found < 1:
+        number = 0
+    if number < 1:
         raise argparse.ArgumentTypeError(f"found {text}, expected 1 or more")
-    return found
+    return number
 
 
 def rate(text: str) -> tuple[str, Fraction]:
     """The event type, or none, and the events a second of `Temp=20` or `0.5`."""
     name, _, number = text.rpartition("=")
     try:
-        found = Fraction(number)
+        events_per_s = Fraction(number)
     except (ValueError, ZeroDivisionError):
-        found = Fraction(-1)
-    if not 0 <= found <= RATE_MAX:
+        events_per_s = Fraction(-1)
+    if not 0 <= events_per_s <= RATE_MAX:
         raise argparse.ArgumentTypeError(f"found {text}, expected as Temp=20, or 0.5 for all types")
-    return name, found
+    return name, events_per_s
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         times = entry("broker.core.operators.times", "Times")(
             uncertainty_ms_max=arguments.uncertainty, drift=Fraction(str(arguments.drift))
         )
-    wanted = entry("headwater.plan.run", "Wanted")(
+    wanted = entry("headwater.plan.run", "PlanRequest")(
         arguments.plan, arguments.svg, bounds, inputs, arguments.groups, arguments.functions, times
     )
     status = entry("headwater.plan.run", "run")(specs, wanted, as_json=as_json)

@@ -24,5 +24,5 @@ def _one(name: str, text: str, error: Mapping[str, Any]) -> str:
         return f"{name}: {code and code + ': '}{message}"
     assert isinstance(line, int)
     hint = str(error.get("hint") or "")
-    told = report(text, [Diagnostic(code, message, line, column, 0, 1, hint)], file=name)
-    return told if hint else told.rpartition("\n")[0]
+    shown = report(text, [Diagnostic(code, message, line, column, 0, 1, hint)], file=name)
+    return shown if hint else shown.rpartition("\n")[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
-from headwater.cli.reach import Broker, add_options, broker_of
+from headwater.cli.reach import BrokerAddress, add_options, broker_of
 
 EXAMPLE = "  headwater cancel ColdStation"
 
@@ -51,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(broker: Broker, name: str, words: dict[str, Any], *, resumes: bool) -> dict[str, Any]:
+def _asked(
+    broker: BrokerAddress, name: str, words: dict[str, Any], *, resumes: bool
+) -> dict[str, Any]:
     """Return the broker's answer. Raises CommandError where there is none."""
     if broker.is_mqtt:
         from headwater.cli import mqtt_client

@@ -10,7 +10,7 @@ from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import complain, print_json, print_table
-from headwater.cli.reach import Broker, add_options, broker_of
+from headwater.cli.reach import BrokerAddress, add_options, broker_of
 from headwater.cli.subscriptions.results import time_of
 
 EXAMPLE = "  headwater ls --json"
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(broker: Broker, *, alone: bool) -> dict[str, Any]:
+def _asked(broker: BrokerAddress, *, alone: bool) -> dict[str, Any]:
     """Return the broker's answer. Raises CommandError where it refuses."""
     if broker.is_mqtt:
         from headwater.cli import mqtt_client

@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, complain, print_json, read_text
-from headwater.cli.reach import NOT_IN_TIME, Broker, add_options, broker_of
+from headwater.cli.reach import NOT_IN_TIME, BrokerAddress, add_options, broker_of
 from headwater.cli.specifications.diagnostics import rendered
 
 EXAMPLE = "  headwater submit examples/weather.hw --wait"
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _submitted(broker: Broker, text: str, *, wait: bool) -> dict[str, Any]:
+def _submitted(broker: BrokerAddress, text: str, *, wait: bool) -> dict[str, Any]:
     """The broker's answer; with `wait` the one that all is active, or a refusal."""
     reply = _asked(broker, "submit", "/v1/subscriptions", text, last=wait)
     if wait and not broker.is_mqtt and reply.get("ok") is True:
@@ -79,7 +79,7 @@ def _submitted(broker: Broker, text: str, *, wait: bool) -> dict[str, Any]:
 
 
 def _asked(
-    broker: Broker, verb: str, path: str, text: str, *, last: bool = False
+    broker: BrokerAddress, verb: str, path: str, text: str, *, last: bool = False
 ) -> dict[str, Any]:
     """Return what the broker answers to a text."""
     if broker.is_mqtt:
@@ -115,7 +115,7 @@ def _changed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                 yield f"  {task['task']}: what is held of {line} goes on"
 
 
-def _wait(broker: Broker, names: list[str]) -> None:
+def _wait(broker: BrokerAddress, names: list[str]) -> None:
     """Asks until all are active, at most for the time that the options allow.
 
     Of a name that several subscribers use, until all of them are: the answer gives names alone.
@@ -125,19 +125,20 @@ def _wait(broker: Broker, names: list[str]) -> None:
         _status, listed = http_client.ask(broker, "GET", "/v1/subscriptions")
         states: dict[str, list[str]] = {name: [] for name in names}
         away: dict[str, None] = {}
-        for one in listed.get("subscriptions", []):
-            states.get(one.get("subscription"), []).append(str(one.get("state")))
-            if one.get("subscription") in states:
-                away |= dict.fromkeys(map(str, one.get("waits_for", [])))
-        waiting = {name: found for name, found in states.items() if not _all_active(found)}
+        for subscription in listed.get("subscriptions", []):
+            states.get(subscription.get("subscription"), []).append(str(subscription.get("state")))
+            if subscription.get("subscription") in states:
+                away |= dict.fromkeys(map(str, subscription.get("waits_for", [])))
+        waiting = {name: reported for name, reported in states.items() if not _all_active(reported)}
         if not waiting:
             return
         if time.monotonic() > deadline:
-            told = [
-                f"{name} ({', '.join(found) or 'not listed'})" for name, found in waiting.items()
+            unready = [
+                f"{name} ({', '.join(reported) or 'not listed'})"
+                for name, reported in waiting.items()
             ]
             waits = f"; it waits for {', '.join(away)}, away" if away else ""
-            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(told)}{waits}")
+            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(unready)}{waits}")
         time.sleep(LOOK_EVERY_S)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, complain, leave_with_reader
-from headwater.cli.reach import Broker, add_options, broker_of
+from headwater.cli.reach import BrokerAddress, add_options, broker_of
 from headwater.cli.subscriptions.results import as_line
 
 EXAMPLE = "  headwater tail ColdStation --count 3"
@@ -87,7 +87,7 @@ class Printer:
         return self._left != 0
 
 
-def _over_http(broker: Broker, subscription: str | None, printer: Printer) -> None:
+def _over_http(broker: BrokerAddress, subscription: str | None, printer: Printer) -> None:
     if subscription:
         _warn_of_unknown(broker, subscription)
     params = {"subscription": subscription} if subscription else {}
@@ -98,7 +98,9 @@ def _over_http(broker: Broker, subscription: str | None, printer: Printer) -> No
     raise broker.unreachable("the broker ended the stream")
 
 
-def _from_log(broker: Broker, subscription: str | None, offset: int, printer: Printer) -> None:
+def _from_log(
+    broker: BrokerAddress, subscription: str | None, offset: int, printer: Printer
+) -> None:
     """Follows the log, range by range, and waits where it ends."""
     if broker.is_mqtt:
         raise CommandError(2, "--from needs a broker's http:// address: the log is kept there")
@@ -117,13 +119,13 @@ def _from_log(broker: Broker, subscription: str | None, offset: int, printer: Pr
                 if not printer.take_row(row["offset"], row["result"]):
                     return
             offset = int(body["to"])
-        told = _asked(
+        offsets = _asked(
             broker, "/v1/log/offsets", epoch=epoch, after=str(offset), wait=f"{wait_s:.3f}"
         )
-        end = int(told["end"])
+        end = int(offsets["end"])
 
 
-def _asked(broker: Broker, path: str, **params: str) -> dict[str, Any]:
+def _asked(broker: BrokerAddress, path: str, **params: str) -> dict[str, Any]:
     """A good answer; a range that is too large is asked for in a smaller one."""
     status, answer = http_client.ask(broker, "GET", path, **params)
     if status == 413 and "fits" in answer:
@@ -135,10 +137,10 @@ def _asked(broker: Broker, path: str, **params: str) -> dict[str, Any]:
     return answer
 
 
-def _warn_of_unknown(broker: Broker, subscription: str) -> None:
+def _warn_of_unknown(broker: BrokerAddress, subscription: str) -> None:
     """It may come yet, or never: a misspelt name would be waited for in silence."""
     _status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
-    names = [str(one.get("subscription")) for one in answer.get("subscriptions", [])]
+    names = [str(listed.get("subscription")) for listed in answer.get("subscriptions", [])]
     if subscription not in names:
         from language.suggest import nearest
 

@@ -6,9 +6,9 @@ import json
 import msgspec
 import pytest
 
-from headwater.demo.moments import Moments
+from headwater.demo.moments import ResultMoments
 from headwater.demo.screen import ALWAYS_SHOWN, Screen
-from headwater.demo.tally import Tally, quantile_ms
+from headwater.demo.tally import ResultTally, quantile_ms
 
 MINUTE_MS = 60_000
 
@@ -20,8 +20,8 @@ def result(name="A", **fields):
 # --- moments ----------------------------------------------------------------------------------
 
 
-def two_stations() -> Moments:
-    moments = Moments({"Mean": 10 * MINUTE_MS})
+def two_stations() -> ResultMoments:
+    moments = ResultMoments({"Mean": 10 * MINUTE_MS})
     moments.advertised("a")
     moments.advertised("b")
     return moments
@@ -73,10 +73,10 @@ def test_a_station_without_a_reading_holds_windows_and_one_that_goes_lets_them_p
 # --- tally ------------------------------------------------------------------------------------
 
 
-def tally(**expected) -> Tally:
+def tally(**expected) -> ResultTally:
     moments = two_stations()
     moments.published("a", "a-1", 1000, 10.0)
-    return Tally(expected, moments)
+    return ResultTally(expected, moments)
 
 
 def encoded(**fields) -> bytes:

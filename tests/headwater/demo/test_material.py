@@ -7,12 +7,12 @@ import pytest
 
 from headwater.demo.material import (
     EARLY_MS,
-    Advertise,
-    Reading,
-    Recording,
-    Settle,
+    NetworkSettled,
+    RecordedReading,
     Station,
-    Withdraw,
+    StationAdvertised,
+    StationRecording,
+    StationWithdrawn,
     load,
     steps,
 )
@@ -24,25 +24,25 @@ def material():
     return load()
 
 
-def recording(title: str, *sent: tuple[str, int]) -> Recording:
+def recording(title: str, *sent: tuple[str, int]) -> StationRecording:
     stations: dict[str, Station] = {}
     readings = []
     for index, (name, time_ms) in enumerate(sent):
         stations.setdefault(name, Station(name, name)).last = index
-        readings.append(Reading(f"{name}-{index}", "T", name, time_ms, b"{}"))
-    return Recording(title, stations, readings)
+        readings.append(RecordedReading(f"{name}-{index}", "T", name, time_ms, b"{}"))
+    return StationRecording(title, stations, readings)
 
 
 def told(recordings):
     for _, step in steps(recordings):
         match step:
-            case Advertise(station):
+            case StationAdvertised(station):
                 yield f"+{station.name}"
-            case Withdraw(station):
+            case StationWithdrawn(station):
                 yield f"-{station.name}"
-            case Reading():
+            case RecordedReading():
                 yield f"{step.source}{step.time_ms}"
-            case Settle():
+            case NetworkSettled():
                 yield "!"
 
 
@@ -70,7 +70,7 @@ def test_a_station_with_one_reading_comes_and_goes():
 
 
 def test_every_reading_of_the_extracts_is_played_once_in_the_order_of_time(material):
-    played = [step for _, step in steps(material.recordings) if isinstance(step, Reading)]
+    played = [step for _, step in steps(material.recordings) if isinstance(step, RecordedReading)]
     assert len(played) == material.readings_count == 26_661 + 23_522
     assert all(a.time_ms <= b.time_ms for a, b in pairwise(played))
     assert len({reading.id for reading in played}) == len(played)

@@ -14,7 +14,7 @@ from broker.mqtt.server import MqttServer
 from headwater.cli.output import CommandError
 from headwater.demo import show
 from headwater.demo.layout import ROOT
-from headwater.demo.material import Material, Reading, Recording, Station
+from headwater.demo.material import DemoMaterial, RecordedReading, Station, StationRecording
 from headwater.demo.process import BrokerFailedError
 from headwater.demo.screen import Screen
 from language import check_text
@@ -83,16 +83,18 @@ class ToldBroker:
             self.ended = True
 
 
-def material() -> Material:
+def material() -> DemoMaterial:
     stations = {name: Station(name, f"here/{name}", [1.0, 2.0], ["T"]) for name in "ab"}
     readings = []
     for index, name in enumerate("abaabb"):
         stations[name].last = index
         event_id = f"{name}-{index}"
         payload = json.dumps({"id": event_id, "timestamp": index, "value": index}).encode()
-        readings.append(Reading(event_id, "T", name, index, payload))
+        readings.append(RecordedReading(event_id, "T", name, index, payload))
     text = check_text(TEXT)
-    return Material(TEXT, text.demand(), [Recording("one", stations, readings)], {"Seen": 3})
+    return DemoMaterial(
+        TEXT, text.demand(), [StationRecording("one", stations, readings)], {"Seen": 3}
+    )
 
 
 def seen(event_id: str, result_id: str | None = None) -> tuple[str, bytes]:

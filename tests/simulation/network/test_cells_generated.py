@@ -70,7 +70,7 @@ def joined(seeds):
     return counts
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_each_subscription_of_a_text_may_be_anywhere_and_all_is_as_in_one_engine():
     counts = joined(range(6))
     assert counts["found"] >= 2

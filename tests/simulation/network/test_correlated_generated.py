@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 from broker.engine.limits import Limits
-from broker.network.replication import progress
 from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.time_promises import POINTS, KnownPromises
 from tests.broker.core.operators.travels import closed
@@ -163,19 +162,18 @@ def reading(name, at_ms, n, uncertainty=0):
     return said | ({"uncertainty": uncertainty} if uncertainty else {})
 
 
-def missed(seed, patch):
+def missed(seed):
     """When the partners began that are missing in what a network finds after a promise broke.
 
     At BROKEN_MS the first B comes that is less certain, and two that have partners follow.
     """
-    patch.setattr(progress, "OWED_MS", 100)  # so that nothing is let go later than it may be
-    patch.setattr(progress, "RIDES_MS", 100)
     events = [reading(name, at, 0) for name in "AB" for at in range(0, 60_000, 200)]
     events += [reading("A", at, 1) for at in (*range(20_010, 24_000, 100), 43_010)]
     events += [reading("B", BROKEN_MS, 0, 3_000)]
     events += [reading("B", at, 1, 3_000) for at in (29_550, 50_010)]
     events = moved(events)
-    run = Grown(seed, JOINED, events, 0, Limits())
+    # Progress is said often, so that nothing is let go later than it may be.
+    run = Grown(seed, JOINED, events, 0, Limits(progress_ms=100))
     run.run()
     results, expected = Counter(plain(run.results)), Counter(detected(JOINED, events))
     assert not results - expected
@@ -185,9 +183,9 @@ def missed(seed, patch):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", [0, 4])
-def test_only_partners_that_were_let_go_before_a_promise_broke_are_missed(seed, monkeypatch):
+def test_only_partners_that_were_let_go_before_a_promise_broke_are_missed(seed):
     """As docs/network.md says; those that were nearer by a little are not."""
-    starts = missed(seed, monkeypatch)
+    starts = missed(seed)
     assert starts
     assert max(starts) + WITHIN_MS < BROKEN_MS
 
@@ -207,7 +205,7 @@ PLANTED = (an_origin_that_holds_nothing_while_its_promise_grows, events_that_are
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 def test_a_planted_mistake_has_others_be_missed(plant, monkeypatch):
     plant(monkeypatch)
-    assert max(missed(0, monkeypatch)) + WITHIN_MS >= BROKEN_MS
+    assert max(missed(0)) + WITHIN_MS >= BROKEN_MS
 
 
 @pytest.mark.timeout(60)

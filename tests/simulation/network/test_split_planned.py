@@ -11,7 +11,7 @@ from simulation.network import split
 from simulation.network.place import Place
 from simulation.network.planned import PlannedPlace
 from simulation.network.scenario import Shape
-from tests.simulation.network.test_planned import FAST, SLOW, Line
+from tests.simulation.network.test_planned import FAST, SLOW, Line, cells_of
 
 # A group for each value: the more readings, the more rows of a broker, and hardly a result.
 TEXT = (
@@ -23,6 +23,26 @@ assign val = group.val, n = Count(t) + Count(h)
 group by val
 subscription Many from client to alerts
 detect Steps(n > 30) as s
+"""
+)
+
+
+# Two windows of different length over the same input: neither has rows that the other could use.
+LENGTHS = (
+    texts.DECLARATIONS
+    + """
+define Steps(val, n) aggr every 1 s
+detect outer Temp as t and outer Humidity as h
+assign val = group.val, n = Count(t) + Count(h)
+group by val
+define Spans(val, n) aggr every 4 s
+detect outer Temp as t and outer Humidity as h
+assign val = group.val, n = Count(t) + Count(h)
+group by val
+subscription Many from client to alerts
+detect Steps(n > 30) as s
+subscription More from client to alerts
+detect Spans(n > 90) as s
 """
 )
 
@@ -56,6 +76,30 @@ def test_rows_are_merged_where_most_of_them_are_made_and_the_plan_says_so() -> N
     assert outcome.results > 0
     assert (told[0]["host"], told[0]["parts"]) == ("b4", ["b0", "b4"])
     assert told[0]["why"].startswith("it merges what 2 brokers fold; at b3, the next best, ")
+
+
+class TwoLengths(SplitLine):
+    """The same with two windows of one text."""
+
+    wish = Wish("submit", LENGTHS, {"Many": 1, "More": 1})
+
+    def host(self) -> str:
+        return " ".join(one.host for one in cells_of(self) if one.home == "b2")
+
+
+@pytest.mark.timeout(300)
+def test_windows_of_different_length_of_one_text_are_split_with_a_header_each() -> None:
+    run = TwoLengths(3, [(SLOW, FAST)])
+    told = []
+    run.happens[1] = [lambda: told.append(run.plan_of(0)["tasks"])]
+    outcome = run.run()
+    (tasks,) = told
+    assert [task["subscriptions"] for task in tasks] == ["Many", "More"]
+    assert all(task["parts"] == ["b0", "b4"] for task in tasks)
+    assert all(task["why"].startswith("it merges what 2 brokers fold") for task in tasks)
+    assert run.hosts == [" ".join(task["host"] for task in tasks)]
+    assert tasks[0]["host"] == "b4"
+    assert outcome.results > 0
 
 
 @pytest.mark.long

@@ -8,11 +8,11 @@ from typing import Any
 
 from headwater.engine import Engine
 from language import check_text
-from simulation.rehearsal.compare import Comparison, compared
-from simulation.rehearsal.described import read_rehearsed
-from simulation.rehearsal.faults import Setting, read_fault
+from simulation.rehearsal.compare import RehearsalComparison, compared
+from simulation.rehearsal.faults import FaultSetting, read_fault
 from simulation.rehearsal.material import Material, located
-from simulation.rehearsal.run import Outcome, rehearse
+from simulation.rehearsal.network import read_rehearsed
+from simulation.rehearsal.run import RehearsalOutcome, rehearse
 
 FIRST_MS = 1_700_000_000_000
 SPEC = """
@@ -73,16 +73,19 @@ def material(**changes: Any) -> Material:
     return Material(network, check_text(text).demand(), events, **changes)
 
 
-def with_faults(one: Material, *asked: tuple[str, str]) -> Outcome:
+def with_faults(one: Material, *asked: tuple[str, str]) -> RehearsalOutcome:
     """A run with faults by (kind, text)."""
     network = one.network
-    setting = Setting(network.brokers, network.links, one.first_ms, one.last_ms)
+    setting = FaultSetting(network.brokers, network.links, one.first_ms, one.last_ms)
     return rehearse(one, [read_fault(kind, text, setting) for kind, text in asked])
 
 
 def beside_engine(
-    one: Material, outcome: Outcome, plain: Outcome | None = None, text: str = SPEC
-) -> Comparison:
+    one: Material,
+    outcome: RehearsalOutcome,
+    plain: RehearsalOutcome | None = None,
+    text: str = SPEC,
+) -> RehearsalComparison:
     """The outcome beside one engine on the same events."""
     engine = Engine(text, None)
     engine.push(list(one.events))

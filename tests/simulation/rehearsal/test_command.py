@@ -8,7 +8,7 @@ import pytest
 
 from headwater.cli import main
 from simulation.rehearsal.faults import told
-from simulation.rehearsal.site import Site
+from simulation.rehearsal.site import RehearsalSite
 from tests.simulation.rehearsal.small import NETWORK, written
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -128,8 +128,8 @@ def test_functions_of_ones_own_and_tables_are_at_all_brokers(files, tmp_path, ca
 
 
 def test_a_result_that_is_lost_makes_the_status_1(files, capsys, monkeypatch):
-    delivered = Site.delivered
-    monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows[1:]))
+    delivered = RehearsalSite.delivered
+    monkeypatch.setattr(RehearsalSite, "delivered", lambda self, rows: delivered(self, rows[1:]))
     status, out, _ = simulated(capsys, *files)
     assert status == 1
     assert out.splitlines()[-1] == "the results differ from those of one engine"

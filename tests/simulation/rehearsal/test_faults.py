@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from simulation.rehearsal.faults import (
-    Fault,
     FaultError,
-    Setting,
+    FaultSetting,
+    NetworkFault,
     check_apart,
     duration_ms,
     read_fault,
@@ -20,7 +20,7 @@ def at(text: str) -> int:
 
 
 FIRST, LAST = at("2024-03-04T22:00:00"), at("2024-03-05T21:00:00")
-SETTING = Setting(
+SETTING = FaultSetting(
     ("hall", "hall-a", "b", "roof"),
     (("hall", "hall-a"), ("hall-a", "b"), ("roof", "hall")),
     FIRST,
@@ -45,7 +45,7 @@ SETTING = Setting(
 )
 def test_a_time_is_read_by_the_clock_of_the_events(text, expected):
     found = read_fault("cut", text, SETTING)
-    assert found == Fault("cut", ("roof", "hall"), expected, 20 * 60_000, 0, text)
+    assert found == NetworkFault("cut", ("roof", "hall"), expected, 20 * 60_000, 0, text)
     assert found.over_ms == expected + 20 * 60_000
 
 

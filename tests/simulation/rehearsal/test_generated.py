@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from language import check_text
-from simulation.rehearsal.described import Rehearsed, read_rehearsed
-from simulation.rehearsal.faults import Fault, FaultError, check_apart
+from simulation.rehearsal.faults import FaultError, NetworkFault, check_apart
 from simulation.rehearsal.material import Material, located
+from simulation.rehearsal.network import Rehearsed, read_rehearsed
 from simulation.rehearsal.run import rehearse
 from tests.simulation.rehearsal.small import beside_engine
 
@@ -41,15 +41,15 @@ def meshed(draw: Random, network: dict[str, Any]) -> dict[str, Any]:
     return {**network, "links": links}
 
 
-def faults(draw: Random, network: Rehearsed, first_ms: int) -> list[Fault]:
+def faults(draw: Random, network: Rehearsed, first_ms: int) -> list[NetworkFault]:
     """Two to eight, some of them longer than the recording; no broker ends twice at a time."""
-    found: list[Fault] = []
+    found: list[NetworkFault] = []
     for _ in range(draw.randint(2, 8)):
         kind = draw.choice(("cut", "end", "slow"))
         where = (draw.choice(network.brokers),) if kind == "end" else draw.choice(network.links)
         at_ms = first_ms + draw.randint(0, SECONDS * 1000)
         by_ms = draw.choice((100, 2_000)) if kind == "slow" else 0
-        more = [*found, Fault(kind, where, at_ms, draw.choice(LASTS_MS), by_ms)]
+        more = [*found, NetworkFault(kind, where, at_ms, draw.choice(LASTS_MS), by_ms)]
         try:
             check_apart(more)
         except FaultError:

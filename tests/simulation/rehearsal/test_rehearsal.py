@@ -9,10 +9,10 @@ from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.network.overlay.kinds import table_of
 from broker.network.replication.progress import ASK_AGAIN_MS
 from planner.problem import ProblemError
-from simulation.rehearsal.described import read_rehearsed
 from simulation.rehearsal.material import Material, MaterialError, located, texts_by_home
+from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import SETTLE_MS, rehearse
-from simulation.rehearsal.site import Site
+from simulation.rehearsal.site import RehearsalSite
 from tests.simulation.rehearsal.small import (
     FIRST_MS,
     NETWORK,
@@ -43,7 +43,7 @@ def test_without_faults_the_results_are_those_of_one_engine_at_their_homes(small
         ("team", "Chill"): "mid",
         ("team", "Means"): "east",
     }
-    assert {one.broker for one in plain.found} == {"west", "mid", "east"}
+    assert {one.broker for one in plain.detected} == {"west", "mid", "east"}
     assert set(found.actors) == {("alarm", "east"), ("board 1", "west")}
     assert plain.unsettled == []
 
@@ -114,12 +114,12 @@ def test_a_withdrawal_is_decided_in_few_passes(small, monkeypatch):
 
 
 def test_a_result_that_is_lost_or_doubled_is_seen(small, monkeypatch):
-    delivered = Site.delivered
-    monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows[1:]))
+    delivered = RehearsalSite.delivered
+    monkeypatch.setattr(RehearsalSite, "delivered", lambda self, rows: delivered(self, rows[1:]))
     found = beside_engine(small, rehearse(small))
     assert not found.equal
     assert any(one.missing for one in found.subscriptions.values())
-    monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows + rows))
+    monkeypatch.setattr(RehearsalSite, "delivered", lambda self, rows: delivered(self, rows + rows))
     found = beside_engine(small, rehearse(small))
     assert not found.equal
     assert all(one.twice == one.expected for one in found.subscriptions.values())
@@ -137,7 +137,7 @@ def test_what_is_counted_of_links_and_brokers(small, plain):
         assert carried.size_bytes > carried.content_bytes
         assert sum(carried.series.values()) == carried.size_bytes
         assert (carried.events_bytes > 0) == (carried.events > 0)
-    alarms = [one for one in plain.found if one.row.actor == "alarm"]
+    alarms = [one for one in plain.detected if one.row.actor == "alarm"]
     assert plain.links["mid", "east"].results == len(alarms)  # of west and of mid
     assert not any(one.ends for one in plain.brokers.values())
     assert plain.brokers["mid"].held_most > 0
@@ -195,7 +195,7 @@ def test_a_described_source_supplies_the_location(small):
 def test_results_are_written_as_a_replay_writes_them(small, plain):
     found = beside_engine(small, plain)
     said = [json.loads(line) for line in found.lines]
-    assert len(said) == len(plain.found)
+    assert len(said) == len(plain.detected)
     assert all("detected_at" not in one for one in said)
 
 
@@ -206,10 +206,10 @@ def test_results_that_end_last_come_and_soon_when_all_sources_have_gone(nodes, s
     found = beside_engine(one, outcome, text=text)
     assert not outcome.unsettled
     assert found.equal
-    assert outcome.found
+    assert outcome.detected
     # The sources go at the first settling, each broker says so with a tick, and a question that
     # went by what was not known yet is asked again.
-    last_ms = max(each.at_ms for each in outcome.found)
+    last_ms = max(each.at_ms for each in outcome.detected)
     assert last_ms - one.last_ms <= SETTLE_MS + 2 * TICK_MS_MAX + ASK_AGAIN_MS
 
 

@@ -172,6 +172,13 @@ def test_an_answer_holds_what_is_wanted_alone_and_looks_at_so_many_at_a_time(loo
     assert answers == -(-20 // looked)
 
 
+def test_an_answer_leaves_out_what_the_host_has_already():
+    own = log(20)
+    ((what, last, more),) = offers.offers("o", own, {"Temp": 99}, 10, TYPES, taken={12, 13, 20})
+    assert what.positions == [11, 14, 15, 16, 17, 18, 19]
+    assert (what.after, what.upto, last, more) == (10, 20, True, False)
+
+
 def test_how_far_an_ended_type_had_come_is_said_behind_its_events_and_then_that_it_ended(
     monkeypatch,
 ):

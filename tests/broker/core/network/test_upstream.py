@@ -3,6 +3,8 @@
 import msgspec
 import pytest
 
+from broker.core.network import upstream as upstream_module
+from broker.core.network.frames import Reoffer
 from broker.core.network.told import Forwarded
 from broker.core.network.upstream import Upstream
 
@@ -48,6 +50,25 @@ def test_what_comes_again_behind_them_is_taken():
     assert upstream.take(forwarded(whole), passed) == (ROWS, {})
     assert upstream.take(forwarded(whole), passed) == ([], {})
     assert upstream.position == 2
+
+
+def test_a_question_names_what_has_come_behind_the_position_whatever_its_order():
+    upstream, whole = standing(), msgspec.msgpack.encode(ROWS)
+    upstream.take(Forwarded("hall", 1, 0, 9, [7, 9], whole, {}, held_after=2), passed)
+    upstream.take(Forwarded("hall", 1, 9, 12, [5, 12], whole, {}, held_after=4), passed)
+    question = Reoffer("h", "hall", 1, 1, upstream.position, {}, taken=upstream.gaps())
+    assert question.taken == (1, 2, 2, 3)
+    assert {5, 7, 9, 12} == question.positions_taken(1) - {upstream.position}
+    assert not question.positions_taken(2)
+
+
+def test_a_question_names_no_more_than_goes_into_a_frame(monkeypatch):
+    monkeypatch.setattr(upstream_module, "GAPS_MAX", 1)
+    upstream = standing()
+    upstream.take(
+        Forwarded("hall", 1, 0, 9, [7, 9], msgspec.msgpack.encode(ROWS), {}, held_after=2), passed
+    )
+    assert upstream.gaps() == (5,)
 
 
 def test_a_gap_is_left_and_an_answer_that_begins_behind_it_says_what_is_lost():

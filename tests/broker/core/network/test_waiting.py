@@ -15,6 +15,7 @@ from broker.core.recovery.durable_events import packed, said_again
 from broker.core.routing.held import Held
 from broker.core.routing.matching import Waiting
 from broker.engine.event.event import event_class
+from language import check_text
 
 A = event_class("A", {})
 
@@ -194,3 +195,29 @@ def test_an_answer_to_what_was_asked_before_an_operator_came_makes_nothing_certa
     for origin in ("o", "p"):
         known.answers("n", answer(origin, 2))
     assert bound(known) is None
+
+
+# --- what cannot wait ---------------------------------------------------------------------------
+
+FAR = """event A(n: int)
+event B(n: int)
+event C(n: int)
+subscription Near from user to user
+  detect A and B within 5 s
+subscription Far from user to user
+  detect B and C within 1 h
+subscription Unbound from user to user
+  detect A and C
+"""
+
+
+@pytest.mark.parametrize(
+    ("joins_ms", "far"), [(600_000, {"B": 3_600_001, "C": 3_600_001}), (7_200_000, {}), (None, {})]
+)
+def test_types_whose_partners_are_too_far_to_wait_for_are_told(joins_ms, far):
+    tasks = check_text(FAR).demand().graph.tasks
+    needs = Needs(Times(uncertainty_ms_max=0), first=1, joins_ms=joins_ms)
+    needs.changed(tasks)
+    assert needs.far() == far
+    needs.changed({})
+    assert needs.far() == {}

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from broker.engine.event.event import event_class
+from broker.engine.ingest.advertised import Advertisement
 from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.time_promises import (
     UNBOUNDED,
@@ -24,6 +25,10 @@ def event(name="A", end=1_000, lasts=0, uncertainty=0):
     kind = CLASSES[name]
     times = {"start": end - lasts, "end": end, "uncertainty": uncertainty}
     return kind(id=str(end), source="s", **times)
+
+
+def said(**what):
+    return Advertisement(source="s", **what)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +77,35 @@ def test_what_is_promised_changes_rarely():
 
 def test_an_advertisement_is_a_promise_as_well():
     promises = TimePromises(DAY_MS)
-    promises.advertise(["A", "B"], 80)
+    promises.advertise(["A", "B"], said(uncertainty=80))
     assert promises.of(("A", "B", "C")) == (TimeBound(100), TimeBound(100), TimeBound())
     assert not promises.observe([event("A", uncertainty=80)])
-    promises.advertise(["A"], None)
-    promises.advertise(["A"], 3)
+    promises.advertise(["A"], said())
+    promises.advertise(["A"], said(uncertainty=3))
     assert promises.of(("A",)) == (TimeBound(100),)
+
+
+def test_a_source_may_say_how_long_its_events_last_and_none_that_keeps_to_it_breaks_anything():
+    promises = TimePromises(DAY_MS)
+    promises.advertise(["A"], said(lasts_ms_max=3_000))
+    promises.advertise(["A"], said(uncertainty=3, lasts_ms_max=2_000))  # another source of the type
+    assert promises.of(("A", "B")) == (TimeBound(5, 3_000), TimeBound())
+    version = promises.version
+    assert not promises.observe([event("A", lasts=3_000), event("A", lasts=1, uncertainty=5)])
+    assert promises.version == version
+    again = TimePromises(DAY_MS)
+    again.restore(promises.state(), [event("A", lasts=3_000)])
+    assert again.of(("A",)) == promises.of(("A",))
+
+
+def test_an_event_that_lasts_longer_than_its_source_said_breaks_the_promise_for_good():
+    promises = TimePromises(DAY_MS)
+    promises.advertise(["A"], said(lasts_ms_max=3_000))
+    assert promises.observe([event("A", lasts=3_001)]) == {"A": 1}
+    assert promises.of(("A",)) == (TimeBound(0, None),)
+    promises.advertise(["A"], said(lasts_ms_max=9_000))
+    assert promises.of(("A",)) == (TimeBound(0, None),)
+    assert not promises.observe([event("A", lasts=50_000)])
 
 
 def test_a_process_that_begins_again_keeps_its_promise_and_an_older_disk_that_of_what_it_keeps():

@@ -21,8 +21,8 @@ from headwater.replays.reference_tables import tables_beside
 from headwater.testing.events import EventReader
 from headwater.testing.expectations import ExpectationReader
 from headwater.testing.notation import (
-    Fault,
-    FaultError,
+    ScriptFault,
+    ScriptFaultError,
     Word,
     duration_ms,
     interval_text,
@@ -30,7 +30,7 @@ from headwater.testing.notation import (
     time_ms,
     words_of,
 )
-from headwater.testing.script import Expect, Script, Send, Test
+from headwater.testing.script import Expect, Script, SendStep, Test
 from language import Checked, Specification, check_text
 from language.diagnostics import shorten
 from language.suggest import nearest
@@ -53,7 +53,7 @@ class FaultyFileError(Exception):
 
 
 def read_script(text: str, file: str, read_file: Callable[[str], str]) -> Script:
-    """What a file says; `read_file` reads the specification that it names.
+    """Read a file's script; `read_file` reads the specification that it names.
 
     Raises FaultyFileError with every fault of the file and of its specification.
     """
@@ -68,7 +68,7 @@ class _Reading:
         self._lines = [line.removesuffix("\r") for line in text.split("\n")]
         self._file = file
         self._read_file = read_file
-        self._faults: list[Fault] = []
+        self._faults: list[ScriptFault] = []
         self._reports: list[str] = []  # of the specification
         self._errors: list[dict[str, object]] = []
         self._specified_at = 0
@@ -79,17 +79,17 @@ class _Reading:
         self._lateness_ms = 0
 
     def script(self) -> Script:
-        rest = self._numbered()
+        numbered = self._numbered()
         if not self._specified_at:
             self._fault(1, Word(" ", 1), "it names no specification", 'write `use "FILE.hw"`')
         self._events = EventReader(self._specification)
         self._expectations = ExpectationReader(self._specification)
-        for number, line in rest:
+        for number, line in numbered:
             try:
                 words = words_of(line)
                 if words:
                     self._line(number, words)
-            except FaultError as error:
+            except ScriptFaultError as error:
                 self._faults.append(error.at(number))
                 self._broken = self._tests[-1:] == [] or self._tests[-1].line != number
         self._end_test()
@@ -103,7 +103,7 @@ class _Reading:
 
     def _numbered(self) -> list[tuple[int, str]]:
         """The lines without those of the specification, which is checked in passing."""
-        rest: list[tuple[int, str]] = []
+        numbered: list[tuple[int, str]] = []
         block: list[int] | None = None
         for number, line in enumerate(self._lines, 1):
             words = line.split("#")[0].split()
@@ -120,16 +120,16 @@ class _Reading:
                 self._specified(number, line)
                 self._use(number, line)
             else:
-                rest.append((number, line))
+                numbered.append((number, line))
         if block is not None:
             word = Word("specification", self._lines[block[0] - 1].index("s") + 1)
             self._fault(block[0], word, "the specification has no `end`")
-        return rest
+        return numbered
 
     def _specified(self, number: int, line: str) -> None:
         if self._specified_at:
-            told = f"the specification stands in line {self._specified_at} already"
-            self._fault(number, words_of(line)[0], told, "a file of tests has one")
+            sentence = f"the specification stands in line {self._specified_at} already"
+            self._fault(number, words_of(line)[0], sentence, "a file of tests has one")
         self._specified_at = self._specified_at or number
 
     def _check_block(self, block: list[int]) -> None:
@@ -141,13 +141,15 @@ class _Reading:
         try:
             words = words_of(line)
             if len(words) != 2:
-                raise FaultError(words[0], "found `use`, expected a file after it", 'use "FILE.hw"')
+                raise ScriptFaultError(
+                    words[0], "found `use`, expected a file after it", 'use "FILE.hw"'
+                )
             path = Path(self._file).parent / text_of(words[1])
             try:
                 text = self._read_file(str(path))
             except ValueError as error:
-                raise FaultError(words[1], str(error)) from None
-        except FaultError as error:
+                raise ScriptFaultError(words[1], str(error)) from None
+        except ScriptFaultError as error:
             self._faults.append(error.at(number))
             return
         self._take(check_text(text, file=str(path), tables=tables_beside(str(path))))
@@ -155,7 +157,9 @@ class _Reading:
     def _take(self, checked: Checked) -> None:
         if checked.specification is None:
             self._reports.append(checked.report().rstrip("\n"))
-            self._errors += [{"file": checked.file, **one.to_dict()} for one in checked.diagnostics]
+            self._errors += [
+                {"file": checked.file, **diagnostic.to_dict()} for diagnostic in checked.diagnostics
+            ]
             return
         self._specification = checked.specification
         if not checked.specification.subscriptions:
@@ -177,7 +181,7 @@ class _Reading:
             self._send(number, words)
         elif first in {"expect", "then"}:
             test = self._test(words[0])
-            sent = {step.event_id: None for step in test.steps if isinstance(step, Send)}
+            sent = {step.event_id: None for step in test.steps if isinstance(step, SendStep)}
             ids = None if self._broken else sent
             steps = self._expectations.read(number, words, test.zero_ms, ids)
             self._nothing_means_nothing(test, words)
@@ -185,7 +189,7 @@ class _Reading:
         else:
             near = nearest(first, _FIRST_WORDS)
             hint = f"did you mean `{near}`?" if near else _FORMS
-            raise FaultError(words[0], f"found `{shorten(first)}`", hint)
+            raise ScriptFaultError(words[0], f"found `{shorten(first)}`", hint)
 
     def _begin_test(self, number: int, words: list[Word]) -> None:
         self._end_test()
@@ -193,9 +197,9 @@ class _Reading:
         self._tests.append(Test(name, number, self._zero_ms, self._lateness_ms))
         self._events.begin()
         if not name:
-            raise FaultError(words[0], "the test has no name", "write `test NAME`")
+            raise ScriptFaultError(words[0], "the test has no name", "write `test NAME`")
         if any(test.name == name for test in self._tests[:-1]):
-            raise FaultError(words[1], f"a test is called `{shorten(name)}` already")
+            raise ScriptFaultError(words[1], f"a test is called `{shorten(name)}` already")
 
     def _end_test(self) -> None:
         """A test without an expectation would pass whatever happened."""
@@ -203,15 +207,15 @@ class _Reading:
         if not self._tests or broken:
             return
         test = self._tests[-1]
-        if all(isinstance(step, Send) for step in test.steps):
+        if all(isinstance(step, SendStep) for step in test.steps):
             word = Word("test", self._lines[test.line - 1].index("test") + 1)
             self._fault(test.line, word, "the test expects nothing", "say `expect nothing` if so")
 
     def _of_test(self, words: list[Word], size: int) -> None:
         if len(words) != size:
-            raise FaultError(words[0], "expected `lateness 2s`, `0s is 2026-03-01T06:00Z`")
+            raise ScriptFaultError(words[0], "expected `lateness 2s`, `0s is 2026-03-01T06:00Z`")
         if self._tests and self._tests[-1].steps:
-            raise FaultError(words[0], "this stands before the first event of a test")
+            raise ScriptFaultError(words[0], "this stands before the first event of a test")
 
     def _set(self, *, zero_ms: int | None = None, lateness_ms: int | None = None) -> None:
         whole = self._tests[-1] if self._tests else None
@@ -226,7 +230,7 @@ class _Reading:
 
     def _test(self, word: Word) -> Test:
         if not self._tests:
-            raise FaultError(word, "this stands in no test", "begin one with `test NAME`")
+            raise ScriptFaultError(word, "this stands in no test", "begin one with `test NAME`")
         return self._tests[-1]
 
     def _send(self, number: int, words: list[Word]) -> None:
@@ -236,13 +240,13 @@ class _Reading:
             self._in_order(test, sent, words[0])
         test.steps.append(sent)
 
-    def _in_order(self, test: Test, sent: Send, word: Word) -> None:
-        before = [step for step in test.steps if isinstance(step, Send)]
+    def _in_order(self, test: Test, sent: SendStep, word: Word) -> None:
+        before = [step for step in test.steps if isinstance(step, SendStep)]
         if before and _end(before[-1]) > _end(sent):
-            at = interval_text(_end(before[-1]), _end(before[-1]), test.zero_ms)
-            raise FaultError(
+            moment = interval_text(_end(before[-1]), _end(before[-1]), test.zero_ms)
+            raise ScriptFaultError(
                 word,
-                f"line {before[-1].line} has come as far as {at} already",
+                f"line {before[-1].line} has come as far as {moment} already",
                 "put it in order, or say with `lateness 10s` that events may come late",
             )
 
@@ -251,25 +255,27 @@ class _Reading:
         if words[0].text == "expect" and words[1].text == "nothing" and len(words) == 2:
             if expected:
                 hint = "say `then no more`"
-                raise FaultError(words[0], "something is expected above", hint)
+                raise ScriptFaultError(words[0], "something is expected above", hint)
         elif words[0].text == "then" and not expected:
-            raise FaultError(words[0], "nothing is expected above", "say `expect nothing`")
+            raise ScriptFaultError(words[0], "nothing is expected above", "say `expect nothing`")
 
     # --- faults --------------------------------------------------------------------------
 
     def _fault(self, line: int, word: Word, message: str, hint: str = "") -> None:
-        self._faults.append(FaultError(word, message, hint).at(line))
+        self._faults.append(ScriptFaultError(word, message, hint).at(line))
 
     def _refuse(self) -> None:
         if not self._faults and not self._errors:
             return
-        found = sorted(self._faults, key=lambda fault: (fault.line, fault.column))
-        told = self._reports + [one.told(self._file, self._lines) for one in found[:FAULTS_MAX]]
-        if len(found) > FAULTS_MAX:
-            told.append(f"{self._file}: and {len(found) - FAULTS_MAX} faults more")
-        errors = [{"file": self._file, **one.to_dict()} for one in found[:FAULTS_MAX]]
-        raise FaultyFileError("\n".join(told), self._errors + errors)
+        faults = sorted(self._faults, key=lambda fault: (fault.line, fault.column))
+        texts = self._reports + [
+            fault.told(self._file, self._lines) for fault in faults[:FAULTS_MAX]
+        ]
+        if len(faults) > FAULTS_MAX:
+            texts.append(f"{self._file}: and {len(faults) - FAULTS_MAX} faults more")
+        errors = [{"file": self._file, **fault.to_dict()} for fault in faults[:FAULTS_MAX]]
+        raise FaultyFileError("\n".join(texts), self._errors + errors)
 
 
-def _end(sent: Send) -> int:
+def _end(sent: SendStep) -> int:
     return int(sent.fields.get("end", sent.fields.get("timestamp", 0)))

@@ -19,7 +19,7 @@ from server.source.history import page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import GO_ON, LostError, gap
-from server.source.rows import Origin, Page, chosen, has_msgpack, mark_alone, page_of
+from server.source.rows import Page, RowOrigin, chosen, has_msgpack, mark_alone, page_of
 
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 5.0
@@ -27,7 +27,7 @@ TASK_ROWS: Final = 10_000  # more of them are worth a task of their own
 TASK_RANGES: Final = 8
 
 
-class Range:
+class LogRange:
     """A half-open range of the log of one broker.
 
     What ends before `late_ms` comes too late. `mark_ms` goes along with each row, and by itself
@@ -50,12 +50,12 @@ class Range:
 class ReadTask(InputPartition):
     """Ranges that one task of Spark's reads, one after the other."""
 
-    def __init__(self, ranges: Sequence[Range]) -> None:
+    def __init__(self, ranges: Sequence[LogRange]) -> None:
         super().__init__(tuple((part.broker, part.begin, part.end) for part in ranges))
         self.ranges = list(ranges)
 
 
-def tasks_of(options: SourceOptions, ranges: Sequence[Range]) -> list[ReadTask]:
+def tasks_of(options: SourceOptions, ranges: Sequence[LogRange]) -> list[ReadTask]:
     """The ranges, in their order, in as many tasks as are worth it.
 
     A task costs Spark about as much as two thousand rows, and the request for a range a broker's
@@ -64,7 +64,7 @@ def tasks_of(options: SourceOptions, ranges: Sequence[Range]) -> list[ReadTask]:
     rows = sum(part.end - part.begin for part in ranges)
     wanted = max(rows // TASK_ROWS, -(-len(ranges) // TASK_RANGES), 1)
     share = max(1, -(-rows // min(wanted, options.tasks_max)))
-    tasks: list[list[Range]] = []
+    tasks: list[list[LogRange]] = []
     room = 0
     for part in ranges:
         size = part.end - part.begin
@@ -85,26 +85,26 @@ class Stretch(NamedTuple):
     end: int
 
 
-def ranges_of(options: SourceOptions, stretches: Sequence[Stretch]) -> list[Range]:
+def ranges_of(options: SourceOptions, stretches: Sequence[Stretch]) -> list[LogRange]:
     """The stretches, cut into what one task reads at most, at the edges of pages."""
     return [part for parts in ranges_apart(options, stretches, options.brokers) for part in parts]
 
 
 def ranges_apart(
     options: SourceOptions, stretches: Sequence[Stretch], brokers: Iterable[tuple[str, str]]
-) -> list[list[Range]]:
+) -> list[list[LogRange]]:
     """Return the ranges of each stretch; `brokers` are names and addresses."""
     rows_all = sum(max(0, stretch.end - stretch.begin) for stretch in stretches)
     share = rows_all // options.tasks_max
     pages = max(1, -(-share // options.page_rows)) * options.page_rows
     rows, addresses = min(options.split_rows, pages), dict(brokers)
-    apart: list[list[Range]] = []
+    apart: list[list[LogRange]] = []
     for broker, epoch, first, end in stretches:
         apart.append([])
         begin = first
         while begin < end:
             to = page_end(begin, end, rows)
-            apart[-1].append(Range(broker, addresses[broker], epoch, begin, to))
+            apart[-1].append(LogRange(broker, addresses[broker], epoch, begin, to))
             begin = to
     return apart
 
@@ -121,7 +121,7 @@ def page_end(begin: int, end: int, rows: int) -> int:
 class Late:
     """Counts what comes later than its readers wait for, to be told once for a range."""
 
-    def __init__(self, part: Range) -> None:
+    def __init__(self, part: LogRange) -> None:
         self._part = part
         self._offsets: list[int] = []  # the first and the last
         self._count = 0
@@ -145,7 +145,7 @@ class Late:
             )
 
 
-class Reading:
+class RangeReader:
     """One pass over a range."""
 
     def __init__(
@@ -159,9 +159,9 @@ class Reading:
         self._sleep = sleep
         self._forms = _forms(options.form)
 
-    def batches(self, part: Range) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: LogRange) -> Iterator[pa.RecordBatch]:
         """The rows, in order. Raises LogError."""
-        origin = Origin(part.broker, part.epoch, part.mark_ms)
+        origin = RowOrigin(part.broker, part.epoch, part.mark_ms)
         late = Late(part)
         arrived = False
         try:
@@ -175,7 +175,7 @@ class Reading:
         finally:
             late.tell()
 
-    def _pages(self, part: Range) -> Iterator[Page | ColumnPage]:
+    def _pages(self, part: LogRange) -> Iterator[Page | ColumnPage]:
         """The pages of a range, of its broker or its files."""
         options = self._options
         if part.files is not None:
@@ -184,22 +184,22 @@ class Reading:
             return
         asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
         with closing(Log(part.broker, part.address, options.login)) as log:
-            at = part.begin
-            while at < part.end:
-                to = page_end(at, part.end, options.page_rows)
+            offset = part.begin
+            while offset < part.end:
+                to = page_end(offset, part.end, options.page_rows)
                 try:
-                    at, page = self._page(log, part, (at, to), asked)
+                    offset, page = self._page(log, part, (offset, to), asked)
                 except GoneError as gone:
-                    at = self._passed(part, at, min(gone.earliest, part.end))
+                    offset = self._passed(part, offset, min(gone.earliest, part.end))
                 except EpochError:
                     if options.fail_on_loss:
                         raise
-                    at = self._passed(part, at, part.end)
+                    offset = self._passed(part, offset, part.end)
                 else:
                     yield page
 
     def _page(
-        self, log: Log, part: Range, span: tuple[int, int], asked: Columns
+        self, log: Log, part: LogRange, span: tuple[int, int], asked: Columns
     ) -> tuple[int, Page | ColumnPage]:
         """The page of a span; it may end before that where it is too much for one answer."""
         begin, to = span
@@ -229,7 +229,7 @@ class Reading:
                 self._sleep(pause_s)
                 pause_s = min(2 * pause_s, AGAIN_S_MAX)
 
-    def _passed(self, part: Range, begin: int, end: int) -> int:
+    def _passed(self, part: LogRange, begin: int, end: int) -> int:
         message = gap(part.broker, begin, end)
         if self._options.fail_on_loss or end <= begin:
             raise LostError(f"{message}{GO_ON}")

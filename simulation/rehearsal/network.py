@@ -40,9 +40,9 @@ class Rehearsed:
         return list(self.delays)
 
     def broker_of(self, source: str) -> str | None:
-        """Where a source's events enter; None where nobody tells."""
-        one = self.sources.get(source)
-        return self.entry if one is None else one.broker
+        """Return the broker at which a source's events enter; None if none is given."""
+        description = self.sources.get(source)
+        return self.entry if description is None else description.broker
 
 
 def read_rehearsed(document: object) -> Rehearsed:
@@ -63,11 +63,11 @@ def read_rehearsed(document: object) -> Rehearsed:
     if cut_off:
         raise ProblemError("links", f"no way leads from {names[0]} to {cut_off[0]}")
     sources: dict[str, Source] = {}
-    for at, one in enumerate(described.sources):
-        known = sources.setdefault(one.id, one)
-        if known.broker != one.broker:
-            reason = f"{one.id} is at {known.broker} and at {one.broker}"
-            raise ProblemError(f"sources[{at}].broker", reason)
+    for index, source in enumerate(described.sources):
+        first = sources.setdefault(source.id, source)
+        if first.broker != source.broker:
+            reason = f"{source.id} is at {first.broker} and at {source.broker}"
+            raise ProblemError(f"sources[{index}].broker", reason)
     return Rehearsed(described, delays, entry, sources)
 
 
@@ -75,17 +75,19 @@ def _with_types(top: Mapping[str, Any]) -> dict[str, Any]:
     """Rates are what a recording tells by itself, so that they may be left out."""
     sources = top.get("sources", [])
     if isinstance(sources, list):
-        sources = [{"types": {}, **one} if isinstance(one, dict) else one for one in sources]
+        sources = [
+            {"types": {}, **source} if isinstance(source, dict) else source for source in sources
+        ]
     return {**top, "links": top.get("links", []), "sources": sources}
 
 
 def _delays(links: Iterable[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, str], int]]:
     """In whole milliseconds; the planner has seen that the links are links."""
-    for at, link in enumerate(links):
+    for index, link in enumerate(links):
         delay_ms = link.get("delay_ms", DELAY_MS)
         if isinstance(delay_ms, bool) or not isinstance(delay_ms, int):
-            raise ProblemError(f"links[{at}].delay_ms", "not a whole number")
+            raise ProblemError(f"links[{index}].delay_ms", "not a whole number")
         if not 0 <= delay_ms <= DELAY_MS_MAX:
             reason = f"found {delay_ms}, expected 0 to {DELAY_MS_MAX}"
-            raise ProblemError(f"links[{at}].delay_ms", reason)
+            raise ProblemError(f"links[{index}].delay_ms", reason)
         yield (link["a"], link["b"]), delay_ms

@@ -21,28 +21,28 @@ def run(arguments: argparse.Namespace) -> int:
     broker = broker_of(arguments)
     if broker.is_mqtt:
         raise CommandError(2, "plan asks over HTTP; name the broker's http:// address")
-    status, told = http_client.ask(broker, "GET", "/v1/plan")
+    status, reply = http_client.ask(broker, "GET", "/v1/plan")
     if status != 200:
-        raise http_client.refused(told)
+        raise http_client.refused(reply)
     if arguments.json:
-        print_json(told)
+        print_json(reply)
     else:
-        show(told)
-    return 1 if told["infeasible"] else 0
+        show(reply)
+    return 1 if reply["infeasible"] else 0
 
 
 def show(told: dict[str, Any]) -> None:
     """Print what `/v1/plan` says."""
     rows = [
         (
-            one["subscriptions"] or one["key"],
-            one["home"],
-            _host(one),
-            _rate(one["takes_bytes_per_s"]),
-            _rate(one["sends_bytes_per_s"]),
-            one["why"],
+            task["subscriptions"] or task["key"],
+            task["home"],
+            _host(task),
+            _rate(task["takes_bytes_per_s"]),
+            _rate(task["sends_bytes_per_s"]),
+            task["why"],
         )
-        for one in told["tasks"]
+        for task in told["tasks"]
     ]
     if rows:
         print_table(HEADS, rows)
@@ -55,15 +55,15 @@ def show(told: dict[str, Any]) -> None:
         ("BROKER", "RUNS", "TAKES", "OF", "SENDS", "OF", ""),
         [
             (
-                one["broker"],
-                one["tasks"],
-                _rate(one["takes_bytes_per_s"]),
-                _rate(one["capacity_bytes_per_s"]),
-                _rate(one["sends_bytes_per_s"]),
-                _rate(one["egress_bytes_per_s"]),
-                "drained" if one["drained"] else "",
+                broker["broker"],
+                broker["tasks"],
+                _rate(broker["takes_bytes_per_s"]),
+                _rate(broker["capacity_bytes_per_s"]),
+                _rate(broker["sends_bytes_per_s"]),
+                _rate(broker["egress_bytes_per_s"]),
+                "drained" if broker["drained"] else "",
             )
-            for one in told["brokers"]
+            for broker in told["brokers"]
         ],
     )
     print()
@@ -81,7 +81,7 @@ def show(told: dict[str, Any]) -> None:
 
 
 def _host(task: dict[str, Any]) -> str:
-    """Where a task runs, and where what it merges is folded."""
+    """Name the host of a task, and the hosts at which what it merges is folded."""
     parts = task.get("parts", [])
     host: str = task["host"]
     return f"{host} (of {', '.join(parts)})" if parts else host

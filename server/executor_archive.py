@@ -27,6 +27,7 @@ PARTS: Final = (
     ("broker", "engine/**/*"),
     ("broker", "network/**/*"),
     ("headwater", "*.py"),
+    ("headwater/replays", "*.py"),
     ("headwater/cli", "__init__.py"),
     ("server", "**/*"),
     ("lark", "**/*"),
@@ -62,19 +63,21 @@ def archive() -> bytes:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as made:
         for package, pattern in PARTS:
-            top, _, rest = package.partition("/")
+            top, _, inside = package.partition("/")
             root = _folder(top)
-            found = [one for one in sorted((root / rest).glob(pattern)) if one.suffix in SUFFIXES]
-            if not found:  # an executor would take another version, or none
+            files = [
+                file for file in sorted((root / inside).glob(pattern)) if file.suffix in SUFFIXES
+            ]
+            if not files:  # an executor would take another version, or none
                 raise ServerError(f"{package} cannot be sent along: {root} holds no files of it")
-            for file in found:
+            for file in files:
                 name = f"{top}/{file.relative_to(root).as_posix()}"
                 made.writestr(zipfile.ZipInfo(name, _WHEN), file.read_bytes())
     return held.getvalue()
 
 
 def _folder(package: str) -> Path:
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ImportError(f"no package {package}")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

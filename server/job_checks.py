@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from server.config import SINKS, Jobs, Part
+from server.config import SINKS, ConfigPart, Jobs
 
 OF_RESULTS: Final = (
     "id", "subscription", "subscriber", "actor", "start", "end", "certainty", "location",
@@ -52,7 +52,7 @@ def _of_server(server: Mapping[str, Any]) -> Iterator[str]:
         yield "server.shuffle_partitions: found 0, expected 1 or more"
 
 
-def _of_job(job: Part, source: Part) -> Iterator[str]:
+def _of_job(job: ConfigPart, source: ConfigPart) -> Iterator[str]:
     if source.kind == "events":
         if job.kind != "detect":
             yield f"source: a job of kind {job.kind} reads brokers, and {source.name} has events"
@@ -69,11 +69,11 @@ def _of_job(job: Part, source: Part) -> Iterator[str]:
         for side in ("left", "right"):
             broker = job[side].get("broker")
             if broker is not None and broker not in source["brokers"]:
-                there = ", ".join(source["brokers"])
-                yield f"{side}.broker: {source.name} has no {broker}; there are: {there}"
+                names = ", ".join(source["brokers"])
+                yield f"{side}.broker: {source.name} has no {broker}; there are: {names}"
 
 
-def _of_past(jobs: Jobs, job: Part, source: Part) -> Iterator[str]:
+def _of_past(jobs: Jobs, job: ConfigPart, source: ConfigPart) -> Iterator[str]:
     past = source
     if job["backfill"] is not None:
         past = jobs.sources[job["backfill"]]
@@ -102,7 +102,7 @@ def _of_folders(jobs: Jobs) -> Iterator[str]:
                 yield f"sinks.{sink.name}.path: {owner} has that folder; each needs one of its own"
 
 
-def _of_topic(sink: Part, jobs: list[Part]) -> Iterator[str]:
+def _of_topic(sink: ConfigPart, jobs: list[ConfigPart]) -> Iterator[str]:
     """A name in braces that no job has would be `none` in each topic."""
     columns = dict.fromkeys(name for job in jobs for name in columns_of(job))
     for name in _PLACE.findall(sink["topic"]):
@@ -110,7 +110,7 @@ def _of_topic(sink: Part, jobs: list[Part]) -> Iterator[str]:
             yield f"sinks.{sink.name}.topic: no job has {{{name}}}; there are: {', '.join(columns)}"
 
 
-def _of_table(sink: Part, jobs: list[Part]) -> Iterator[str]:
+def _of_table(sink: ConfigPart, jobs: list[ConfigPart]) -> Iterator[str]:
     for job in jobs[1:]:
         if columns_of(job) != columns_of(jobs[0]):
             yield (
@@ -119,12 +119,12 @@ def _of_table(sink: Part, jobs: list[Part]) -> Iterator[str]:
             )
 
 
-def columns_of(job: Part) -> tuple[str, ...]:
+def columns_of(job: ConfigPart) -> tuple[str, ...]:
     """The columns of what a job gives."""
     if job.kind == "windows":
         return ("id", "start", "end", "count", *job["by"], *job["values"])
     if job.kind == "join":
-        rest = [name for name in OF_A_SIDE if name not in job["on"]]
-        sides = [f"{side}_{name}" for side in ("left", "right") for name in rest]
+        unshared = [name for name in OF_A_SIDE if name not in job["on"]]
+        sides = [f"{side}_{name}" for side in ("left", "right") for name in unshared]
         return ("id", "start", "end", *job["on"], *sides)
     return OF_RESULTS if job.kind == "detect" else OF_ROWS

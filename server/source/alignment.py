@@ -26,20 +26,20 @@ _EVER: Final = -(10**17)
 
 
 class EventTimes(Protocol):
-    """What is asked of a log to align it; `Log` is one."""
+    """The questions to a log that align it; `Log` is one."""
 
     def ts_at(self, epoch: str, offset: int) -> int | None:
-        """See Log."""
+        """Return the latest end, in ms, of all results up to and with an offset."""
 
     def first_offset_after(self, epoch: str, ts_ms: int) -> int:
-        """See Log."""
+        """Return the first offset whose result ends after a time; else the log's end."""
 
     def earliest_end(self, epoch: str, offset: int, after_ms: int) -> int | None:
-        """See Log."""
+        """Return the earliest end, in ms, of those results from an offset on that end later."""
 
 
 @dataclass
-class Span:
+class LogSpan:
     """Of one broker: what can be read, and to where it is read now.
 
     `log_end` is where its log ended, `reached_ms` the latest end of all rows before `end`.
@@ -57,8 +57,8 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What holds a batch besides the logs: all in ms.
+class BatchBounds:
+    """The bounds of a batch besides the logs: all in ms.
 
     `passed_ms` is the event time reached so far, `mark_ms` the mark so far, `settled_ms` what all
     brokers have promised (None: nothing is asked of it), `delay_ms` how far the mark stays behind
@@ -73,8 +73,8 @@ class Bounds:
 
 
 def align(
-    spans: Mapping[str, Span],
-    bounds: Bounds,
+    spans: Mapping[str, LogSpan],
+    bounds: BatchBounds,
     times: Callable[[str], EventTimes],
     fanout: Fanout,
 ) -> None:
@@ -101,7 +101,7 @@ def align(
     fanout.ask(lambda name: _cut(spans[name], times(name), bounds, (bound, least)), beyond)
 
 
-def _cut(span: Span, log: EventTimes, bounds: Bounds, reach_ms: tuple[int, int]) -> None:
+def _cut(span: LogSpan, log: EventTimes, bounds: BatchBounds, reach_ms: tuple[int, int]) -> None:
     """End a span at the bound; or not, where something behind it ends before the least."""
     bound, least = reach_ms
     whole = span.end
@@ -115,8 +115,8 @@ def _cut(span: Span, log: EventTimes, bounds: Bounds, reach_ms: tuple[int, int])
 
 
 def mark(
-    spans: Mapping[str, Span],
-    bounds: Bounds,
+    spans: Mapping[str, LogSpan],
+    bounds: BatchBounds,
     times: Callable[[str], EventTimes],
     fanout: Fanout,
 ) -> int | None:
@@ -134,12 +134,12 @@ def mark(
     return max(_EVER if bounds.mark_ms is None else bounds.mark_ms, min(limits))
 
 
-def _waits(span: Span) -> bool:
+def _waits(span: LogSpan) -> bool:
     """True where a span leaves something of a log that can be asked for."""
     return span.promises and span.end < span.log_end
 
 
-def _earliest(span: Span, bounds: Bounds, log: EventTimes) -> int | None:
+def _earliest(span: LogSpan, bounds: BatchBounds, log: EventTimes) -> int | None:
     """The earliest end that waits behind a span and is not late already."""
     if not _waits(span):
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, bad, defining, detecting
+from language.messages.entry import MessageEntry, bad, defining, detecting
 
 COUNTED = "event A(x: int)\ndefine D(n) aggr every 5 s\n"
 """The head of a windowed definition over A."""
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+ENTRIES: tuple[MessageEntry, ...] = (
+    MessageEntry(
         "HW401",
         "circular definition",
         "`{name}` is defined by itself: {circle}",
@@ -18,7 +18,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A()\ndefine ‸D()\n  detect A then E\ndefine E()\n  detect A then D"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW402",
         "nothing to aggregate",
         "`{name}` has nothing to aggregate here",
@@ -29,7 +29,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad(COUNTED + "  detect A\n  assign n = Sum(‸Max(A.x))"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW403",
         "operand of a window",
         "the operands of a window are single events joined by `and`",
@@ -41,7 +41,7 @@ ENTRIES: tuple[Entry, ...] = (
             bad(COUNTED + "  detect outer (A as a ‸and A as b)\n  assign n = Count(a)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW404",
         "list without an end",
         "nothing ends the list `{form}`",
@@ -52,7 +52,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect ‸A+[1 s..]"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW405",
         "last without an end",
         "nothing ends the search for the last one",
@@ -63,7 +63,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then[1 s..] ‸last B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW406",
         "last of nothing",
         "`last` chooses among occurrences that agree in every other place, and there is none here",
@@ -74,7 +74,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect ‸last A or B"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW407",
         "bound not allowed",
         "`{operator}` takes no bound",
@@ -85,7 +85,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A as x then A+ as y then[‸..1 s] B+ within 5 s"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW408",
         "option not allowed",
         "`{operator}` takes no `{option}`",
@@ -98,21 +98,21 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A as x then A* as v then[‸recent] B+ as w then B as y"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW409",
         "bound without dots",
         "a bound has two ends, joined by two dots",
         "write [..5 s] for at most and [5 s..] for at least",
         (detecting("detect A then[‸5 s] B"), detecting("detect A and[‸1 min, recent] B")),
     ),
-    Entry(
+    MessageEntry(
         "HW410",
         "run without a bound",
         "the brackets after `+` should hold the bound of the gaps",
         "write for example A+[900 ms..1100 ms]",
         (detecting("detect A+[‸5 s]"), detecting("detect A then B+[‸1 min]")),
     ),
-    Entry(
+    MessageEntry(
         "HW411",
         "number not above zero",
         "the number should be above zero",
@@ -123,21 +123,21 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A\nat most ‸0 per 5 s"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW412",
         "bound on without",
         "`without` takes a single duration",
         "write for example without[5 s]",
         (detecting("detect A without[‸1 s..5 s] B"), detecting("detect A without[‸..5 s] B")),
     ),
-    Entry(
+    MessageEntry(
         "HW413",
         "latest beside a chain",
         "`{context}` is a context of {relations} alone, not of `{operator}`",
         "choose another context",
         (detecting("detect A and[‸latest] B"), detecting("detect[latest] A ‸and B")),
     ),
-    Entry(
+    MessageEntry(
         "HW414",
         "time outside the occurrence",
         "`{name}` does not provably lie within the occurrence",
@@ -149,14 +149,14 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D()\n  detect A\n  assign end = ‸A.timestamp - 5 s"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW415",
         "outer outside a window",
         "`outer` has a meaning in windows only",
         "use `or`, or a definition with `aggr`",
         (detecting("detect ‸outer A and B"), defining("define D()\n  detect A and ‸outer B")),
     ),
-    Entry(
+    MessageEntry(
         "HW416",
         "pre or post without a window",
         "`{word}` belongs to a definition with `aggr`",
@@ -166,7 +166,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D()\n  detect A\n‸post\n  where location = Last(location)"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW417",
         "list outside a chain",
         "a list is an element of a `then` chain",
@@ -178,7 +178,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A as x then distinct(x) ‸B+ then A as y within 5 s"),
         ),
     ),
-    Entry(
+    MessageEntry(
         "HW418",
         "value outside an aggregate",
         "`{name}` has many values here",

@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ig
 
 from server.detection.firsts import Firsts
 from server.detection.mapping import event_of
-from server.detection.program import Program
+from server.detection.program import DetectionProgram
 from server.detection.shards import Shards
 from server.detection.times import order_of
 from server.source.log import tell
@@ -31,7 +31,7 @@ _events = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
 class Packing:
     """For `mapInArrow`: takes rows of `_key`, `payload` and `broker`, gives rows of `PACKED`."""
 
-    def __init__(self, program: Program | Firsts) -> None:
+    def __init__(self, program: DetectionProgram | Firsts) -> None:
         self._program = program
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -41,7 +41,7 @@ class Packing:
             rows: dict[str, list[tuple[str, str | None]]] = {}
             for key, payload, broker in zip(*columns, strict=True):
                 rows.setdefault(key, []).append((payload, broker))
-            packed = [pack(self._program, some) for some in rows.values()]
+            packed = [pack(self._program, pairs) for pairs in rows.values()]
             arrays = [pa.array(list(rows), pa.string()), pa.array(packed, pa.binary())]
             yield pa.record_batch(arrays, names=["_key", "events"])
 
@@ -65,13 +65,13 @@ class ShardPacking:
             yield pa.record_batch(arrays, names=["_key", "events"])
 
 
-def pack(program: Program | Firsts, rows: Iterable[tuple[str, str | None]]) -> bytes:
+def pack(program: DetectionProgram | Firsts, rows: Iterable[tuple[str, str | None]]) -> bytes:
     """The events of (payload, broker) of rows."""
     return _encode(list(events_of(program, rows)))
 
 
 def events_of(
-    program: Program | Firsts, rows: Iterable[tuple[str, str | None]]
+    program: DetectionProgram | Firsts, rows: Iterable[tuple[str, str | None]]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the events of (payload, broker) of rows; one without a time is reported."""
     for payload, broker in rows:
@@ -86,5 +86,5 @@ def events_of(
 
 
 def unpacked(data: bytes) -> list[dict[str, Any]]:
-    """What was packed."""
+    """Return the events that were packed."""
     return _events(data)

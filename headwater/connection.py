@@ -14,7 +14,7 @@ from typing import Any
 
 import aiomqtt
 
-from headwater.cli.reach import Broker
+from headwater.cli.reach import BrokerAddress
 
 INFLIGHT_MAX = 65_535  # of MQTT itself
 PACKET_BYTES_MAX = 268_435_460
@@ -25,7 +25,7 @@ _theirs.setLevel(logging.CRITICAL + 1)
 
 
 def client_of(
-    broker: Broker,
+    broker: BrokerAddress,
     client_id: str,
     tls: ssl.SSLContext | None,
     granted: Callable[[int, int], None],

@@ -8,23 +8,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from server import shipping
+from server import executor_archive as shipping
 from server.errors import ServerError
-from server.shipping import archive, kept_archive
+from server.executor_archive import archive, kept_archive
 
 SCRIPT = """
 import sys
 sys.path[:] = [p for p in sys.path if p.endswith("site-packages") or "lib/python" in p]
 sys.path.insert(0, sys.argv[1])
-from server.detection.course import Course, waiting_of
+from server.detection.course import DetectionCourse, waiting_of
 from server.detection.processor import Detector
-from server.detection.packing import pack, unpacked
-from server.detection.program import Program
-program = Program(
+from server.detection.event_batches import pack, unpacked
+from server.detection.program import DetectionProgram
+program = DetectionProgram(
     "event Temp(val: float) subscription Frost seq 1 from me to alerts detect Temp(val < 0)",
     raw=True,
 )
-course = Course(program)
+course = DetectionCourse(program)
 waiting = waiting_of(None)
 row = ('{"type": "Temp", "id": "t", "timestamp": 5, "val": -1.0}', None)
 waiting.events += unpacked(pack(program, [row]))

@@ -22,8 +22,8 @@ import aiomqtt
 
 from broker.core import topics
 from headwater.cli.mqtt_client import DEFAULT_PREFIX, why
-from headwater.cli.reach import EXIT_UNREACHABLE, Broker
-from headwater.dialling import PACKET_BYTES_MAX, client_of, hang_up, hush
+from headwater.cli.reach import EXIT_UNREACHABLE, BrokerAddress
+from headwater.connection import PACKET_BYTES_MAX, client_of, hang_up, hush
 from headwater.payloads import batches, encoded
 from headwater.remote import ClientError
 
@@ -46,7 +46,9 @@ class Publisher:
     `refused` counts messages of which the broker took nothing; `headwater/rejected` tells why.
     """
 
-    def __init__(self, broker: Broker, client_id: str, patience_s: float | None = None) -> None:
+    def __init__(
+        self, broker: BrokerAddress, client_id: str, patience_s: float | None = None
+    ) -> None:
         """`patience_s`: how long to wait for room among the messages that wait; None: for ever."""
         self.refused = 0
         self._patience_s = patience_s
@@ -79,8 +81,8 @@ class Publisher:
                 return
             wrong = self._wrong or TimeoutError("no answer in time")
         self.close()
-        told = why(self._broker, wrong)
-        raise ClientError(str(told), reached=told.status != EXIT_UNREACHABLE)
+        error = why(self._broker, wrong)
+        raise ClientError(str(error), reached=error.status != EXIT_UNREACHABLE)
 
     def advertise(self, source: str, stated: Mapping[str, Any] | None) -> None:
         """State what a source sends, or with None withdraw it."""
@@ -92,7 +94,7 @@ class Publisher:
         if not event_type or not source:
             raise ClientError("an event that is published needs a type and a source")
         topic = f"{self._prefix}/{topics.events(event_type, source)}"
-        for data in batches([encoded(one) for one in events]):
+        for data in batches([encoded(event) for event in events]):
             self._publish(topic, data, retain=False)
 
     def wait(self, timeout_s: float | None = None) -> None:
@@ -200,7 +202,7 @@ class Publisher:
         with self._changed:
             room = self._inflight_max - len(self._sent)
             taken = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
-            numbered = {next(self._numbers): one for one in taken}
+            numbered = {next(self._numbers): message for message in taken}
             self._sent |= numbered
             self._changed.notify_all()
         return numbered

@@ -1,0 +1,282 @@
+"""The four settings of paper 002 in small, on brokers: `python -m bench.settings --real`.
+
+Owns how the settings shrink, what is run and what is compared. Must not know how events wait.
+Invariant: the exact routers, the processes and the virtual world are given the same network,
+subscriptions and readings; a result that is missing or surplus ends the command with status 1.
+
+The paper's networks have 60 to 200 brokers. Here are six, or twenty, in the same proportions: of
+relays, among them the gateways of stations, and of brokers with sensors beside their gateway, whom
+the five sensors of a station share where there are fewer. Subscriptions and ranges are drawn as
+those of the paper are (`simulation.papers.drawing`), by the same readings. `near`, `mixed` and
+`near-mixed` go beyond the paper: subscriptions across three stations, and two of five sensors that
+are read fifty times less often than the others.
+
+With `--real` brokers are processes of their own on loopback, at default settings, and events are
+those that `GET /v1/network` counts over links, as `headwater flows` shows them, a few seconds after
+the last reading. Without, they are cores in a virtual world.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bench.real_brokers import run_on_processes
+from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
+from headwater.engine import Engine
+from language import check_text
+from simulation.papers.bound import lower_bound
+from simulation.papers.drawing import draw, events
+from simulation.papers.recording import read_recording
+from simulation.papers.settings import BEYOND, PAPER
+from simulation.propagation.needed import needed
+from simulation.propagation.reading import read_scenario
+from simulation.propagation.run import simulate
+from simulation.propagation.scenario import Scenario
+from simulation.rehearsal.material import Material, end_of
+from simulation.rehearsal.network import read_rehearsed
+from simulation.rehearsal.run import rehearse
+
+DATA = Path("examples/data/grand_st_bernard.csv.gz")
+SENSORS = 5  # of a station
+SEED = 1
+HOURS, HOURS_RARE = 3, 8
+MATCHING_MIN = 5
+IDLE_MS = 3_600_000  # what is read every two minutes is not idle
+RARE_S = 6_000  # of what is read every two minutes otherwise: fifty to one
+
+
+class Shape(NamedTuple):
+    """A network in small: relays, stations, and brokers with sensors beside each gateway."""
+
+    relays: int
+    stations: int
+    beside: int
+    subscriptions: int
+
+    @property
+    def brokers(self) -> int:
+        """Count the brokers."""
+        return self.relays + self.stations * self.beside
+
+
+SHAPES = {
+    6: {
+        "small": Shape(2, 2, 2, 20),
+        "medium": Shape(3, 1, 3, 20),
+        "large": Shape(4, 1, 2, 20),
+        "sources": Shape(2, 2, 2, 20),
+        "near": Shape(3, 3, 1, 20),
+        "mixed": Shape(3, 1, 3, 20),
+        "near-mixed": Shape(3, 3, 1, 20),
+    },
+    20: {
+        "small": Shape(5, 3, 5, 40),
+        "medium": Shape(10, 2, 5, 40),
+        "large": Shape(15, 1, 5, 40),
+        "sources": Shape(10, 5, 2, 40),
+        "near": Shape(8, 4, 3, 40),
+        "mixed": Shape(10, 2, 5, 40),
+        "near-mixed": Shape(8, 4, 3, 40),
+    },
+}
+SHAPES = {
+    n: {**some, "mixed": some["medium"], "near-mixed": some["near"]} for n, some in SHAPES.items()
+}
+ALL = (*PAPER, *BEYOND)
+
+
+class Case(NamedTuple):
+    """A setting in small; `told` is what `headwater simulate` reads."""
+
+    name: str
+    told: dict[str, Any]
+    scenario: Scenario
+
+
+def case_of(name: str, brokers: int, folder: Path) -> Case:
+    """Draw a setting, and write it where `headwater simulate` finds it."""
+    shape = SHAPES[brokers][name]
+    whole = next(setting for setting in ALL if setting.name == name)
+    setting = whole._replace(
+        nodes=shape.relays + SENSORS * shape.stations,
+        stations=shape.stations,
+        counts=(shape.subscriptions,),
+        matching_min=MATCHING_MIN,
+        hours=HOURS_RARE if whole.rare else HOURS,
+    )
+    recording = read_recording(DATA)
+    told = draw(setting, recording, SEED)
+
+    def at(node: int) -> int:
+        """Return the broker that stands for one of the paper's."""
+        station, sensor = divmod(node - shape.relays, SENSORS)
+        return (
+            node
+            if node < shape.relays
+            else shape.relays + station * shape.beside + sensor % shape.beside
+        )
+
+    told["nodes"] = shape.brokers
+    told["edges"] = sorted({tuple(sorted((at(a), at(b)))) for a, b in told["edges"]})
+    for part in (*told["sensors"], *told["subscriptions"]):
+        part["node"] = at(part["node"])
+    told.pop("center")
+    lines = [f"{one.id},{one.sensor},{one.t},{one.v}" for one in events(setting, recording)]
+    (folder / told["events_file"]).write_text("\n".join(["id,sensor,t,v", *lines]) + "\n")
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(told))
+    return Case(name, told, read_scenario(path))
+
+
+def text_of(case: Case) -> str:
+    """Return the subscriptions as a specification."""
+    scenario = case.scenario
+    kinds = {sensor.id: sensor.attr for sensor in scenario.sensors.values()}
+    texts = [f"event {kind}(value: float)" for kind in dict.fromkeys(kinds.values())]
+    for one in scenario.subscriptions.values():
+        keys = [
+            f'{kinds[sensor]}(source = "{sensor}" and value >= {low} and value <= {high})'
+            for sensor, (low, high) in one.filters.items()
+        ]
+        texts.append(
+            f"subscription {one.id} from user to user\ndetect {' and '.join(keys)}"
+            f" within {int(one.delta_t * 1000) - 1} ms"
+        )
+    return "\n".join(texts) + "\n"
+
+
+def material_of(case: Case) -> Material:
+    """Return the same for brokers."""
+    scenario = case.scenario
+    network = {
+        "name": case.name,
+        "nodes": [{"id": f"n{node}"} for node in range(scenario.nodes)],
+        "links": [{"a": f"n{a}", "b": f"n{b}", "delay_ms": 5} for a, b in scenario.edges],
+        "sources": [
+            {"source": each.id, "broker": f"n{each.node}"} for each in scenario.sensors.values()
+        ],
+        "home": "n0",
+        "homes": {one.id: f"n{one.node}" for one in scenario.subscriptions.values()},
+        "actors": [],
+    }
+    readings = [
+        {
+            "type": scenario.sensors[one.sensor].attr,
+            "id": one.id,
+            "source": one.sensor,
+            "timestamp": one.t * 1000,
+            "value": one.v,
+        }
+        for one in scenario.readings
+    ]
+    return Material(
+        network=read_rehearsed(network),
+        specification=check_text(text_of(case)).demand(),
+        events=sorted(readings, key=end_of),
+        idle_ms=IDLE_MS,
+    )
+
+
+class Row(NamedTuple):
+    """One run: events over all links, the most over one link as a part of the exact routers', and
+    results that were found, missing, or not expected.
+    """
+
+    case: Case
+    least: int
+    exact: int
+    events: int
+    worst: float
+    found: int
+    expected: int
+    surplus: int
+
+    def cells(self, shape: Shape) -> str:
+        """Return it as a row of a table."""
+        scenario = self.case.scenario
+        said = (
+            self.case.name,
+            shape.brokers,
+            len(scenario.sensors),
+            len(scenario.subscriptions),
+            f"{len(scenario.readings):,}",
+            f"{self.least:,}",
+            f"{self.exact:,}",
+            f"{self.events:,}",
+            f"{self.events / self.exact:.3f}",
+            f"{self.worst:.3f}",
+            f"{self.events / self.least:.3f}",
+            f"{self.found:,} of {self.expected:,}",
+            self.surplus,
+        )
+        return f"| {' | '.join(map(str, said))} |"
+
+
+HEAD = (
+    "| setting | brokers | sensors | subscriptions | readings | least | exact routers | here |"
+    " / exact | worst link | / least | results | surplus |\n" + "|---" * 13 + "|"
+)
+
+
+def compare(case: Case, pace: float | None) -> Row:
+    """Run a case, on processes if there is a `pace`, and hold it to the exact routers."""
+    wanted = needed(case.scenario)
+    exact = simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted)
+    material = material_of(case)
+    if pace is None:
+        outcome = rehearse(material)
+        events = {link: carried.events for link, carried in outcome.links.items()}
+        results = [_identity(json.loads(one.row.payload)) for one in outcome.found]
+    else:
+        ran = run_on_processes(material, pace)
+        events, results = ran.events, ran.results
+    engine = Engine(text_of(case), None)
+    engine.push(material.events)
+    expected = {_identity(msgspec.to_builtins(one)) for one in engine.finish()}
+    by_link = {(f"n{a}", f"n{b}"): count for (a, b), (_, count) in exact.by_link.items()}
+    shares = [count / max(1, by_link.get(link, 0)) for link, count in events.items()]
+    return Row(
+        case,
+        lower_bound(case.scenario, wanted),
+        exact.publication,
+        sum(events.values()),
+        max(shares),
+        len(expected.intersection(results)),
+        len(expected),
+        len(results) - len(expected.intersection(results)),
+    )
+
+
+def _identity(said: dict[str, Any]) -> tuple[str, str]:
+    return str(said["subscription"]), str(said["id"])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Compare; 1 where a result is missing or surplus."""
+    parser = argparse.ArgumentParser(prog="python -m bench.settings", description=__doc__)
+    parser.add_argument("settings", nargs="*", default=[one.name for one in PAPER])
+    parser.add_argument("--brokers", type=int, choices=list(SHAPES), default=6)
+    parser.add_argument("--real", action="store_true", help="processes, not a virtual world")
+    parser.add_argument("--pace", type=float, default=2.0, help="moments a second, on processes")
+    parser.add_argument("--keep", type=Path, help="a folder for what `headwater simulate` reads")
+    said = parser.parse_args(arguments)
+    whole = True
+    print(HEAD)
+    with TemporaryDirectory() as folder:
+        for name in said.settings:
+            case = case_of(name, said.brokers, said.keep or Path(folder))
+            row = compare(case, said.pace if said.real else None)
+            print(row.cells(SHAPES[said.brokers][name]), flush=True)
+            whole = whole and row.found == row.expected and not row.surplus
+    return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
