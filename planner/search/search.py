@@ -170,6 +170,13 @@ class Search:
     def _intensify(self) -> None:
         """Make a step of tabu search; after some in vain, take up a few pieces and go on."""
         tabu, evaluator = self.tabu, self.evaluator
+        if self.vain > self.params.patience + self.instance.pieces:
+            # From what the last kick came to, as long as that is good: else from where it began.
+            room = 1 + self.params.tolerance * self.random.random()
+            if self.local[0] <= self.base[0] * room:
+                self.base = self.local
+            self._kick()
+            return
         kind = tabu.step()
         if kind:
             self.moves[kind] = self.moves.get(kind, 0) + 1
@@ -179,13 +186,6 @@ class Search:
             self.vain = 0
             return
         self.vain += 1
-        if self.vain <= self.params.patience + self.instance.pieces:
-            return
-        # From what the last kick came to, as long as that is good: else from where it began.
-        room = 1 + self.params.tolerance * self.random.random()
-        if self.local[0] <= self.base[0] * room:
-            self.base = self.local
-        self._kick()
 
     def _kick(self) -> None:
         """Go back to the base, and place a few of its pieces anew; at times many of the best's."""
