@@ -74,9 +74,10 @@ bench: $(READY)  ## measure: figures with the machine they were taken on
 	@$(BIN)/python -m bench
 
 papers: $(READY)  ## repeat the papers' experiments and write their pages; takes its time
-	@$(BIN)/python -m bench.papers --page docs/papers.md
+	@$(BIN)/python -m simulation.papers --page docs/papers.md --jobs 2
 	@$(BIN)/python -m experiments.rfid --page docs/papers-rfid.md
 	@$(BIN)/python -m experiments.motes --page docs/papers-motes.md
+	@$(BIN)/python -m experiments.placing --page docs/papers-placement.md
 	@$(BIN)/python -m experiments.restriction --page docs/papers-time.md
 
 docs: $(READY)  ## write the pages that are generated from code

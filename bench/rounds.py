@@ -1,4 +1,4 @@
-"""Tables of distributed planning: radius, overhead, the central plan's lead, the price of moves.
+"""Tables of distributed planning: the central plan's lead, the price of moves.
 
 Owns which networks are planned and how the tables are laid out. Must not plan: the planner does.
 Invariant: everything but the seconds is the same on every machine.
@@ -8,7 +8,6 @@ Invariant: everything but the seconds is the same on every machine.
 """
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterable
@@ -20,43 +19,18 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from experiments.generate import SHAPES, Limits, problem  # noqa: E402
+from experiments.placing import ALL, come_to, mark, rounds  # noqa: E402
 from experiments.trial import Trial  # noqa: E402
-from planner.flow import Evaluation, evaluate  # noqa: E402
 from planner.layout import lay_out  # noqa: E402
 from planner.methods import Wanted, find  # noqa: E402
-from planner.plan import Plan  # noqa: E402
 from planner.problem import Problem  # noqa: E402
 from planner.reading import read_problem  # noqa: E402
-from planner.rounds.messages import Commit, Envelope, Tell, size_bytes  # noqa: E402
-from planner.rounds.settings import Effort, Settings  # noqa: E402
+from planner.rounds.settings import Effort  # noqa: E402
 from planner.rounds.tree import on_tree, overlay  # noqa: E402
 from planner.rounds.units import scaled  # noqa: E402
 
-EXAMPLES = ROOT / "examples" / "placement"
-ALL = 99  # a radius that covers every network here
-INTERVALS = (100, 150, 200, 250, 300)
 SLACK = 1.15  # limits leave a drawn placement 15 %
 PRICES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
-
-def example(name: str) -> Problem:
-    """A scenario of the examples."""
-    return read_problem(json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8")))
-
-
-def rounds(
-    network: Problem, radius: int, *, price: float = 0.0, effort: Effort | None = None
-) -> Trial:
-    """The network once all brokers are quiet."""
-    trial = Trial(network, Settings(radius=radius, price=price, effort=effort or Effort()), seed=1)
-    trial.until_quiet()
-    return trial
-
-
-def come_to(trial: Trial) -> Evaluation:
-    """What the placement comes to, on the tree that it was planned on."""
-    layout = lay_out(on_tree(trial.problem, trial.tree))
-    return evaluate(layout, Plan(tuple(trial.hosts)))
 
 
 def say(*cells: object) -> None:
@@ -71,80 +45,7 @@ def head(*cells: str) -> None:
     say("---", *("---:" for _ in cells[1:]))
 
 
-def mark(found: Evaluation) -> str:
-    """A flow, or that there is none without breaking a limit."""
-    return f"{found.flow:,.0f}" if found.feasible else "infeasible"
-
-
 # --- the tables -----------------------------------------------------------------------------------
-
-
-def radius_table(_: argparse.Namespace) -> None:
-    """As the paper's table 2: the flow of the logical test by radius and interval."""
-    radii = range(1, 7)
-    head("interval", *(f"r = {radius}" for radius in radii), "optimum", "hop-based")
-    for interval in INTERVALS:
-        network = example(f"logical-test-{interval}")
-        layout = lay_out(network)
-        best = find(layout, Wanted("optimal", time_limit_s=20)).evaluation
-        hop = find(layout, Wanted("hop")).evaluation
-        say(interval, *(mark(come_to(rounds(network, r))) for r in radii), mark(best), mark(hop))
-
-
-def flow_table(_: argparse.Namespace) -> None:
-    """As the paper's table 3: what travels in the nursing home, in bytes a second."""
-    network = example("nursing-home")
-    layout = lay_out(network)
-    head("approach", "flow, bytes/s", "of centralised", "moves")
-    central = find(layout, Wanted("central")).evaluation
-    rows: list[tuple[str, Evaluation, object]] = []
-    for radius in (1, 2, 3, ALL):
-        trial = rounds(network, radius)
-        name = "all in view" if radius == ALL else f"r = {radius}"
-        rows.append((f"in rounds, {name}", come_to(trial), len(trial.moves)))
-    rows.append(("one planner for all (tabu)", find(layout, Wanted("tabu")).evaluation, ""))
-    rows.append(("hop-based", find(layout, Wanted("hop")).evaluation, ""))
-    rows.append(("centralised", central, ""))
-    for name, found, moves in rows:
-        note = "" if found.feasible else " (over a limit)"
-        say(name + note, f"{found.flow:,.0f}", f"1 : {central.flow / found.flow:.2f}", moves)
-
-
-def overhead_table(_: argparse.Namespace) -> None:
-    """As the paper's table 4: what planning itself sends in the nursing home."""
-    network = example("nursing-home")
-    head("approach", "messages", "bytes", "until quiet, s", "flow")
-    runs = {}
-    for radius in (1, 2, 3, 4, 5, 6, 8, ALL):
-        trial = runs[radius] = rounds(network, radius)
-        name = "cover: all brokers" if radius == ALL else f"r = {radius}"
-        say(name, *overhead(trial), f"{trial.now / 1000:.1f}", mark(come_to(trial)))
-    messages, size = pushing(runs[ALL])
-    say("centralised: to the server and back", f"{messages:,}", f"{size:,}", "", "")
-    kinds = runs[3].counts
-    sys.stdout.write("\nAt r = 3, by kind of message:\n\n")
-    head("kind", "messages", "bytes")
-    for kind in sorted(kinds.messages):
-        say(kind, f"{kinds.messages[kind]:,}", f"{kinds.bytes[kind]:,}")
-
-
-def overhead(trial: Trial) -> tuple[str, str]:
-    """Messages and bytes, each counted once a link."""
-    counts = trial.counts
-    return f"{sum(counts.messages.values()):,}", f"{sum(counts.bytes.values()):,}"
-
-
-def pushing(trial: Trial) -> tuple[int, int]:
-    """What it takes to tell one server everything once, and each broker its part of the plan."""
-    server = trial.layout.numbers[trial.problem.server or trial.problem.nodes[0].id]
-    messages = size = 0
-    for broker, hops in trial.tree.hops(server).items():
-        machine = trial.machines[broker]
-        there = Envelope(0, broker, server, Tell(machine._summary(), 0))  # noqa: SLF001
-        back = Envelope(0, server, broker, Commit(1, machine.tables, ()))
-        messages += 2 * hops
-        size += hops * (size_bytes(there) + size_bytes(back))
-    return messages, size
 
 
 def gap_table(arguments: argparse.Namespace) -> None:
@@ -246,9 +147,6 @@ def carried(trial: Trial) -> float:
 
 
 TABLES: dict[str, Callable[[argparse.Namespace], None]] = {
-    "radius": radius_table,
-    "flow": flow_table,
-    "overhead": overhead_table,
     "gaps": gap_table,
     "price": price_table,
 }

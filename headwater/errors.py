@@ -106,6 +106,24 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "The home of a subscription was asked to end or to resume it, and did not reply in time. It"
         " replies once its journal holds the change; so either the request or the reply was lost.",
     ),
+    "HW518": Meaning(
+        "no copy of a home",
+        "A broker takes over a home of which it has a copy, as its stand-in. Neither this one nor"
+        " another that can be reached has one. Nothing was changed.",
+    ),
+    "HW519": Meaning(
+        "a home that can be reached",
+        "A home is taken over because it is lost. There is a way to this one. Nothing was changed.",
+    ),
+    "HW520": Meaning(
+        "a home that takes itself over",
+        "The broker that was asked to take over is the home itself. Nothing was changed.",
+    ),
+    "HW521": Meaning(
+        "a later copy of a home",
+        "The broker that was asked has no copy of the home, or one from before another became its"
+        " stand-in. Nothing was changed.",
+    ),
 }
 
 

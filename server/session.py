@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import ServerError
 from server.executor_archive import kept_archive
-from server.java import cache_folder, java_home
+from server.java import cache_folder, java_home, launched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,13 +99,13 @@ def start(spark: SparkSettings) -> "SparkSession":
         raise ServerError("the server tier needs Spark: pip install 'headwater[server]'") from None
     from server.source import register
 
-    os.environ["JAVA_HOME"] = str(java_home())
+    folder = cache_folder(os.environ)
+    os.environ["JAVA_HOME"] = str(launched(java_home(), folder))
     # Whatever runs Python for Spark runs this one: another would lack pyarrow, or differ.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if spark.local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    folder = cache_folder(os.environ)
     builder: Any = SparkSession.builder.master(spark.master).appName(spark.name)  # type: ignore[attr-defined, unused-ignore]
     for name, value in settings_of(spark, _log_file(folder, spark.log_level)).items():
         builder = builder.config(name, value)

@@ -26,6 +26,7 @@ from simulation.network import (
     twins,
 )
 from simulation.network import scenario as network
+from simulation.standins import scenario as standins
 from simulation.versions import scenario as versions
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -40,6 +41,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "remote": remote.run,
     "rewound": rewound.run,
     "split": split.run,
+    "standin": standins.run,
     "suspended": suspensions.run,
     "twins": twins.run,
     "versions": versions.run,
@@ -65,7 +67,8 @@ def main(arguments: list[str]) -> int:
         " as network, with a broker whose disk goes back in time or is empty all at once; cloned:"
         " as network, with a copy of a broker's disk that begins beside it; first:"
         " first events of types, behind *active* and at brokers that have just begun; remote:"
-        " subscriptions that are ended from other brokers; versions: as network, with texts that"
+        " subscriptions that are ended from other brokers; standin: as cells, with a home that"
+        " is lost and that its stand-in takes over; versions: as network, with texts that"
         " are replaced by others of their name"
         " (default: crashes)",
     )

@@ -26,6 +26,7 @@ SANS_IO_PACKAGES = tuple(room.replace("/", ".") for room in SANS_IO)
 AT_THE_ROOT = {*PACKAGES, "bench", "deploy", "docs", "examples", "experiments", "tests"} | {
     *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
     *("pyproject.toml", "uv.lock", "docker-compose.yml", ".dockerignore"),
+    "pyspark_headwater.py",  # Spark looks for its sources at the top alone
 }
 
 BLOB_BYTES_MAX = 200 * 1024

@@ -115,6 +115,14 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             at_most=604_800_000,
         ),
     ] = 0
+    stand_in: Annotated[
+        str,
+        About(
+            "broker that has a copy of the subscriptions of this one and can take them over with "
+            "`headwater take-over`; `*`: a neighbour; empty: none. Subscriptions then run as "
+            "cells, see docs/network.md"
+        ),
+    ] = ""
     reconnect_ms_max: Annotated[
         int,
         About(

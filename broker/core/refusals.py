@@ -39,6 +39,10 @@ QUOTA: Final = "HW514"
 SEVERAL_HOMES: Final = "HW515"
 UNREACHED: Final = "HW516"
 UNCONFIRMED: Final = "HW517"
+NO_COPY: Final = "HW518"
+REACHABLE: Final = "HW519"
+ITSELF: Final = "HW520"
+LATER_COPY: Final = "HW521"
 
 
 class Sentence(NamedTuple):
@@ -103,6 +107,22 @@ TABLE: Final[dict[str, Sentence]] = {
     UNCONFIRMED: Sentence(
         "{home} has not confirmed that {name} is {done}: {why}",
         "it may have been done all the same: see `headwater ls`, and ask again where it was not",
+    ),
+    NO_COPY: Sentence(
+        "{me} has no copy of {home}, so it cannot take it over",
+        "no broker that can be reached has one either; was `links.stand_in` set at {home}?",
+    ),
+    REACHABLE: Sentence(
+        "{home} can be reached, and goes on by itself",
+        "end it first, or say `--force`: it then hears of it and gives its subscriptions up",
+    ),
+    ITSELF: Sentence(
+        "{home} is the broker that was asked",
+        "ask the broker that is to take it over: its stand-in",
+    ),
+    LATER_COPY: Sentence(
+        "{holder} has a later copy of {home} than {me}",
+        "ask {holder}: `headwater take-over` with its address as `--broker`",
     ),
 }
 

@@ -72,6 +72,7 @@ class Promises:
             SendFrame: self._promise,
         }
         self.send: Callable[[SendFrame], None]  # of a broker with links
+        self.delivered: Callable[[int], None] = lambda _offset: None
         self._inner = inner
         self._outbox = outbox
         self._gate = gate
@@ -160,6 +161,7 @@ class Promises:
     def _stored(self, results: list[Emission], error: BaseException | None) -> None:
         if error is None:
             self._guarded(self._inner.emit, Emit(tuple(results)))
+            self.delivered(results[-1].offset + 1)
             return
         # Not the disk: that is tried again. What cannot be stored at all must not be passed over.
         self.faults += 1

@@ -107,6 +107,9 @@ class BrokerFacade(Protocol):
     def forget(self, broker: str) -> bool:
         """Has nobody wait for another broker any more; False where none of that name is known."""
 
+    async def take_over(self, home: str, client: str, *, is_forced: bool) -> Reply:
+        """Take over a home of which this broker has a copy."""
+
     def network(self) -> Mapping[str, Any] | None:
         """The network as this broker sees it, and its links; None where it has none."""
 

@@ -15,7 +15,7 @@ from aiohttp import web
 from broker.admission.messages import REQUEST_BYTES_MAX
 from broker.backup.manifest import BackupError
 from broker.core.messages import Done
-from broker.core.refusals import SEVERAL_HOMES, UNCONFIRMED, UNREACHED
+from broker.core.refusals import NO_COPY, SEVERAL_HOMES, UNCONFIRMED, UNREACHED
 from broker.http.events.parts import MEDIA, PartError, split_events
 from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
@@ -29,7 +29,12 @@ WRITE_WAIT_S = 30.0  # a client that takes nothing for so long is gone
 ALIVE_EVERY_S = 15.0  # proxies and clients take longer silence for a dead connection
 CLIENT_LENGTH_MAX = 128
 ANONYMOUS = "http"
-STATUSES = {SEVERAL_HOMES: 409, UNREACHED: 504, UNCONFIRMED: 504}  # of refused requests
+STATUSES = {
+    SEVERAL_HOMES: 409,
+    UNREACHED: 504,
+    UNCONFIRMED: 504,
+    NO_COPY: 404,
+}  # of refused requests
 UNLINKED = "this broker has no links: set links.host, links.peers, links.seeds or links.discover"
 UNCOORDINATED = "tasks stay where they were submitted: coordinator.enabled is false here"
 
@@ -172,6 +177,16 @@ class Handlers:
             return problem(404, f"no other broker `{name[:CLIENT_LENGTH_MAX]}` is known")
         return _json({"ok": True})
 
+    async def take_over(self, request: web.Request) -> web.Response:
+        """The subscriptions of a lost home, which go on here."""
+        client = _client(request)
+        if client is None:
+            return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
+        name, is_forced = request.match_info["name"], request.query.get("force") == "1"
+        reply = await self._facade.take_over(name, client, is_forced=is_forced)
+        codes = [error.get("code", "") for error in reply.get("errors", ())]
+        return _json(reply, 200 if reply["ok"] else STATUSES.get(codes[0], 409))
+
     async def network(self, _request: web.Request) -> web.Response:
         """The network, and what goes over this broker's links."""
         view = self._facade.network()
@@ -184,16 +199,11 @@ class Handlers:
 
     async def drain(self, _request: web.Request) -> web.Response:
         """Have the tasks that run here go elsewhere."""
-        return self._drain(drained=True)
+        return _drained(done=self._facade.drain(drained=True))
 
     async def undrain(self, _request: web.Request) -> web.Response:
         """Let tasks come again."""
-        return self._drain(drained=False)
-
-    def _drain(self, *, drained: bool) -> web.Response:
-        if not self._facade.drain(drained=drained):
-            return problem(409, UNCOORDINATED)
-        return _json({"ok": True})
+        return _drained(done=self._facade.drain(drained=False))
 
     async def reload(self, _request: web.Request) -> web.Response:
         """Have rights, certificates and secrets taken up."""
@@ -305,6 +315,10 @@ def _client(request: web.Request) -> str | None:
         return user
     named = request.query.get("client") or ANONYMOUS
     return named if len(named) <= CLIENT_LENGTH_MAX else None
+
+
+def _drained(*, done: bool) -> web.Response:
+    return _json({"ok": True}) if done else problem(409, UNCOORDINATED)
 
 
 def _of_network(request: web.Request) -> bool:

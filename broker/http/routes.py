@@ -42,6 +42,17 @@ SCHEMAS: dict[str, Schema] = {
         home=TEXT,
         state={"type": "string", "enum": ["accepted", "active", "ended"]},
     ),
+    "TakenOver": shape_of(
+        "ok home subscriptions begun refused",
+        ok={"type": "boolean", "enum": [True]},
+        home=TEXT,
+        subscriptions={"type": "array", "items": NAMES},
+        begun={"type": "array", "items": NAMES},
+        refused={
+            "type": "array",
+            "items": {"type": "object", "required": ["subscriptions", "reason"]},
+        },
+    ),
     "Preview": shape_of(
         "ok dry_run subscriptions ends bounds travels",
         ok={"type": "boolean", "enum": [True]},
@@ -298,6 +309,22 @@ ROUTES: tuple[Route, ...] = (
             404: Answer("no other broker of that name is known"),
         },
         parameters=(Parameter("name", "the broker's name; `/` in it as %2F", "path"),),
+    ),
+    Route(
+        "POST",
+        "/v1/brokers/{name}/take-over",
+        "take_over",
+        "Take over the subscriptions of a home that is lost, as its stand-in",
+        {
+            200: Answer("they go on here; `refused` names those that do not", "TakenOver"),
+            404: Answer("no broker that can be reached has a copy of that home"),
+            409: Answer("it can be reached, or another broker has a later copy"),
+        },
+        parameters=(
+            Parameter("name", "the home's name; `/` in it as %2F", "path"),
+            Parameter("force", "1: also where it can be reached, or another has a later copy"),
+            _CLIENT,
+        ),
     ),
     Route(
         "GET",

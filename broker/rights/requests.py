@@ -80,6 +80,7 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("results", "results", ("GET /v1/results",)),
     RequestEntry("drain", "drain", ("POST /v1/drain", "DELETE /v1/drain")),
     RequestEntry("forget", "forget", ("DELETE /v1/brokers/{name}",)),
+    RequestEntry("take_over", "forget", ("POST /v1/brokers/{name}/take-over",)),
     RequestEntry("reload", "reload", ("POST /v1/reload",)),
     RequestEntry("backup", "backup", ("GET /v1/backup",)),
     RequestEntry("invite", "invite", ("POST /v1/invites",)),

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -30,6 +30,7 @@ from broker.http.events.parts import EventPart
 from broker.http.facade import Diagnostic
 from broker.metrics import Histogram
 from broker.remote.states import BrokerState, NetworkStates
+from broker.remote.take_over import HomeTakeOver
 from broker.rights.judge import Principal
 from broker.site.certificates import certificate_ends
 from broker.site.reload import Reload, ReloadError
@@ -82,8 +83,11 @@ class Facade:
         self._networking = networking
         self._since_ms = runner.now_ms()
         self._states = NetworkStates(self._state)
+        places = networking.copies if networking is not None else dict
+        self._take_over = HomeTakeOver(runner.core.options.name, runner.put, places)
         if networking is not None:
             self._states.link(networking.calls)
+            self._take_over.link(networking.calls)
         self._publishing_bytes = 0  # of events by HTTP that are not in the journal yet
 
     def healthy(self) -> bool:
@@ -268,6 +272,11 @@ class Facade:
     def forget(self, broker: str) -> bool:
         """Have nobody wait for another broker any more."""
         return self._networking is not None and self._networking.forget(broker)
+
+    async def take_over(self, home: str, client: str, *, is_forced: bool) -> Reply:
+        """Take over a home of which this broker has a copy."""
+        reply = await self._take_over.take_over(home, client, is_forced=is_forced)
+        return cast("Reply", reply)
 
     def network(self) -> Mapping[str, Any] | None:
         """Return the network as this broker sees it; None where it has no links."""

@@ -25,6 +25,7 @@ from broker.core.network.messages import (
     LinkRefused,
     LinkUp,
     NameRefused,
+    ResultsDelivered,
 )
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
@@ -62,6 +63,7 @@ class Networking:
         joining = Joining(links.peers, epoch, listens=listens)
         identity = 1 << IDENTITY_BITS - 1 | secrets.randbits(IDENTITY_BITS - 1)
         self.broker = NetworkBroker(core, epoch, joining=joining, identity=identity)
+        self.broker.stand_ins.feed.setting = links.stand_in
         self.planning: Planning | None = None
         if config.coordinator.enabled:
             from broker.site.coordinator import load, planning_of
@@ -190,6 +192,16 @@ class Networking:
             return False
         self._runner.put(ForgetRequested(broker))
         return True
+
+    def copies(self) -> dict[str, tuple[int, int]]:
+        """Return how far the copies of other homes are, by their names."""
+        homes = self.broker.durable.network.standing_in.homes
+        return {name: (copy.run, copy.number) for name, copy in homes.items()}
+
+    def delivered(self, offset: int) -> None:
+        """Take in that the results before an offset were given out."""
+        if self.broker.stand_ins.feed.setting:
+            self._runner.put(ResultsDelivered(offset))
 
     def standing(self, broker: str) -> str:
         """Return how another broker is, see `broker.admission.former_names.Renamed`."""

@@ -96,7 +96,7 @@ class Site:
             idle_timeout_ms=config.intake.idle_timeout_ms,
             require_timestamp=config.intake.require_timestamp,
             networked=is_networked(config),
-            cells=config.coordinator.enabled,
+            cells=config.coordinator.enabled or bool(config.links.stand_in),
             split_windows=config.coordinator.split_windows,
             correlate=config.links.correlate,
             tables=_tables(config),
@@ -213,7 +213,7 @@ class Site:
         promises.hold = one.holding(promises.hold)
         keeping.on_durable = one.durable
         one.on_rewound = keeping.log.renew
-        promises.send = one.send
+        promises.send, promises.delivered = one.send, one.delivered
         one.attach(runner, promises.commits)
         return runner
 

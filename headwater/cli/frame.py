@@ -8,6 +8,7 @@ a traceback; a traceback is a bug of ours.
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
@@ -59,6 +60,7 @@ COMMANDS = {
     "join": "set up a new broker of a network, by a code of one of its brokers",
     "drain": "have the tasks that run at a broker go elsewhere",
     "forget": "have nobody wait any more for a broker that will not come back",
+    "take-over": "have a broker take over the subscriptions of a home that is lost",
     "functions add": "give a file of user functions to a network of brokers",
     "functions ls": "list the user functions of a network, and which broker lacks what",
     "functions remove": "take a file of user functions away from a network",
@@ -83,8 +85,20 @@ COMMANDS = {
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
     **dict.fromkeys(
-        ("broker", "discover", "drain", "forget", "health", "invite", "join", "status"), "brokers."
+        (
+            "broker",
+            "discover",
+            "drain",
+            "forget",
+            "health",
+            "invite",
+            "join",
+            "status",
+            "take-over",
+        ),
+        "brokers.",
     ),
+    "take-over": "brokers.",
     **dict.fromkeys(("backup", "restore"), "copies."),
     **dict.fromkeys(("submit", "cancel", "resume", "ls", "tail"), "subscriptions."),
     **dict.fromkeys(("check", "explain", "fmt", "replay", "test"), "specifications."),
@@ -189,7 +203,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 def module_of(name: str) -> ModuleType:
     """Import the module of a command."""
     room = ROOMS.get(name.partition(" ")[0], "")
-    return importlib.import_module(f"headwater.cli.{room}{name.replace(' ', '_')}")
+    return importlib.import_module(f"headwater.cli.{room}{re.sub('[ -]', '_', name)}")
 
 
 def _run(name: str, words: list[str]) -> int:

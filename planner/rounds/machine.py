@@ -208,7 +208,7 @@ class Rounds:
                 self._post.tell(m.Tell(body.summary, body.hops - 1), origin)
         elif isinstance(body, m.Want):
             self._followers[origin] = None
-            self._post.send(origin, m.Tell(self._summary(), 0))
+            self._post.send(origin, m.Tell(self.summary(), 0))
         elif isinstance(body, m.Reserve):
             self._asked((origin, body.turn, body.version))
         elif isinstance(body, m.Grant):
@@ -239,7 +239,8 @@ class Rounds:
         else:
             self._plan_at = max(self._plan_at, soon)
 
-    def _summary(self) -> Summary:
+    def summary(self) -> Summary:
+        """Return what others need to know of this broker."""
         capacity, egress = self.limits
         return Summary(
             self.me, self._post.epoch, self.version, capacity, egress, self.tables, self._drained
@@ -252,7 +253,7 @@ class Rounds:
         self._told = self._drained
         if not self._settled:
             return
-        summary = self._summary()
+        summary = self.summary()
         self._heard(summary, now)
         if self.settings.radius > 0:
             self._post.tell(m.Tell(summary, self.settings.radius - 1), self.me)
@@ -288,7 +289,7 @@ class Rounds:
         self._look, self._done_looking = None, True
         if proposal is not None:
             self._lead(proposal)
-        elif value_of(self._summary(), self.tables, self._tree)[0]:
+        elif value_of(self.summary(), self.tables, self._tree)[0]:
             self._widen_at = now + self.settings.widen_ms
         else:
             self.radius, self.infeasible = self.settings.radius, False

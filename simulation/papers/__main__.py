@@ -93,7 +93,8 @@ def _run(said: Namespace) -> int:
     Experiment(said.data, settings, said.seed, said.scenarios).run(todo, max(1, said.jobs), done)
     ordered: dict[Cell, Figures] = {cell: found[cell] for cell in wanted if cell in found}
     names = {one.name for one in PAPER}
-    pictures = plots.draw(ordered, [one for one in settings if one.name in names])
+    paper = [one for one in settings if one.name in names]
+    pictures = plots.draw(ordered, paper)
     about = (
         f"Recording: `{said.data.name}`, {readings_of(recording):,} readings of"
         f" {len(recording.stations)} complete stations from {_time(recording.since_s)} to"
@@ -103,7 +104,9 @@ def _run(said: Namespace) -> int:
         about += f" Runs with more than {said.most} subscriptions were left out."
     if missing := len(wanted) - len(ordered):
         about += f" {missing} of {len(wanted)} runs were not made; they show as “-”."
-    shown = [f"![{title}]({name})" for name, (title, _) in plots.PICTURES.items()]
+    pictures[plots.NETWORKS] = plots.draw_networks(paper, said.seed)
+    shown = [f"![the networks: gateways, relays, sensors]({plots.NETWORKS})"]
+    shown += [f"![{title}]({name})" for name, (title, _) in plots.PICTURES.items()]
     text = f"{about}\n\n{tables.as_markdown(ordered, settings, shown if said.page else [])}"
     if said.page is None:
         sys.stdout.write(text + "\n")

@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+import networkx as nx
+
 from simulation.papers.recording import ATTRIBUTES, Recording, RecordingError, Series
 from simulation.papers.settings import DEGREE_MAX, DELTA_T_S, Setting
 from simulation.propagation.needed import needed
@@ -41,7 +43,7 @@ def draw(setting: Setting, recording: Recording, seed: int) -> dict[str, Any]:
         found = len(recording.stations)
         raise RecordingError(f"{setting.name}: {setting.stations} stations wanted, found {found}")
     seeded = random.Random(f"{setting.name}:{seed}")
-    edges = _tree(setting, seeded)
+    edges = sorted((min(edge), max(edge)) for edge in topology(setting, seeded).edges)
     drawn = _Drawn(setting, recording, edges, seeded)
     return {
         "name": f"{setting.name}, seed {seed}",
@@ -95,8 +97,13 @@ def first(scenario: Scenario, count: int) -> Scenario:
     return scenario._replace(subscriptions=kept, steps=steps_of(scenario.sensors, kept, []))
 
 
-def _tree(setting: Setting, seeded: random.Random) -> list[Edge]:
-    """Relays in a random tree, the first of them gateways with a sensor node for each sensor.
+def drawn_topology(setting: Setting, seed: int) -> nx.Graph[int]:
+    """Return the network that `draw` has for a seed."""
+    return topology(setting, random.Random(f"{setting.name}:{seed}"))
+
+
+def topology(setting: Setting, seeded: random.Random) -> nx.Graph[int]:
+    """Return relays in a random tree, the first of them gateways with a node for each sensor.
 
     Sensor nodes stand last. Seed paper 2, section VI.A, puts the sensors of a station near each
     other and says no more.
@@ -104,16 +111,13 @@ def _tree(setting: Setting, seeded: random.Random) -> list[Edge]:
     relays = setting.nodes - setting.sensors
     order = list(range(relays))
     seeded.shuffle(order)
-    edges: list[Edge] = []
-    degree = [0] * relays
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_node(order[0])
     for place, node in enumerate(order[1:], 1):
-        free = [other for other in order[:place] if degree[other] < DEGREE_MAX]
-        other = seeded.choice(free)
-        degree[node] += 1
-        degree[other] += 1
-        edges.append((min(node, other), max(node, other)))
-    edges += [(number // 5, relays + number) for number in range(setting.sensors)]
-    return sorted(edges)
+        free = [other for other in order[:place] if graph.degree[other] < DEGREE_MAX]
+        graph.add_edge(seeded.choice(free), node)
+    graph.add_edges_from((number // 5, relays + number) for number in range(setting.sensors))
+    return graph
 
 
 def _series(setting: Setting, recording: Recording) -> dict[str, Series]:

@@ -40,13 +40,14 @@ HOLDING = "hold and probe"
 ALONE = "pairwise covering before sending"
 """Each operator is compared with one other at a time; of this only operators are counted."""
 
-POINTS = (1, 3, 10, 100)
-"""Fewer points than the usual 1,000: the fewer, the more probable is an error."""
+POINTS = (0, 1, 3, 10, 100)
+"""Fewer points than the usual 1,000: the fewer, the more probable is an error. With none, all that
+the exact tests before the points leave open counts as covered."""
 
 
 def guessed(points: int, where: str) -> str:
     """Return the name of sampled covering with so many points."""
-    return f"sampled covering {where}, {points:,} points"
+    return f"sampled covering {where}, {points:,} point{'s' * (points != 1)}"
 
 
 AT_ARRIVAL, AT_SENDER = "at arrival", "before sending"

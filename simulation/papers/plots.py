@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
+from simulation.papers.drawing import drawn_topology
 from simulation.papers.experiment import APPROACHES, FSF, SAMPLED, Cell
 from simulation.papers.settings import Setting
 from simulation.papers.tables import Found
@@ -17,6 +18,7 @@ from simulation.papers.tables import Found
 COLOURS = ("#8172b3", "#dd8452", "#c44e52", "#4c72b0", "#937860", "#55a868")
 MARKERS = "osD^vx"
 INCHES = (4.2, 3.4)  # of one panel
+NETWORKS = "papers-networks.svg"
 PICTURES = {
     "papers-subscriptions.svg": ("operators sent over links", "subscription"),
     "papers-events.svg": ("events sent over links", "publication"),
@@ -45,6 +47,37 @@ def draw(found: Found, settings: Sequence[Setting]) -> dict[str, str]:
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
         made[name] = text.getvalue()
     return made
+
+
+def draw_networks(settings: Sequence[Setting], seed: int) -> str:
+    """Return the networks as SVG: sensors' nodes small, gateways dark. Raises ImportError."""
+    import matplotlib as mpl
+    import networkx as nx
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "headwater", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(INCHES[0] * len(settings), INCHES[0]), layout="constrained")
+        panels = figure.subplots(1, len(settings), squeeze=False)[0]
+        for axes, setting in zip(panels, settings, strict=True):
+            graph = drawn_topology(setting, seed)
+            relays = setting.nodes - setting.sensors
+            spots = nx.spring_layout(graph, seed=seed, iterations=200)
+            for a, b in graph.edges:
+                axes.plot(*zip(spots[a], spots[b], strict=True), color="#444444", linewidth=0.6)
+            kinds = (
+                ("#bbbbbb", 2, range(relays, setting.nodes)),
+                (COLOURS[3], 4, range(setting.stations, relays)),
+                (COLOURS[2], 4, range(setting.stations)),
+            )
+            for colour, size, nodes in kinds:
+                if nodes:
+                    xs, ys = zip(*(spots[node] for node in nodes), strict=True)
+                    axes.plot(xs, ys, color=colour, marker="o", markersize=size, linestyle="")
+            axes.set_axis_off()
+            axes.set_title(setting.title, fontsize="medium")
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
 
 
 def _panel(axes: Any, found: Found, setting: Setting, measure: str) -> None:

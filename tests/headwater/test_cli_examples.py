@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 NOT_HERE = {
     *("demo", "server run", "server status", "server tables", "server migrate", "drain"),
     *("server mend", "server compact"),
-    *("forget", "resume", "topology", "flows", "invite", "join", "discover"),
+    *("forget", "take-over", "resume", "topology", "flows", "invite", "join", "discover"),
 }
 ENDLESS = {"broker", "tail"}
 OWN = "from headwater import Function\nHalf = Function(lambda x: x / 2)\n"

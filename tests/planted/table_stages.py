@@ -134,32 +134,48 @@ run-end-unspent: what ends as the run ends may begin the next
 + any(member.end < self._spent for
 
 starts-before-it-advances: an event that fits two elements begins and does not advance
-- in_order(taken, self._sign, self.site.budget, self._is_spent)
-+ in_order(taken, 1, self.site.budget, self._is_spent)
+- in_order(taken, self._plan.sign, self.site.budget, course.is_spent)
++ in_order(taken, 1, self.site.budget, course.is_spent)
 
 latest-is-first: under `latest` a newer event does not take the place of the last
-- elif self._latest and element == step - 1:
-+ elif self._latest and element == step - 2:
+- elif latest and element == step - 1:
++ elif latest and element == step - 2:
 
-latest-goes-back: under `latest` a run goes back a step
-- before = {e: one for e, one in run.filled.items() if e < element}
-+ before = {}
+latest-unfit: under `latest` what does not fit takes the place of the last
+- elif tests[element](before, item, group, further[element - 1]):
++ else:
+
+latest-too-late: under `latest` what comes after the time replaces what was in time
+- if plan.measures and self._is_late(step, item):
++ if False:
 
 over-too-early: a run is dropped while its next element may still come
-- if min([self.inboxes[one].floor() for one in elements]) > start:
-+ if min([self.inboxes[one].floor() for one in elements]) >= start:
+- if min([ahead(one).floor(WATERMARK_NONE) for one in elements]) > start:
++ if min([ahead(one).floor(WATERMARK_NONE) for one in elements]) >= start:
 
 dropped-spends: a run that is dropped spends what it had
-- del self._entries[: run.start + 1]
-+ del self._entries[: run.at]
+- del entries[: self._start + 1]
++ del entries[: self._at]
 
 next-run-hidden: a dropped run's successor may end before what was promised
-- return min(hold, next(starts, WATERMARK_END + 1) - 1)
+- return min(hold, end_of(item) - 1)
 + return hold
 
+never-due: time alone drops no run
+- return next_of(times, watermark)
++ return None
+
+endless-in-time: a run whose time may be over lets go of what the next begins with
+- asks = any(link.within_ms is not None or not asks_order_alone(link) for link in links)
++ asks = any(not asks_order_alone(link) for link in links)
+
+run-forgotten: a snapshot forgets the run
+- [filled, self._start, self._at] if filled else None
++ None
+
 spent-mark-lost: a snapshot forgets up to where all is spent
-- self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
-+ self.watermark, self._limit, _, entries, run, rights, inboxes = state
+- self._limit, self._spent, entries, run, rights = state
++ self._limit, _, entries, run, rights = state
 """,
     tests=CHAINS,
     only="first or latest or edges or operator",
@@ -169,36 +185,24 @@ SEQUENCE = (
     part(
         "broker/engine/pattern/sequence.py",
         r"""
-sequence-over-early: a run is dropped while its next element may still come
-- ends.append(end_of(whole) + bound.high_ms + lasts_ms)
-+ ends.append(end_of(whole) + bound.high_ms - 1)
+sequence-over-early: a run is dropped while an event that lasts may still come
+- longest_ms = self.foresight.longest_ms(leaf.event_type)
++ longest_ms = 0
 
-sequence-drop-spends: a run that is dropped spends what it had
-- del entries[: start + 1]
-+ del entries[: self._at]
+sequence-starts-before-it-advances: an event that fits two elements begins and does not advance
+- self.overtakes = sign < 0 and
++ self.overtakes = sign > 1 and
 
-sequence-end-unspent: what ends as the run ends may begin the next
-- bisect_right(self._entries, self._spent, key=_end_of_entry)
-+ bisect_right(self._entries, self._spent - 1, key=_end_of_entry)
+sequence-composite-spent: what a run has spent comes again in a later match of those beneath
+- candidates = [each for each in candidates if not self._course.is_spent(each[1])]
++ pass
 
-sequence-latest-is-first: under `latest` a newer event does not take the place of the last
-- elif plan.latest and element == step - 1:
-+ elif False:
-
-sequence-latest-unfit: under `latest` what does not fit takes the place of the last
-- elif tests[element](before, item, group):
-+ else:
-
-sequence-hides-the-next: a dropped run's successor may end before what was promised
-- return ends[0] - 1 if ends else WATERMARK_END
-+ return WATERMARK_END
-
-sequence-never-due: time alone drops no run
-- return over_at if self.watermark < over_at < WATERMARK_END else None
-+ return None
+sequence-uncounted: `nth` in a run counts nothing
+- self.counts = course is not None and course.asks
++ self.counts = False
 
 sequence-pair-unordered: of left sides that end together the last made stands last
-- self._put_in_order(pairs[element].items[LEFT])
+- self._put_in_order(pairs[link].items[LEFT])
 + pass
 
 sequence-spent-unknown: an event that fills two positions is spent in one of them alone
@@ -208,13 +212,27 @@ sequence-spent-unknown: an event that fills two positions is spent in one of the
 sequence-pair-early: a candidate at the edge of the reach goes
 - else watermark + 1 - keep
 + else watermark + 9 - keep
-
-sequence-run-forgotten: a snapshot forgets the run
-- run = [filled, -1 if plan.endless else 0, self._at] if filled else None
-+ run = None
 """,
         tests=CHAINS,
         only="operator or edges or limit",
+    )
+    + part(
+        "broker/engine/pattern/tree.py",
+        r"""
+tree-out-of-order: what is found beneath comes before the events that ended earlier
+- merged = in_order(sides, plan.sign, plan.budget)
++ merged = [(side, item) for side, items in enumerate(sides) for item in items]
+
+tree-beneath-waits: a run that waits for time stands beneath another operator
+- if chain is None or (nested and not chain.timeless):
++ if chain is None:
+
+tree-beneath-unsaved: a snapshot forgets what operators beneath hold
+- self._top.beneath = dict(zip(operands_of, self._parts, strict=True))
++ self._top.beneath = {}
+""",
+        tests=CHAINS,
+        only="other or operator or edges",
     )
     + part(
         "broker/engine/pattern/members.py",

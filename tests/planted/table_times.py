@@ -140,11 +140,11 @@ change-stays: that a content has others who want it is told when there are none
         tests=("tests/broker/core/test_removal.py",),
     ),
     *part(
-        "broker/engine/pattern/ends.py",
+        "broker/engine/pattern/course.py",
         r"""
 anchor-never-late: a run waits for an anchor that can come no more
-- yield (element,), start + longer(plan, 0)
-+ yield from ()
+- starts.append(((element,), min(map(start_of, filled.values())) + self.longer(0)))
++ continue
 """,
         tests=TIMES,
     ),

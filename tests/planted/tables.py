@@ -21,6 +21,7 @@ from tests.planted import (
     table_seen,
     table_server,
     table_stages,
+    table_standin,
     table_store,
     table_succession,
     table_times,
@@ -30,6 +31,7 @@ from tests.planted import (
 FAULTS = [
     *table_patterns.TABLE,
     *table_stages.TABLE,
+    *table_standin.TABLE,
     *table_door.TABLE,
     *table_windows.TABLE,
     *table_language.TABLE,

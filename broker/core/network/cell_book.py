@@ -96,6 +96,10 @@ class CellBook:
             if not cell.keys:
                 del self.cells[cell.name]
 
+    def count_on(self, number: int) -> None:
+        """Begin no cell under a number up to this one: another home has those."""
+        self._count = max(self._count, number)
+
     # --- terms -----------------------------------------------------------------------------
 
     def goes_to(self, name: str) -> str | None:

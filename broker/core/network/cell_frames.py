@@ -18,6 +18,8 @@ each may come twice, and none changes anything the second time.
                   Ended       this term is over
     origin → home Asked       are these terms over? they are not to be reached
     home → origin Over        these are
+
+A home and its stand-in say theirs (`broker.network.delivery`) by the same way.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from broker.core.network.cell_told import Reached, Row
 from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
 from broker.core.suspension.agreement import Rows
+from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
 SPLITS = "split_windows"  # an option of a home: 1 where the windows of a cell are split
@@ -200,7 +203,13 @@ Said: TypeAlias = (
     | Ended
     | Asked
     | Over
+    | HomeEntrusted
+    | HomeChanged
+    | HomeKept
 )
+
+# What lets others forget something: a home says it behind what its stand-in has.
+RESTING = (Noted, Taken, Stored, Ended, Over)
 
 encoded = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Said).decode

@@ -19,7 +19,7 @@ from broker.core.network import cell_frames, cell_told, told
 from broker.core.network.cell_book import CellBook, Kept, Term
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_posting import CellMail
-from broker.core.network.cell_view import cell_of, home_of
+from broker.core.network.cell_view import cell_of
 from broker.core.network.hosting import Hosting
 from broker.core.network.listening import ActorNews
 from broker.core.suspension.agreement import Rows, standing_of, unheard
@@ -291,12 +291,10 @@ class CellHomes(Hosting):
             self._mail.tell(cell.serving.broker, to_settle)
 
     def _cells_asked_for(self, origin: str, one: cell_frames.Asked) -> None:
-        over = tuple([name for name in one.terms if self._is_over(name)])
-        if over:
+        book = self.durable.network.book
+        mine = [name for name in one.terms if self._mail.home_of(name) == self.me]
+        if over := tuple([name for name in mine if book.is_over(*cell_of(name))]):
             self._mail.tell(origin, cell_frames.Over(over))
-
-    def _is_over(self, name: str) -> bool:
-        return home_of(name) == self.me and self.durable.network.book.is_over(*cell_of(name))
 
 
 class EndedTerms:

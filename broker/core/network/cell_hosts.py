@@ -27,7 +27,7 @@ from broker.core.network.cell_frames import SPLITS, Which
 from broker.core.network.cell_homes import CellHomes
 from broker.core.network.cell_packing import unpressed
 from broker.core.network.cell_posting import SAY_AGAIN_MS
-from broker.core.network.cell_view import home_of, is_cell
+from broker.core.network.cell_view import is_cell
 from broker.core.network.header_cell import HeaderCell
 from broker.core.network.messages import FramesReceived
 from broker.core.recovery.durable import DurableBroker, head_of
@@ -63,12 +63,12 @@ class CellHosts(CellHomes):
     def _of(self, home: str, which: Which, life: int | None = None) -> Cell | None:
         """The cell that a home speaks of, if it runs here, and in that life."""
         cell = self._cells.get(which.name)
-        if cell is None or cell.which != which or home_of(which.cell) != home:
+        if cell is None or cell.which != which or self._mail.home_of(which.cell) != home:
             return None
         return cell if life is None or cell.life == life else None
 
     def _cell_wanted(self, home: str, one: cell_frames.Wanted) -> None:
-        if home_of(one.which.cell) != home:
+        if self._mail.home_of(one.which.cell) != home:
             raise ValueError(f"{home} is not the home of {one.which.cell}")
         cell = self._cells.get(one.which.name)
         if cell is None or cell.which != one.which:
@@ -81,7 +81,7 @@ class CellHosts(CellHomes):
             cell.say_again()
 
     def _cell_hosted(self, home: str, one: cell_frames.Hosted) -> None:
-        if one.which.name in self._cells or home_of(one.which.cell) != home:
+        if one.which.name in self._cells or self._mail.home_of(one.which.cell) != home:
             return
         try:
             self._begin_cell(one)
@@ -117,7 +117,7 @@ class CellHosts(CellHomes):
     def _install(self, cell: Cell, one: cell_frames.Hosted) -> None:
         """Have a cell begin from its text; it is to have heard of all origins before."""
         text = one.text.decode("utf-8", "surrogatepass")
-        home = home_of(one.which.cell)
+        home = self._mail.home_of(one.which.cell)
         request = core_messages.SpecificationSubmitted(home, "", text, proven=True)
         cell.request(request, self._now)
         replies, cell.replies = cell.replies, []
@@ -147,7 +147,7 @@ class CellHosts(CellHomes):
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
         for cell in list(self._cells.values()):
-            if home_of(cell.which.cell) == broker:
+            if self._mail.home_of(cell.which.cell) == broker:
                 self._end_cell(cell)
             else:
                 cell.forget(broker, self._now)
@@ -177,7 +177,7 @@ class CellHosts(CellHomes):
     def _found(self, origin: str) -> None:
         super()._found(origin)
         for cell in self._cells.values():
-            if home_of(cell.which.cell) == origin:
+            if self._mail.home_of(cell.which.cell) == origin:
                 cell.say_again()
 
     # --- what fails ------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class CellHosts(CellHomes):
         if cell is not None:
             self._end_cell(cell)
         reason = f"it failed at {self.me}: {type(error).__name__}"
-        self._mail.tell(home_of(which.cell), cell_frames.Refused(which, reason))
+        self._mail.tell(self._mail.home_of(which.cell), cell_frames.Refused(which, reason))
 
     def _tell_failed(self, name: str, error: BaseException) -> None:
         self.counts["cells_failed"] += 1
@@ -206,7 +206,7 @@ class CellHosts(CellHomes):
 
     def _look_after(self, cell: Cell) -> None:
         """See whether its core failed, and have it make a snapshot where it is time for one."""
-        at_home = home_of(cell.which.cell) == self.me
+        at_home = self._mail.home_of(cell.which.cell) == self.me
         fault, cell.fault = cell.fault, None
         if fault is not None:
             if not at_home:
@@ -283,7 +283,7 @@ class CellHosts(CellHomes):
                 self._sender.behind = self.durable.number
                 self._frames_received(FramesReceived(name, tuple(sent)))
                 self._sender.behind = 0
-            home = home_of(cell.which.cell)
+            home = self._mail.home_of(cell.which.cell)
             if cell.results_waiting > RESULTS_WAITING_MAX:
                 self.counts["cells_overflowed"] += 1
                 self._end_cell(cell)

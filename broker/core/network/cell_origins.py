@@ -15,11 +15,13 @@ from collections.abc import Callable, Collection, Mapping
 
 from broker.core.network import cell_frames, told
 from broker.core.network.cell_posting import SAY_AGAIN_MS, CellMail
-from broker.core.network.cell_view import home_of, is_cell
+from broker.core.network.cell_view import is_cell
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import Interest
 from broker.core.network.ways import Ways
 from broker.network.routing.wants import HostWants
+
+FORGOTTEN_MS = 10_000  # word of a succession goes through a network in that time
 
 
 def places(
@@ -47,6 +49,7 @@ class CellTerms:
         tell: Callable[[told.Told | HostWants], None],
     ) -> None:
         self.asks_at: int | None = None  # when homes are asked for lost terms
+        self._forgotten: dict[str, int] = {}  # homes, and when their terms end
         self._network = network
         self._ways = ways
         self._mail = mail
@@ -61,24 +64,33 @@ class CellTerms:
                 self.asks_at = now
 
     def look(self, now: int) -> None:
-        """Ask homes for terms of cells that are not to be reached."""
+        """Ask homes for terms of cells that are not to be reached; end those of forgotten ones."""
+        for broker in [broker for broker, due in self._forgotten.items() if due <= now]:
+            del self._forgotten[broker]
+            self._end(broker, _terms(self._network))
         lost: dict[str, list[str]] = {}
         for name in _terms(self._network):
             if name not in self._ways.via:
-                lost.setdefault(home_of(name), []).append(name)
-        self.asks_at = now + SAY_AGAIN_MS if lost else None
+                lost.setdefault(self._network.successions.home_of(name), []).append(name)
+        dues = [*self._forgotten.values(), *([now + SAY_AGAIN_MS] if lost else ())]
+        self.asks_at = min(dues, default=None)
         for home, names in lost.items():
             self._mail.tell(home, cell_frames.Asked(tuple(names)))
 
     def _end(self, home: str, names: Collection[str]) -> None:
         for name in _terms(self._network):
-            if name in names and home_of(name) == home:
+            if name in names and self._network.successions.home_of(name) == home:
                 self._tell(told.HostInterested(name, {}, None))
                 self._tell(HostWants(name, 0, {}))
 
-    def forget(self, broker: str) -> None:
-        """Keep nothing for the cells of a home that nobody is to wait for."""
-        self._end(broker, _terms(self._network))
+    def forget(self, broker: str, now: int) -> None:
+        """Keep nothing for the cells of a home that nobody is to wait for, before long.
+
+        It may have been taken over a moment ago, of which this broker is yet to hear.
+        """
+        if any(self._network.successions.home_of(name) == broker for name in _terms(self._network)):
+            due = self._forgotten[broker] = now + FORGOTTEN_MS
+            self.asks_at = due if self.asks_at is None else min(due, self.asks_at)
 
 
 def _terms(network: NetworkedBroker) -> dict[str, None]:

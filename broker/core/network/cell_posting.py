@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from broker.core.network import cell_frames, frames
 from broker.core.network.cell_post import Post
+from broker.core.network.cell_view import home_of
 from broker.core.network.frames import FrameError
 from broker.core.network.sessions import FrameSender
 
@@ -38,6 +39,9 @@ class CellMail:
     ) -> None:
         self.own: deque[cell_frames.Said] = deque()  # from this broker to itself
         self.on_said: dict[type[Any], Callable[[str, Any], None]] = {}
+        self.withholds: Callable[[str, cell_frames.Said], bool] = lambda _to, _said: False
+        # Of cells: another than the name says, where homes are taken over.
+        self.home_of: Callable[[str], str] = home_of
         self._me = me
         self._post = Post(me, epoch)
         self._sender = sender
@@ -46,7 +50,12 @@ class CellMail:
         self.lost_way = self._post.lost_way
 
     def tell(self, to: str, said: cell_frames.Said) -> None:
-        """Tell a broker something; this one soon."""
+        """Tell a broker something; this one soon, and a promise once it may be made."""
+        if not isinstance(said, cell_frames.RESTING) or not self.withholds(to, said):
+            self.bring(to, said)
+
+    def bring(self, to: str, said: cell_frames.Said) -> None:
+        """Bring what is said to a broker."""
         if to == self._me:
             self.own.append(said)
         elif to in self._sender.via:

@@ -6,7 +6,7 @@ order in which they were submitted, then those of other homes in the order in wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from broker.core.network.cell import Cell
@@ -108,8 +108,13 @@ def said_of(one: CellView) -> dict[str, Any]:
     return said
 
 
-def network_status(
-    core: NetworkedBroker, topology: Topology, ways: Ways, needs: Needs
+def network_status(  # noqa: PLR0917  # the parts of a broker that have a state to show
+    core: NetworkedBroker,
+    topology: Topology,
+    ways: Ways,
+    needs: Needs,
+    cells: Sequence[CellView],
+    running: Mapping[str, Cell],
 ) -> dict[str, Any]:
     """The tree, the ways to origins, and who waits for whom, as plain data."""
     own = core.own
@@ -139,6 +144,8 @@ def network_status(
         "away": away(core, core.now),
         "inactive": {name: list(waits) for (_, name), waits in needs.waits.items()},
         "promised": promised(core),
+        "cells": [said_of(cell) for cell in cells],
+        "run_here": {name: status_of(cell) for name, cell in running.items()},
     }
 
 

@@ -21,6 +21,7 @@ from broker.core.network import told
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
+from broker.network.delivery.succession import Succeeded
 from broker.network.functions.exchange import FunctionGiven, FunctionsStated, FunctionWanted
 from broker.network.overlay.calls import RemoteCall
 from broker.network.replication.cancellations import SubscriptionsCancelled
@@ -272,6 +273,7 @@ Sealed: TypeAlias = (
     | Recall
     | Recalled
     | SubscriptionsCancelled
+    | Succeeded
     | FunctionsStated
     | FunctionWanted
     | FunctionGiven

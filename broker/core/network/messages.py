@@ -6,7 +6,7 @@ which it sent them, each once, from one `LinkUp` that is `fresh` to the next.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -64,6 +64,21 @@ class DrainRequested(Struct, frozen=True):
     drained: bool
 
 
+class TakeOverRequested(Struct, frozen=True):
+    """Somebody wants this broker to take over a home; `is_forced`: although that is reachable."""
+
+    home: str
+    client: str = ""
+    is_forced: bool = False
+    reply_to: Any = None
+
+
+class ResultsDelivered(Struct, frozen=True):
+    """The results before this offset are in the outbox, and were given to whoever listens."""
+
+    offset: int
+
+
 class CpuUsed(Struct, frozen=True):
     """The process has used so much CPU since it began, and may use so much in a second."""
 
@@ -92,5 +107,7 @@ FromNetwork: TypeAlias = (
     | CallSent
     | CellPlaced
     | DrainRequested
+    | TakeOverRequested
+    | ResultsDelivered
     | CpuUsed
 )

@@ -26,8 +26,8 @@ from broker.core.network.cell_frames import Settle
 from broker.core.network.cell_origins import CellTerms, places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_posting import CellMail
-from broker.core.network.cell_view import CellView, home_of, is_cell
-from broker.core.network.cell_views import network_status, said_of, status_of, views
+from broker.core.network.cell_view import CellView, is_cell
+from broker.core.network.cell_views import network_status, views
 from broker.core.network.folding import FoldOrigin
 from broker.core.network.hosting import ASK_AGAIN_MS
 from broker.core.network.linking import cancelled_again, drain, name_taken, use
@@ -53,6 +53,7 @@ from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
+from broker.core.standby.stand_ins import StandIns
 from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange
 from broker.network.overlay import told as topologies
@@ -101,15 +102,17 @@ class NetworkBroker(Relaying):
         self._begin_relaying()
         tell = self._tell_network
         self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
-        self._shows = SourceDisplay(
-            durable.network, self.router, self.ways, self._routed, correlates=self.correlates
-        )
+        lent = durable.network, self.router, self.ways, self._routed
+        self._shows = SourceDisplay(*lent, correlates=self.correlates)
         self._on = self._message_table()
         self._on_frame |= self._frame_table()
         self._begin_homes()
         self._begin_hosts()
         self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
         self._terms.look(self._now)
+        ways = self._sender, self.sessions, tell, self._look_at_needs, self._look_at_cells
+        self.stand_ins = StandIns(durable, epoch, self._mail, *ways, self._leave_host)
+        self.stand_ins.join(self._on, self._on_frame)
         self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
@@ -219,7 +222,7 @@ class NetworkBroker(Relaying):
         others = [name for name in self.topology.known if name != self.me]
         if (settled := part.settle([n for n in others if n in hops], others, self._now)) is None:
             return
-        self._tell_of(noted(settled, self.me, self.counts))
+        self._sender.out += noted(settled, self.me, self.counts)
         self._tell_network(incarnated(settled))
         self._of_topology(self.topology.name_disk(part.disk, self._now))
         for peer, session, question in part.questions():
@@ -239,6 +242,7 @@ class NetworkBroker(Relaying):
             self._say(peer, recalled(self.me, frame.asker, cores), self.durable.number)
 
     def _stands(self, peer: str) -> None:
+        self.stand_ins.stands(peer)
         super()._stands(peer)
         self._actors.stands(peer)
         keeps = peer not in self._inside and self.sessions.version(peer) > 1
@@ -247,8 +251,7 @@ class NetworkBroker(Relaying):
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
-        if self._cells or self._mail.own:
-            self._run_cells()
+        self._run_cells()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         announcing.look(self.durable.network.sources.unanswered, now)
         if announcing.is_to_ask:
@@ -258,7 +261,7 @@ class NetworkBroker(Relaying):
         if probes.busy:
             peers, before = self.sessions.neighbours(), probes.answered
             # A cell whose home is away cannot ask an origin for a new type: nobody waits for it.
-            lost = [name for name in self._inside if self._is_away(home_of(name))]
+            lost = [name for name in self._inside if self._is_away(self._mail.home_of(name))]
             whole = self.topology.whole and self._joining.over(self.topology.links, now)
             for peer, body in probes.due(peers.without(lost), now, whole=whole):
                 inside |= peer in self._inside
@@ -275,7 +278,7 @@ class NetworkBroker(Relaying):
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
         wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
-        wakes += [self._hold.due]
+        wakes += [self._hold.due, self.stand_ins.next_wake()]
         wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
         wakes += [self.stored_reports.due(), self.sessions.outlet.next_wake()]
         if self.deciding is not None:
@@ -287,14 +290,17 @@ class NetworkBroker(Relaying):
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
-        if self._cells or self._mail.own:
-            self._run_cells()
+        self._run_cells()
+        self._sender.out += self.stand_ins.look(self._now)
+        self._run_cells()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 
     def _tell(self, message: core_messages.Message) -> None:
         """Have the core handle it, and spread what others may have to hear of."""
+        before = len(self._sender.out)
         super()._tell(message)
+        self.stand_ins.told(message, self._sender.out[before:], self._now)
         self._functions.spread(self.sessions)
         network = self.durable.network
         if network.promises.version != self._hold.version:
@@ -369,19 +375,16 @@ class NetworkBroker(Relaying):
         """Have a line written into the log, or a call answered."""
         self._sender.out.append(what)
 
-    def _tell_of(self, lines: list[Note]) -> None:
-        self._sender.out += lines
-
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
         return views(self.durable.network, self._cells, self.me)
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
-        return network_status(self.durable.network, self.topology, self.ways, self.needs) | {
-            "cells": [said_of(one) for one in self.cells()],
-            "run_here": {name: status_of(cell) for name, cell in self._cells.items()},
+        network, cells = self.durable.network, (self.cells(), self._cells)
+        return network_status(network, self.topology, self.ways, self.needs, *cells) | {
             "incarnation": self.incarnation.status(),
+            "stand_ins": self.stand_ins.status(),
             "counts": self.counts | self._announcing.counts(),
         }
 
@@ -421,7 +424,8 @@ class NetworkBroker(Relaying):
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
-        self._terms.forget(broker)
+        self._terms.forget(broker, self._now)
+        self.stand_ins.feed.forget(broker)
         self._shows.forget(broker)
 
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
@@ -499,7 +503,7 @@ class NetworkBroker(Relaying):
         self._ask_again()
         for what in self.absence.handle(now, network, self.ways.via, self.needs):
             self._tell_network(what)
-        self._tell_of([Note(*line) for line in self.absence.take_lines()])
+        self._sender.out += [Note(*line) for line in self.absence.take_lines()]
         self._activate()
         self._wake_cells()
         self._leave_lost_hosts()
@@ -508,8 +512,7 @@ class NetworkBroker(Relaying):
         if self._terms.asks_at is not None and self._terms.asks_at <= now:
             self._terms.look(now)
         self.partners.ask_for_questions(now)
-        if self._shows.leaving:
-            self._let_leave()
+        self._let_leave()
         if self.deciding is not None:
             self.deciding.wake()
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from broker.core import messages, returned
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission
-from broker.core.intake import Admitted, ConflictError, Decoded
+from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.network import cell_told, told
 from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
@@ -29,6 +29,8 @@ from broker.core.network.upstream import Upstream
 from broker.core.notes import Notes
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
+from broker.core.standby.adoption import Adoption
+from broker.core.standby.copies_kept import CopiesKept
 from broker.engine.clock_names import by_wait
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
@@ -37,6 +39,8 @@ from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.seats import next_report
+from broker.network.delivery.messages import HomeChanged, HomeEntrusted
+from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionLog
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
@@ -75,12 +79,16 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
         self.runs_for_others = is_cell(self.options.name)
+        self.host_types = HostTypes(self._intake, self.ledger, self._notes)
         self.own = OwnLog(self.limits.retained_events_max)
         self.wants = Wants(_hosts_max(self.limits), told.declarable)
         self.upstream: dict[str, Upstream] = {}
         self.sources = LocalSources(self.limits.sources_max)
         self.promises = TimePromises(self.limits.uncertainty_ms_max)
         self.cancellations = CancellationLog(self.options.name)
+        self.successions, self.standing_in = SuccessionLog(), CopiesKept()
+        lent = self._matcher, self._stop_what_runs_elsewhere, self._cancel_requested
+        self.adoption = Adoption(self, self._texts, *lent, self._hand_out)
         self.installer.on_cancel = self.cancellations.cancel
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
@@ -115,6 +123,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             cell_told.CellResults: self._cell_results,
             cell_told.CellSaved: self._cell_saved,
             cell_told.CellSettled: self._cell_settled,
+            HomeEntrusted: self.standing_in.entrusted,
+            HomeChanged: self.standing_in.changed,
+            HomeTaken: self.adoption.adopt,
+            Succeeded: self.adoption.succeeded,
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
@@ -219,26 +231,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if one.types and (full := _full(self.own.hosts, one.host, self.limits)):
             self.ledger.note(full)
             return
-        self._declare_for(one.host, one.types)
+        self.host_types.declare(one.host, one.types)
         if not self.own.life:
             self.own.descent.begin(self._now, 0)
         self.own.interest(one.host, one.types, one.position)
         self._promise()
-
-    def _declare_for(self, host: str, types: Mapping[str, told.Attributes]) -> None:
-        """Take events of these types in, as the host declares them."""
-        owner = f"broker {host}"
-        self._intake.release(owner)
-        declared: list[EventType] = []
-        for name, attributes in types.items():
-            one = EventType(name, cast("dict[str, AttributeType]", dict(attributes)))
-            try:
-                self._intake.declare([*declared, one], owner)
-            except (ConflictError, LimitReachedError) as error:
-                self.ledger.note("conflicting_types")
-                self._notes.once("warning", "conflicting_type", f"{host} {name}", reason=str(error))
-            else:
-                declared.append(one)
 
     # --- as a host -------------------------------------------------------------------------
 
@@ -314,7 +311,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.own.interest(one.broker, {}, None)
         self.wants.handle(HostWants(one.broker, 0, {}))
         self.book.forget_origin(one.broker)
-        self._intake.release(f"broker {one.broker}")
+        self.host_types.release(one.broker)
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)
         self.absent.come_back(one.broker)
@@ -343,6 +340,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "promised_at": self._promised_at,
             "cancelled": self.cancellations.state(),
             "promises": self.promises.state(),
+            "successions": self.successions.state(),
+            "standing_in": self.standing_in.state(),
         }
         return {**super().state(), "network": said}
 
@@ -360,11 +359,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
         self.sources.restore(said)
         self.cancellations.restore(said.get("cancelled", ()))
+        self.successions.restore(said.get("successions", ()))
+        self.standing_in.restore(said.get("standing_in", ()))
         self.promises.restore(said.get("promises", ()), [kept for _, kept in self.own.since(0)])
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():
-            self._declare_for(host, interest.types)
+            self.host_types.declare(host, interest.types)
 
 
 def _note_broken(broken: Mapping[str, int], ledger: Ledger, notes: Notes) -> None:
@@ -381,6 +382,35 @@ def _full(hosts: Mapping[str, Any], host: str, limits: Limits) -> str:
     if is_cell(host):
         return "" if cells < TERMS_EACH * limits.cells_max else "too_many_cells"
     return "" if len(hosts) - cells < limits.brokers_max else "too_many_brokers"
+
+
+class HostTypes:
+    """The types that hosts need, as each declares them."""
+
+    def __init__(self, intake: Intake, ledger: Ledger, notes: Notes) -> None:
+        self._intake = intake
+        self._ledger = ledger
+        self._notes = notes
+
+    def declare(self, host: str, types: Mapping[str, told.Attributes]) -> None:
+        """Take events of these types in from now on, and of no others for this host."""
+        owner = self.release(host)
+        declared: list[EventType] = []
+        for name, attributes in types.items():
+            declaration = EventType(name, cast("dict[str, AttributeType]", dict(attributes)))
+            try:
+                self._intake.declare([*declared, declaration], owner)
+            except (ConflictError, LimitReachedError) as error:
+                self._ledger.note("conflicting_types")
+                self._notes.once("warning", "conflicting_type", f"{host} {name}", reason=str(error))
+            else:
+                declared.append(declaration)
+
+    def release(self, host: str) -> str:
+        """Take back what a host declared; return the name of that."""
+        owner = f"broker {host}"
+        self._intake.release(owner)
+        return owner
 
 
 def _hosts_max(limits: Limits) -> int:

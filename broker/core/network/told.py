@@ -26,6 +26,8 @@ from broker.core.network.cell_told import (
     CellSettled,
     CellStood,
 )
+from broker.network.delivery.messages import HomeChanged, HomeEntrusted
+from broker.network.delivery.succession import HomeTaken, Succeeded
 from broker.network.replication.absence import OriginAway, OriginBack
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.routing.wants import HostWants
@@ -241,6 +243,10 @@ Told: TypeAlias = (
     | CellSaved
     | CellSettled
     | CellStood
+    | HomeEntrusted
+    | HomeChanged
+    | HomeTaken
+    | Succeeded
 )
 
 encoded = msgspec.msgpack.Encoder().encode

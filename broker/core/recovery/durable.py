@@ -121,6 +121,7 @@ class DurableBroker:
     ) -> None:
         self.number = 0
         self.outbox_end = 0
+        self.unstored: tuple[Emission, ...] = ()  # results that the outbox lacked at the start
         self.given = register_of(functions)
         self.core = self._made(options, limits)
         self._retained: dict[str, bytes] = {}
@@ -159,7 +160,7 @@ class DurableBroker:
         if not data or (is_request and not (core.came or core.left)):
             return list(map(self._promised, effects))
         first: list[Effect] = [self._append(data)]
-        if is_request:
+        if is_request or (told.enlists(message) and (core.came or core.left)):
             first.append(Enlist(tuple(core.entries(core.came)), core.left, self.number))
         return [*first, *map(self._promised, effects)]
 
@@ -301,6 +302,7 @@ class DurableBroker:
             effects += installed_again(broker, listed, broker.now)
         elif (step := in_step(broker.core.entries(), listed, broker.number)) is not None:
             effects.append(step)
+        broker.unstored = tuple(missing)
         if missing:
             effects.append(Emit(tuple(missing), broker.number))
         return broker, effects + notes

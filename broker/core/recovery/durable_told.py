@@ -187,6 +187,11 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
     return b""
 
 
+def enlists(message: Message) -> bool:
+    """Tell if a message that is no request may change what is installed."""
+    return isinstance(message, messages.NetworkTold) and getattr(message.what, "enlists", False)
+
+
 def bounded(data: bytes, steps: Sequence[tuple[int, str]], now: int) -> bytes:
     """The record's data of a message of whose steps these exceeded their budget."""
     return _encode(Bounded(now, data, tuple(steps)))

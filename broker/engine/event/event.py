@@ -91,6 +91,11 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
         return (self.id,)
 
     @property
+    def ties(self) -> tuple[Tie, ...]:
+        """Nothing: so many parts of its order come after the ids."""
+        return ()
+
+    @property
     def order(self) -> Order:
         """The key of the total order: end, start, ids, then (definition, case, window)."""
         return (self.end, self.start, (self.id,), (), (), ())
@@ -134,13 +139,15 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
         # The span is put before the lineage, as an assigned span may be another than that of what
         # it was made of.
         below = () if lineage is None else ((end, start, lineage),)
-        return (end, start, self.constituents, (self._tie(),), below, ())
+        return (end, start, self.constituents, self.ties, below, ())
 
-    def _tie(self) -> Tie:
+    @property
+    def ties(self) -> tuple[Tie, ...]:
+        """Its definition, case and window, which come after the ids in its order."""
         definition, case, *window = self.tie
         # An event that names a window stands in the lineage, by its order: its id may be a digest.
         number = window[0] if window and isinstance(window[0], int) else 0
-        return (str(definition), int(case), number)
+        return ((str(definition), int(case), number),)
 
 
 PYTHON_TYPES: dict[str, Any] = {

@@ -6,7 +6,7 @@ Owns the digest. Must not know hosts, epochs or clocks: an id depends on the tas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -23,7 +23,7 @@ def digest(*parts: Any) -> str:
     return blake2b(ENCODE(parts), digest_size=DIGEST_BYTES).hexdigest()
 
 
-Bound = list[tuple[str, list[tuple[str, int]]]]
+Bound = Sequence[tuple[str, Sequence[tuple[str, int]]]]
 
 
 def beginning_of(task: str, case: int) -> bytes:

@@ -10,7 +10,7 @@ the text): an event, a tuple of events where a list stands, or None where nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter, lt
 from typing import Any
 
@@ -22,8 +22,11 @@ Occurrence = Any
 Key = Callable[[Any], Any]
 Tied = Callable[[Sequence[Any]], None]
 
-_id = attrgetter("id")
+_ids = attrgetter("ids")
+_ties = attrgetter("ties")
 _moment = attrgetter("end", "start", "id")
+_span = attrgetter("end", "start")
+_chained = chain.from_iterable
 _primitive = attrgetter("primitive")
 
 
@@ -44,6 +47,11 @@ class Absence:
     @property
     def ids(self) -> tuple[str, ...]:
         """None: no event is bound."""
+        return ()
+
+    @property
+    def ties(self) -> tuple[Tie, ...]:
+        """None, as of an event that nothing detected."""
         return ()
 
     @property
@@ -166,18 +174,60 @@ def span_of_first(pair: tuple[Occurrence, Any]) -> tuple[int, int]:
 def head_of(occurrence: Occurrence) -> Head:
     """Its order without the places: with the ids, which decide nearly all that the span leaves."""
     if occurrence.__class__ is not tuple:
-        if occurrence.primitive:
-            return (occurrence.end, occurrence.start, (occurrence.id,), ())
+        return (occurrence.end, occurrence.start, occurrence.ids, occurrence.ties)
+    members = _in_order(occurrence)
+    if members is None:
         return order_of(occurrence)[:4]
+    ids, ties = map(_ids, members), map(_ties, members)
+    return (occurrence[0], occurrence[1], tuple(_chained(ids)), tuple(_chained(ties)))
+
+
+def lead_of(occurrence: Occurrence) -> tuple[str, ...]:
+    """Its first id, of which nothing more is made than has to be: of many groups it decides."""
+    # Fifty windows of one tick end together. All their ids took 0.37 of 1.24 s to put in order,
+    # while no two of them have the first in common.
+    if occurrence.__class__ is not tuple:
+        return _lead(occurrence.ids)
+    for member in _in_order(occurrence) or ():
+        if lead := _lead(member.ids):
+            return lead
+    return _lead(order_of(occurrence)[2])
+
+
+def _lead(ids: Any) -> tuple[str, ...]:
+    """Return the first of ids as a tuple; those of a window's event may be made late."""
+    if ids.__class__ is tuple:
+        lead: tuple[str, ...] = ids[:1]
+        return lead
+    first = ids.first()
+    return () if first is None else (first,)
+
+
+def ids_of(occurrence: Occurrence) -> tuple[str, ...]:
+    """The primitive ids that an occurrence of several places is made of, in order."""
+    members = _in_order(occurrence)
+    if members is None:
+        return order_of(occurrence)[2]
+    return tuple(_chained(map(_ids, members)))
+
+
+def _in_order(occurrence: Occurrence) -> list[Event] | None:
+    """The events of an occurrence in order; None where that takes more than spans and ids."""
     members = occurrence[2:]
     try:
-        primitive = all(map(_primitive, members))
+        if all(map(_primitive, members)):
+            return sorted(members, key=_moment)
     except AttributeError:  # a list, an absence or nothing
-        primitive = False
-    if not primitive:
-        return order_of(occurrence)[:4]
-    ids = tuple(map(_id, sorted(members, key=_moment)))
-    return (occurrence[0], occurrence[1], ids, ())
+        pass
+    events = flat(members)
+    if any(event.__class__ is Absence for event in events):
+        return None
+    if all(map(_primitive, events)):
+        return sorted(events, key=_moment)
+    ordered = sorted(events, key=_span)
+    spans = list(map(_span, ordered))
+    # Of detected events with one span the whole order decides; mostly there are none.
+    return ordered if all(map(lt, spans, islice(spans, 1, None))) else None
 
 
 def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> None:
@@ -187,13 +237,13 @@ def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> Non
     """
     if len(items) < 2:
         return
-    first, *rest = keys or (span_of, head_of, order_of)
+    first, *rest = keys or (span_of, lead_of, head_of, order_of)
     if not rest:
         items.sort(key=first)
         return
     # Key after key among equals, not one tuple of all keys: of 1,000 occurrences with 1,000 ends
     # the second key is never computed.
-    for begin, stop in _sorted_by(first, items):
+    for begin, stop in sort_by(first, items):
         equal = items[begin:stop]
         if tied is not None:
             tied(equal)
@@ -201,7 +251,7 @@ def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> Non
         items[begin:stop] = equal
 
 
-def _sorted_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
+def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
     """Sort in place; where those begin and stop that are equal, if there are several."""
     if native.passes is not None and (key is span_of or key is span_of_first):
         found: list[tuple[int, int]] | None

@@ -3,8 +3,9 @@
 Owns a pattern's layout (`operands`, `pattern`, `attach`), the analysis of its time (`timing`,
 `durations`, `hold`, `bounds`, `completion`, `promises`), the operators (`base` and those built on
 it: `joint`, `course`, `chronicle`, `gathered`, `repeats`, `pick`, `negation`, `silence`), the fused
-ones (`fusion`, `sequence`, `members`), verdicts where times are uncertain, selection among whole
-matches, and the agent that runs all of it for each group (`staged_*`).
+ones (`fusion`, `sequence`, `members`, and `tree` of these over each other), verdicts where times
+are uncertain, selection among whole matches, and the agent that runs all of it for each group
+(`staged_*`).
 
 Must not know who wants a result, what an event's payload looked like, or which broker this is.
 

@@ -370,8 +370,8 @@ class Over(Asked):
 
     def held(self) -> int:
         """See Stage."""
-        own = sum([len(items) for items in self.kept()])
-        return own + sum([len(one.items) + one.stage.held() for one in self.inboxes])
+        own = sum(map(len, self.kept()))
+        return own + sum([len(inbox.items) + inbox.stage.held() for inbox in self.inboxes])
 
     def idle(self) -> bool:
         """See Stage."""

@@ -11,7 +11,7 @@ from typing import Any
 from broker.engine.event.occurrence import Occurrence, events_of, flat
 from broker.engine.pattern.base import Make, Site, Stage
 from broker.engine.pattern.chronicle import ChronicleStage
-from broker.engine.pattern.course import CourseStage
+from broker.engine.pattern.course import CoursePlan, CourseStage
 from broker.engine.pattern.durations import longest_asked
 from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan, PaddedStage
 from broker.engine.pattern.join import Join, JoinWriter
@@ -160,10 +160,14 @@ class Builder:
         links = [joint]
         while isinstance(links[0].left, Joint) and _alike(links[0].left, joint):
             links.insert(0, links[0].left)
-        plans = [self.plan(link) for link in links]
-        judge = Judge(self._layout, links, self._keys, self._doubt)
-        elements = [self.build(one) for one in (links[0].left, *(link.right for link in links))]
-        return lambda site: CourseStage(plans, judge, site, [make(site) for make in elements])
+        plan = self.course(links)
+        elements = [self.build(one) for one in plan.elements]
+        return lambda site: CourseStage(plan, site, [make(site) for make in elements])
+
+    def course(self, links: Sequence[Joint]) -> CoursePlan:
+        """Compile a chain of like links; `links[i]` joins elements 0..i with element i + 1."""
+        judge = Judge(self._layout, list(links), self._keys, self._doubt)
+        return CoursePlan([self.plan(link) for link in links], judge)
 
     def _negation(self, negation: Negation) -> Make:
         if negation.further_out:

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
-from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
-from broker.engine.pattern.base import Site, start_of
+from broker.engine.pattern.base import Site, end_of, start_of
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
 from broker.engine.pattern.join_snapshot import packed_operators, unpacked_operators
@@ -45,7 +44,7 @@ SORTED = 4  # candidates that each occurrence costs where they are put in order
 PURGING = 2  # that each costs that is held, where events are taken out of it
 OTHERS_MIN = 32  # with so many q of a `without` it is asked which of them still matter
 
-Entry = tuple[int, Event]  # the place of its atom, and the event
+Entry = tuple[int, Any]  # the place of its atom, and the event; or of all beneath, and a match
 
 
 @dataclass(slots=True)
@@ -79,21 +78,15 @@ class FusedNegation:
     right: int
 
 
-def joins_alone(layout: Layout) -> bool:
-    """Return True where nothing beneath holds anything up, and no choice spends."""
-    return bool(layout.joints) and all(map(_is_plain, operands(layout.root)))
-
-
-def _is_plain(operand: Operand) -> bool:
-    if operand.denied:
-        return False
+def decides_at_once(operand: Operand) -> bool:
+    """Return True for a join, or a `without` in P itself, that waits for what is beneath alone."""
     if isinstance(operand, Joint):
-        # What shuts a left one off is told by the events of an atom (see _shut).
+        # What shuts a left one off is told by the events of an atom (see _expire_asked).
         alone = not operand.next or isinstance(operand.right, Leaf)
         return alone and (operand.operator == "or" or not operand.context.spends)
     if isinstance(operand, Negation):
         return operand.window_ms is None and not operand.further_out
-    return isinstance(operand, Leaf)
+    return False
 
 
 class FusedPlan:
@@ -108,12 +101,17 @@ class FusedPlan:
         ordered: bool,
         consuming: bool,
         denials: Mapping[int, NegationPlan] | None = None,
+        root: Operand | None = None,
+        beneath: Sequence[Operand] = (),
     ) -> None:
         """Compile; `ordered` says that every step comes in order and none goes back.
 
-        `denials`: the plans of each `without`, by the identity of its operand.
+        `denials`: the plans of each `without`, by the identity of its operand. `root`: the operand
+        that is compiled; None: all of the layout. `beneath`: those that run by themselves, and
+        whose occurrences come as if each were the event of its first place.
         """
         self.layout = layout
+        self.root = root or layout.root
         self.leaf_count = len(layout.leaves)
         self.nodes: list[FusedJoint | FusedNegation] = []
         self.joints: list[FusedJoint] = []  # of these
@@ -129,7 +127,10 @@ class FusedPlan:
         # `new` in `step` holds leaves first and then each operator's result, bottom-up: one list
         # stands for the tree, and nothing is walked.
         indexes: dict[int, int] = {id(leaf): leaf.low for leaf in layout.leaves}
-        for part in operands(layout.root):
+        indexes |= {id(part): part.low for part in beneath}
+        for part in operands(self.root):
+            if id(part) in indexes or any(map(part.lies_in, beneath)):
+                continue
             if isinstance(part, Padded):  # beside a list; what comes there has its empty places
                 indexes[id(part)] = part.operand.low
             elif isinstance(part, Joint):
@@ -287,8 +288,9 @@ class Fused:
     Nothing beneath it holds anything up, so a step takes all that there is.
     """
 
-    __slots__ = ("watermark",)
+    __slots__ = ("beneath", "watermark")
     watermark: int
+    beneath: Mapping[int, Fused]  # by the identity of its operand, what runs by itself beneath it
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Return what the events complete, none of which comes after the watermark."""
@@ -370,7 +372,7 @@ class FusedStage(Fused):
             plan.ask(node, group, site) for node in plan.nodes
         ]
         self._asked_max = OTHERS_MIN  # with so many it is asked which of them still matter
-        self.watermark = WATERMARK_NONE
+        self.watermark, self.beneath = WATERMARK_NONE, {}
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:  # noqa: ARG002
         """Take what comes and return what it completes."""
@@ -459,7 +461,8 @@ class FusedStage(Fused):
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
-        return min(self.eldest(), self._plan.begins(self.watermark))
+        beneath = [each.begins() for each in self.beneath.values()]
+        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
@@ -530,11 +533,11 @@ class FusedStage(Fused):
             numbers = () if node.left_store < 0 else (node.left_store, node.right_store)
             sides = [self._stores[number].items for number in numbers] or [[], []]
             kept[id(node.joint)] = [*sides, items]
-        return packed_operators(self._plan.layout, kept, self.watermark)
+        return packed_operators(self._plan.root, kept, self.watermark, self.beneath)
 
     def restore(self, state: Any) -> None:
         """Take that up again."""
-        kept = unpacked_operators(self._plan.layout, state)
+        kept = unpacked_operators(self._plan.root, state, self.beneath)
         for node, asked in zip(self._plan.nodes, self._asked, strict=True):
             operand = node.negation if isinstance(node, FusedNegation) else node.joint
             *sides, items = kept[id(operand)]
@@ -550,8 +553,8 @@ def _instants(entries: Sequence[Entry]) -> list[list[Entry]]:
     runs: list[list[Entry]] = []
     end: int | None = None
     for entry in entries:
-        if entry[1].end != end:
-            end = entry[1].end
+        if end_of(entry[1]) != end:
+            end = end_of(entry[1])
             runs.append([])
         runs[-1].append(entry)
     return runs

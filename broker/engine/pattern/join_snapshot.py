@@ -8,18 +8,37 @@ run one by one takes up the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from broker.engine.pattern.operands import Gathered, Joint, Negation, Operand, Padded
+from broker.engine.pattern.operands import Joint, Negation, Operand, Padded
 from broker.engine.pattern.pattern import Layout
 
 Kept = Mapping[int, list[list[Any]]]  # by the identity of an operator, the lists that it keeps
 
 
-def packed_operators(layout: Layout, kept: Kept, watermark: int) -> Any:
-    """Return what each operator keeps, in the form of the snapshots of stages."""
+class Stateful(Protocol):
+    """An operator that runs by itself beneath others."""
+
+    def state(self) -> Any:
+        """Return what it holds, as the operators one by one pack it."""
+
+    def restore(self, state: Any) -> None:
+        """Take that up again."""
+
+
+Beneath = Mapping[int, Stateful]
+_ATOMS: Beneath = {}
+
+
+def packed_operators(root: Operand, kept: Kept, watermark: int, beneath: Beneath = _ATOMS) -> Any:
+    """Return what each operator keeps, in the form of the snapshots of stages.
+
+    `beneath` are those that run by themselves, by the identity of their operands.
+    """
 
     def packed(operand: Operand) -> Any:
+        if id(operand) in beneath:
+            return beneath[id(operand)].state()
         if isinstance(operand, Padded):
             return [watermark, [], [], [[[], watermark, [watermark]]]]
         if id(operand) not in kept:
@@ -28,27 +47,23 @@ def packed_operators(layout: Layout, kept: Kept, watermark: int) -> Any:
         inboxes = [[[], watermark, packed(part)] for part in operand.parts]
         return [watermark, kept[id(operand)], [], inboxes]
 
-    return packed(_joined(layout))
+    return packed(root)
 
 
-def unpacked_operators(layout: Layout, state: Any) -> Kept:
-    """Return what `packed_operators` was given."""
+def unpacked_operators(root: Operand, state: Any, beneath: Beneath = _ATOMS) -> Kept:
+    """Return what `packed_operators` was given; those beneath take up theirs."""
     kept: dict[int, list[list[Any]]] = {}
 
     def unpack(operand: Operand, packed: Any) -> None:
-        if isinstance(operand, Joint | Negation):
+        if id(operand) in beneath:
+            beneath[id(operand)].restore(packed)
+        elif isinstance(operand, Joint | Negation):
             _, kept[id(operand)], _, inboxes = packed
-            for part, (_, _, beneath) in zip(operand.parts, inboxes, strict=True):
-                unpack(part, beneath)
+            for part, (_, _, inner) in zip(operand.parts, inboxes, strict=True):
+                unpack(part, inner)
 
-    unpack(_joined(layout), state)
+    unpack(root, state)
     return kept
-
-
-def _joined(layout: Layout) -> Operand:
-    """Return what the joins make: all of a pattern but its lists."""
-    root = layout.root
-    return root.base if isinstance(root, Gathered) else root
 
 
 def is_of_joins(state: Mapping[str, Any]) -> bool:
@@ -76,7 +91,7 @@ def _partition(packed: Mapping[str, Any], layout: Layout, watermark: int) -> lis
         id(joint): [*([[], []] if joint.operator == "or" else [next(numbered), next(numbered)]), []]
         for joint in layout.joints
     }
-    root = packed_operators(layout, kept, watermark)
+    root = packed_operators(layout.root, kept, watermark)
     return [
         packed["group"],
         None,

@@ -20,7 +20,7 @@ from broker.engine.event.occurrence import (
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.attach import places_of
 from broker.engine.pattern.base import end_of, start_of
-from broker.engine.pattern.operands import Joint, silent_places
+from broker.engine.pattern.operands import Joint, Leaf, operands, silent_places
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.scopes import PlaceScope, condition_code
 from broker.engine.pattern.verdicts import Doubt, spanning, spans_of
@@ -46,6 +46,9 @@ class Judge:
         self._low = links[0].low
         self._width = links[-1].high - self._low
         self._silent = silent_places(links[-1])
+        parts = [part for element in self._elements for part in operands(element)]
+        types = [part.event_type for part in parts if isinstance(part, Leaf)]
+        self._repeats = len(set(types)) < len(types)  # only then may one event be in two elements
         # Tests that another test implies are left out once, here, as they would be asked for every
         # event.
         self._durations = _not_implied(links)
@@ -58,18 +61,20 @@ class Judge:
 
     def __call__(self, filled: Mapping[int, Occurrence], group: tuple[Any, ...]) -> bool:
         """Whether nothing of what is filled says no."""
-        items = list(filled.values())
-        ids = [id(event) for item in items for event in bound_events(item)]
-        # One event fills at most one place of an occurrence (LANGUAGE 3).
-        if len(ids) != len(set(ids)):
+        if self._repeats:
+            ids = [id(event) for item in filled.values() for event in bound_events(item)]
+            # One event fills at most one place of an occurrence (LANGUAGE 3).
+            if len(ids) != len(set(ids)):
+                return False
+        if not all(self._lasts_at_most(*duration, filled) for duration in self._durations):
             return False
+        if not (self._placed or self._conjuncts):
+            return True
         members: list[Any] = [None] * self._width
         for element, item in filled.items():
             low = self._elements[element].low - self._low
             bound = events_of(item)
             members[low : low + len(bound)] = bound
-        if not all(self._lasts_at_most(*duration, filled) for duration in self._durations):
-            return False
         if not all(self._stands_by(link, members) for link in self._placed):
             return False
         return all(

@@ -40,6 +40,10 @@ class Operand:
         """The operands directly beneath, in the order of the text."""
         return ()
 
+    def lies_in(self, other: Operand) -> bool:
+        """Return True where its places are those of the other operand, or some of them."""
+        return other.low <= self.low and self.high <= other.high
+
 
 @dataclass(slots=True, eq=False)
 class Leaf(Operand):

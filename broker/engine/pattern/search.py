@@ -157,7 +157,7 @@ def search_of(chain: Chain, budget: Budget) -> ChainSearch | None:
         return None
     places = [leaf_of(element).low for element in chain.elements]
     if gathered is None:
-        if not chain.context.runs or chain.context.replaces:
+        if not chain.context.runs or chain.context.replaces or not chain.timeless:
             return None
         return ChainSearch(places[-1], True, _run(places[-1], within_ms))
     plain = not any(link.context.chooses for link in chain.links)

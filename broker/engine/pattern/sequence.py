@@ -14,33 +14,34 @@ what costs is their number.
     others          the joins of fusion.py, where lists stand in the chain
 
 A chain is left to the operators where a time is uncertain or an event consumed elsewhere may make
-choices anew; and a run, or one with lists, where one type fills two positions or a link asks for
-more than its two sides can tell.
+choices anew; and one with lists where one type fills two positions or a link asks for more than its
+two sides can tell. Runs are of any relation, `and` included.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, sort_in_order
-from broker.engine.pattern.base import Site, end_of, start_of
+from broker.engine.pattern.asked import LeafView
+from broker.engine.pattern.base import Site, end_of
+from broker.engine.pattern.build import Builder
 from broker.engine.pattern.chronicle import LEFT, RIGHT, OldestPairs
+from broker.engine.pattern.course import ChainRun, asks_order_alone
 from broker.engine.pattern.durations import Foresight, longest_asked
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, FusedStage
-from broker.engine.pattern.gathered import GatheredPlan
 from broker.engine.pattern.joint import JointPlan, asks_further
-from broker.engine.pattern.members import FusedLists, ListsPlan, leaf_of, pad_of
+from broker.engine.pattern.members import FusedLists, ListsPlan, leaf_of
 from broker.engine.pattern.operands import (
     Gathered,
     Joint,
     Leaf,
     Operand,
     Padded,
+    composite,
     least,
     operands,
 )
@@ -48,16 +49,10 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.timing import keep_ms
 from language.relations import FOLLOWS, OperatorContext
 
-TRIED = 2  # candidates that a run costs for each that it goes over
-FITTED = 8  # and for each that it tests
-
-Test = Callable[..., bool]
-Pair = Callable[..., Occurrence]
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain that runs as one operator; elements are atoms, or atoms beside lists."""
+    """A chain that runs as one operator; elements are atoms, atoms beside lists, or run so."""
 
     elements: tuple[Operand, ...]
     links: tuple[Joint, ...]
@@ -76,68 +71,81 @@ class Chain:
         later would be: what lets a later one be complete has completed the earlier one, or comes
         after its time. So nothing is found when a run's time is over, only by an event after that.
         """
-        return not self.context.runs or not any(
-            link.conjuncts or link.bound or link.spread_m is not None for link in self.links
-        )
+        if not self.context.runs:
+            return True
+        parts = [part for element in self.elements for part in operands(element)]
+        types = [part.event_type for part in parts if isinstance(part, Leaf)]
+        plain = all(each.operator in FOLLOWS and asks_order_alone(each) for each in self.links)
+        return plain and len(set(types)) == len(types)
+
+    @property
+    def composites(self) -> list[Operand]:
+        """The elements that are operators themselves."""
+        return [element for element in self.elements if not is_atom(element)]
 
 
-def chain_of_atoms(layout: Layout) -> Chain | None:
-    """Return the pattern as such a chain; None where it takes operators one by one."""
-    root, parts = layout.root, list(operands(layout.root))
-    gathered = root if isinstance(root, Gathered) else None
-    # `first` and `last` choose among whole matches.
-    if layout.last or layout.first or any(part.denied for part in parts):
+def chain_of(layout: Layout, operand: Operand, gathered: Gathered | None = None) -> Chain | None:
+    """Return an operand as a chain that runs as one operator; None where it is none.
+
+    `gathered`: the lists around it.
+    """
+    if not isinstance(operand, Joint) or operand.operator == "or":
         return None
-    if gathered is not None and not _lists_are_plain(gathered):
-        return None
-    elements: list[Operand] = []
-    links: list[Joint] = []
-    operand = root if gathered is None else gathered.base
-    while isinstance(operand, Joint):
-        links.insert(0, operand)
-        elements.insert(0, operand.right)
-        operand = operand.left
-    elements.insert(0, operand)
-    if not links or not all(map(_is_atom, elements)) or not _are_alike(links):
-        return None
-    # A run and a list go by positions: with types all different an event has one.
-    types = [leaf.event_type for leaf in layout.leaves]
-    once = len(set(types)) == len(types) and not any(map(asks_further, links))
-    if not once and (gathered is not None or links[0].context.runs):
-        return None
-    if gathered is None and not links[0].context.spends:
+    links: list[Joint] = [operand]
+    while isinstance(links[0].left, Joint) and _goes_on(links[0].left, operand, gathered):
+        links.insert(0, links[0].left)
+    chain = Chain((links[0].left, *(link.right for link in links)), tuple(links), gathered)
+    if gathered is not None:
+        return chain if _lists_are_plain(layout, chain, gathered) else None
+    if not operand.context.spends:
         return None  # joins alone: fusion.py has them, also where they are no chain
-    if not links[0].context.spends and root.within_ms is None:
-        return None  # the operators know how far apart a list's gaps let two elements be
-    return Chain(tuple(elements), tuple(links), gathered)
+    if operand.context.runs:
+        # A composite that is yet to come may begin at any time; where that matters, stages ask it.
+        plain = all(each.operator in FOLLOWS and not each.bound for each in links)
+        plain = plain and not any(each.anchors or each.next for each in links)
+        return chain if plain or not chain.composites else None
+    follows = len(links) == 1 or all(each.operator in FOLLOWS for each in links)
+    alone = not any(each.next and composite(each.right) for each in links)
+    return chain if follows and alone else None
 
 
-def _is_atom(operand: Operand) -> bool:
+def _goes_on(left: Joint, joint: Joint, gathered: Gathered | None) -> bool:
+    """Return True where two links belong to one chain."""
+    if gathered is not None and not (left.context.spends or joint.context.spends):
+        return True  # joins, whatever their contexts
+    if left.operator != joint.operator or left.context != joint.context:
+        return False
+    # A suffix within a run ends it: its parts choose each for itself.
+    if joint.context.runs:
+        return not left.closed
+    return joint.operator in FOLLOWS
+
+
+def is_atom(operand: Operand) -> bool:
+    """Return True for an atom, or one beside lists."""
     return isinstance(operand.operand if isinstance(operand, Padded) else operand, Leaf)
 
 
-def _lists_are_plain(gathered: Gathered) -> bool:
-    return not gathered.trailing and all(
+def _lists_are_plain(layout: Layout, chain: Chain, gathered: Gathered) -> bool:
+    """Return True where lists stand between atoms of different types that follow each other."""
+    if gathered.trailing or chain.composites:
+        return False
+    if not all(
         isinstance(member.operand, Leaf) and member.after is not None and member.before is not None
         for member in gathered.members
-    )
-
-
-def _are_alike(links: list[Joint]) -> bool:
-    contexts = {link.context for link in links}
-    if any(link.operator not in FOLLOWS for link in links):
+    ):
         return False
-    if not any(context.spends for context in contexts):
-        return True
-    if len(contexts) > 1 or len({link.operator for link in links}) > 1:
+    types = [leaf.event_type for leaf in layout.leaves]
+    if len(set(types)) < len(types) or any(map(asks_further, chain.links)):
         return False
-    context = links[0].context
-    if not context.runs:
-        return True
-    if any(link.closed for link in links[:-1]) or any(link.anchors for link in links):
-        return False  # a suffix within the chain ends it: its parts choose each for itself
+    if not all(link.operator in FOLLOWS for link in chain.links):
+        return False
+    context = chain.context
+    if not context.spends:  # the operators know how far apart a list's gaps let two elements be
+        return layout.root.within_ms is not None
     # Under `latest` nothing replaces what a bound has left behind, unless the run goes on with it.
-    return not context.replaces or all(link.bound is None for link in links)
+    bound = context.replaces and any(link.bound is not None for link in chain.links)
+    return not bound and not (context.runs and any(link.anchors for link in chain.links))
 
 
 class SequencePlan:
@@ -149,34 +157,44 @@ class SequencePlan:
         keys: tuple[str, ...],
         foresight: Foresight,
         chain: Chain,
-        lists: GatheredPlan | None,
-        *,
-        plans: Sequence[JointPlan],
+        builder: Builder,
     ) -> None:
-        """`lists`: how those of the chain are filled; `plans`: of its links."""
+        """`builder`: compiles the operands of the same layout."""
         self.chain = chain
-        self.plans = plans
-        self.shared = any(plan.shared for plan in plans)  # an event may fill two positions
+        self.course = builder.course(chain.links) if chain.context.runs else None
+        self.plans: Sequence[JointPlan] = []  # of the links, where these choose
+        if self.course is not None:
+            self.plans = self.course.plans
+        elif chain.context.spends:
+            self.plans = [builder.plan(link) for link in chain.links]
+        course, plans = self.course, self.plans
+        # An event may fill two positions, or be in two candidates for one.
+        self.shared = any(plan.shared for plan in plans) or bool(chain.composites)
+        # Of one event for two elements the later one comes first.
+        sign = course.sign if course is not None else -1 if chain.context.spends else 1
+        self.sign: Literal[-1, 1] = sign
+        self.overtakes = sign < 0 and any(plan.shared for plan in plans) and not chain.composites
+        self.counts = course is not None and course.asks  # `nth` counts what comes
         self.asks = self.shared or any(asks_further(plan.joint) for plan in plans)
         self.budget = layout.budget
         self.lists: ListsPlan | None = None
-        if lists is not None and chain.gathered is not None:
+        if chain.gathered is not None:
+            lists = builder.lists_of(chain.gathered)
             self.lists = ListsPlan(chain.gathered, lists, layout.budget)
         self.foresight = foresight
-        self.latest = chain.context.replaces
         self.timeless = chain.timeless
-        self.number = {leaf_of(part).low: number for number, part in enumerate(chain.elements)}
+        places = [leaf_of(each).low if is_atom(each) else each.low for each in chain.elements]
+        self.number = {place: number for number, place in enumerate(places)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
-        # Of each element, with what is filled before it.
-        self.tests: list[Test] = [_never, *(plan.test for plan in plans)]
-        self.pairs: list[Pair] = [_never, *(plan.pair for plan in plans)]
         if not chain.context.spends:
-            self.joins = FusedPlan(layout, keys, foresight, ordered=True, consuming=False)
-        self._within_ms = _least_within(chain.links)
-        self.endless = chain.context.runs and self.timeless and self._within_ms[0] is None
+            root = chain.links[-1]
+            self.joins = FusedPlan(
+                layout, keys, foresight, ordered=True, consuming=False, root=root
+            )
         self._changes = -1
-        self.keeps_ms: list[int | None] = []  # of each link: how long before now a left one ends
+        # Of each link: how long before now a left one ends, and a right one.
+        self.keeps_ms: list[tuple[int | None, int | None]] = []
         self.look_ahead()
 
     def look_ahead(self) -> None:
@@ -187,14 +205,7 @@ class SequencePlan:
         if self._changes != self.foresight.durations.changes:
             self._changes = self.foresight.durations.changes
             most_ms = self.foresight.most_ms()
-            self.keeps_ms = [keep_ms(link, most_ms)[0] for link in self.chain.links]
-
-    @property
-    def horizon_ms(self) -> int | None:
-        """The longest that anything is kept; None if nothing is ever dropped by age."""
-        if self.joins is not None:
-            return self.joins.horizon_ms
-        return max([keep for keep in self.keeps_ms if keep is not None], default=None)
+            self.keeps_ms = [keep_ms(link, most_ms) for link in self.chain.links]
 
     def open(self, group: tuple[Any, ...], site: Site) -> Fused:
         """Return what runs one partition."""
@@ -202,7 +213,7 @@ class SequencePlan:
         if self.joins is not None:
             base = FusedStage(self.joins, group, site)
         elif self.chain.context.runs:
-            base = FusedRun(self, group)
+            base = FusedRun(self, group, site)
         else:
             base = FusedPairs(self, group, site)
         return base if self.lists is None else FusedLists(self.lists, group, base)
@@ -211,142 +222,54 @@ class SequencePlan:
         """Return when events still to come begin at the earliest."""
         return watermark + 1 - self.foresight.most_ms()
 
-    def over_at(self, filled: int, whole: Occurrence) -> int:
-        """Return from which watermark on a run with so many elements goes no further."""
-        ends = [WATERMARK_END]
-        within_ms = self._within_ms[filled - 1]
-        if within_ms is not None:
-            ends.append(start_of(whole) + within_ms)
-        bound = self.chain.links[filled - 1].bound
-        if bound is not None and bound.high_ms is not None:
-            # The next one begins by then, and may last: before that it may yet be to come.
-            leaf = leaf_of(self.chain.elements[filled])
-            asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
-            lasts_ms = self.foresight.longest_ms(leaf.event_type)
-            lasts_ms = lasts_ms if asked_ms is None else min(lasts_ms, asked_ms)
-            ends.append(end_of(whole) + bound.high_ms + lasts_ms)
-        return min(ends)
+    def longest_ms(self, element: int) -> int:
+        """Return how long an event of an element that is still to come may last."""
+        leaf = leaf_of(self.chain.elements[element])
+        asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
+        longest_ms = self.foresight.longest_ms(leaf.event_type)
+        return longest_ms if asked_ms is None else min(longest_ms, asked_ms)
 
 
-def _never(*_: Any) -> Any:
-    raise AssertionError("the first element joins nothing")
-
-
-def _least_within(links: Sequence[Joint]) -> list[int | None]:
-    """Of each link, the least `within` of those that it and later ones are under."""
-    # A run waits for all links that are still open, so the shortest time among these ends it.
-    times: list[int | None] = []
-    shortest: int | None = None
-    for link in reversed(links):
-        shortest = least(shortest, link.within_ms)
-        times.insert(0, shortest)
-    return times
-
-
-def _state_of_element(element: Operand, watermark: int) -> Any:
-    """Return the state of an element's operator, which holds nothing."""
+def _state_of_element(element: Operand, watermark: int, beneath: Mapping[int, Fused]) -> Any:
+    """Return the state of an element's operator; that of an atom holds nothing."""
+    if id(element) in beneath:
+        return beneath[id(element)].state()
     if isinstance(element, Padded):
         return [watermark, [], [], [[[], watermark, [watermark]]]]
     return [watermark]
 
 
 class FusedRun(Fused):
-    """One run at a time over a chain, under `first` or `latest`."""
+    """One run at a time over a chain, under `first` or `latest` (course.py)."""
 
-    __slots__ = ("_at", "_before", "_entries", "_filled", "_group", "_plan", "_spent", "_whole")
+    __slots__ = ("_course", "_plan")
 
-    def __init__(self, plan: SequencePlan, group: tuple[Any, ...]) -> None:
+    def __init__(self, plan: SequencePlan, group: tuple[Any, ...], site: Site) -> None:
+        assert plan.course is not None
         self._plan = plan
-        self._group = group
-        self.watermark = WATERMARK_NONE
-        self._entries: list[tuple[int, Occurrence]] = []  # element, candidate; the run's first
-        self._at = 0  # how many of them the run has seen
-        self._filled = 0  # elements; 0: there is no run
-        self._whole: Occurrence = None  # what is filled, as a match
-        self._before: Occurrence = None  # the same without the last
-        self._spent = -WATERMARK_END  # all that ends by then is spent
+        self.watermark, self.beneath = WATERMARK_NONE, {}
+        self._course = ChainRun(plan.course, group, site)
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""
         self.watermark = watermark
-        number, held = self._plan.number, self._entries
+        plan, number = self._plan, self._plan.number
         # Nothing that is spent comes again: what comes ends after the last step's watermark.
-        held += [(number[place], item) for place, item in entries]
-        made: list[Occurrence] = []
-        while held and self._go_on(made):
-            pass
-        return made
+        candidates = [(number[place], item) for place, item in entries]
+        if plan.overtakes:
+            _put_later_first(candidates)
+        if plan.counts:
+            for element, item in candidates:
+                self._course.arrived(element, [item])
+        if (
+            plan.chain.composites
+        ):  # though it comes after the run, it may be made of what came before
+            candidates = [each for each in candidates if not self._course.is_spent(each[1])]
+        return self._course.take(candidates, watermark, self._ahead)
 
-    def _go_on(self, made: list[Occurrence]) -> bool:
-        """Bring the run as far as the candidates go; True if another may begin now."""
-        entries = self._entries
-        if not self._filled and not self._begin():
-            return False
-        start = self._walk()
-        # One that completes comes first: at the watermark that ends its time a run may be whole.
-        if self._filled > self._plan.last:
-            self._complete(made)
-            return True
-        if self.watermark >= self._plan.over_at(self._filled, self._whole):
-            # Dropped, it spends nothing but its start: a1 b2 a3 b4 c9 within 6 s gives (a3,b4,c9),
-            # so the next run goes over the same candidates again.
-            del entries[: start + 1]
-            self._filled = 0
-            return True
-        if self._plan.endless:
-            del entries[: self._at]  # when the run is complete, all of these are spent
-            self._at = 0
-        elif start:
-            del entries[:start]  # under `latest`, what a later start has taken the place of
-            self._at -= start
-        return False
-
-    def _begin(self) -> bool:
-        """Begin a run with the first candidate that can; what comes before it is in none."""
-        entries = self._entries
-        for number, (element, item) in enumerate(entries):
-            if element == 0:
-                del entries[:number]
-                self._filled, self._at = 1, 1
-                self._whole, self._before = item, None
-                return True
-        # No later candidate leads back to these: a chain goes forward from its first element.
-        entries.clear()
-        return False
-
-    def _walk(self) -> int:
-        """Go over the candidates not yet seen; return which of them the run begins with."""
-        plan, group, entries = self._plan, self._group, self._entries
-        tests, pairs, last = plan.tests, plan.pairs, plan.last
-        step, whole, before, seen = self._filled, self._whole, self._before, self._at
-        start = fitted = 0
-        for element, item in islice(entries, seen, None):
-            seen += 1
-            # First asked whether it advances: what fits both steps does (LANGUAGE 3, `latest`).
-            if element == step:
-                fitted += 1
-                if tests[step](whole, item, group):
-                    before, whole = whole, pairs[step](whole, item)
-                    step += 1
-                    if step > last:
-                        break
-            elif plan.latest and element == step - 1:
-                # The newest of several in a row stands, if it fits what was there before it.
-                if step == 1:
-                    whole, start = item, seen - 1
-                elif tests[element](before, item, group):
-                    whole = pairs[element](before, item)
-        plan.budget.spend(TRIED * (seen - self._at) + FITTED * fitted)
-        self._filled, self._whole, self._before, self._at = step, whole, before, seen
-        return start
-
-    def _complete(self, made: list[Occurrence]) -> None:
-        """Pass on a run; with it all is spent that ends by its end."""
-        # By end, not by start: what lasts beyond the run is not spent, whenever it began.
-        made.append(self._whole)
-        self._spent = self._whole[0]
-        del self._entries[: bisect_right(self._entries, self._spent, key=_end_of_entry)]
-        self._filled = 0
+    def _ahead(self, element: int) -> LeafView:
+        """Return what is known of the events that are yet to come for an element."""
+        return LeafView(self.watermark, self._plan.longest_ms(element))
 
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held.
@@ -354,27 +277,15 @@ class FusedRun(Fused):
         What no run can begin with any more is let go with the run.
         """
         self.watermark = watermark
-        return self.held()
+        return self._course.held()
 
     def hold(self) -> int:
-        """Return a time such that nothing passed on later ends by then.
-
-        A run that is dropped may let the next one end earlier.
-        """
-        if self._plan.timeless or not self._filled:
-            return WATERMARK_END
-        ends = [end_of(item) for element, item in islice(self._entries, 1, None) if element == 0]
-        return ends[0] - 1 if ends else WATERMARK_END
+        """Return a time such that nothing passed on later ends by then."""
+        return WATERMARK_END if self._plan.timeless else self._course.hold()
 
     def due(self) -> int | None:
-        """Return the watermark that decides something by itself.
-
-        When the run's time is over, if another waits behind it.
-        """
-        if self._plan.timeless or not self._filled or len(self._entries) < 2:
-            return None
-        over_at = self._plan.over_at(self._filled, self._whole)
-        return over_at if self.watermark < over_at < WATERMARK_END else None
+        """Return the watermark that decides something by itself."""
+        return None if self._plan.timeless else self._course.due(self.watermark, self._ahead)
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
@@ -382,66 +293,38 @@ class FusedRun(Fused):
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
-        run = [self._whole] if self._filled and self._plan.endless else []
-        return [[item for _, item in self._entries], run]
+        return self._course.kept()[:2]
 
     def held(self) -> int:
         """Return how many are held."""
-        return len(self._entries) + (self._filled if self._plan.endless else 0)
+        return self._course.held()
 
     def shed(self, count: int) -> int:
-        """Drop up to so many, and return how many went.
-
-        The oldest candidates go, and with them the run that they are of.
-        """
-        gone = min(count, self.held())
-        del self._entries[:gone]
-        self._filled = 0
-        return gone
+        """Drop up to so many, and return how many went."""
+        return self._course.shed(count)
 
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
-        plan, watermark = self._plan, self.watermark
-        items = _items_of(plan.chain.elements[: self._filled], self._whole)
-        filled = [[element, item] for element, item in enumerate(items)]
-        # Where nothing but order is asked the run's own candidates are gone: none stands before.
-        run = [filled, -1 if plan.endless else 0, self._at] if filled else None
-        return [
-            watermark,
-            watermark,
-            self._spent,
-            [list(entry) for entry in self._entries],
-            run,
-            [[] for _ in plan.chain.links],
-            [[[], watermark, _state_of_element(part, watermark)] for part in plan.chain.elements],
-        ]
+        watermark, elements = self.watermark, self._plan.chain.elements
+        states = [_state_of_element(part, watermark, self.beneath) for part in elements]
+        return [watermark, *self._course.state(), [[[], watermark, state] for state in states]]
 
     def restore(self, state: Any) -> None:
         """Take a state up again."""
-        self.watermark, _, self._spent, entries, run, *_ = state
-        self._entries = [(element, item) for element, item in entries]
-        self._filled = 0
-        if run is None:
-            return
-        filled, start, self._at = run
-        for element, item in filled:
-            self._before = self._whole
-            self._whole = item if not element else self._plan.pairs[element](self._before, item)
-            self._filled = element + 1
-        if start > 0:
-            del self._entries[:start]
-            self._at -= start
+        self.watermark, *course, inboxes = state
+        self._course.restore(course)
+        for element, (_, _, beneath) in zip(self._plan.chain.elements, inboxes, strict=True):
+            if id(element) in self.beneath:
+                self.beneath[id(element)].restore(beneath)
 
 
-def _items_of(elements: Sequence[Operand], whole: Occurrence) -> list[Occurrence]:
-    """Return what fills each of the first elements of a chain, as its operator passes it on."""
-    if len(elements) < 2:
-        return [whole] * len(elements)
-    low, items = elements[0].low, []
-    for element in elements:
-        event = whole[2 + leaf_of(element).low - low]
-        items.append(pad_of(element)(event) if isinstance(element, Padded) else event)
-    return items
+def _put_later_first(entries: list[tuple[int, Occurrence]]) -> None:
+    """Let of one event that fits two elements the later one come first, so that it advances."""
+    begin = 0
+    for stop in range(1, len(entries) + 1):
+        if stop == len(entries) or entries[stop][1] is not entries[begin][1]:
+            entries[begin:stop] = reversed(entries[begin:stop])
+            begin = stop
 
 
 class FusedPairs(Fused):
@@ -451,26 +334,27 @@ class FusedPairs(Fused):
 
     def __init__(self, plan: SequencePlan, group: tuple[Any, ...], site: Site) -> None:
         self._plan = plan
-        self.watermark = WATERMARK_NONE
+        self.watermark, self.beneath = WATERMARK_NONE, {}
         self._pairs = [OldestPairs(each, group, site, alone=not plan.shared) for each in plan.plans]
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""
         self.watermark = watermark
-        number, pairs, made = self._plan.number, self._pairs, []
-        for place, item in entries:
-            element = number[place]
-            if not element:
-                pairs[0].take(LEFT, item)
-                continue
-            whole = pairs[element - 1].take(RIGHT, item)
-            if whole is None:
-                continue
-            if element == self._plan.last:
-                made.append(whole)
-            else:
-                pairs[element].take(LEFT, whole)
-                self._put_in_order(pairs[element].items[LEFT])
+        plan, pairs, made = self._plan, self._pairs, []
+        number, last = plan.number, plan.last
+        candidates = [(number[place], item) for place, item in entries]
+        if plan.overtakes:
+            _put_later_first(candidates)
+        for element, item in candidates:
+            link, side = (element - 1, RIGHT) if element else (0, LEFT)
+            whole = pairs[link].take(side, item)
+            while whole is not None:
+                link += 1
+                if link == last:
+                    made.append(whole)
+                    break
+                whole = pairs[link].take(LEFT, whole)
+                self._put_in_order(pairs[link].items[LEFT])
         return made
 
     def _put_in_order(self, items: list[Occurrence]) -> None:
@@ -487,27 +371,31 @@ class FusedPairs(Fused):
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         begins = self.begins() if self._plan.shared else watermark
-        for pairs, keep in zip(self._pairs, self._plan.keeps_ms, strict=True):
-            oldest = None if keep is None else watermark + 1 - keep
-            items = pairs.items[LEFT]
+        for pairs, keeps_ms in zip(self._pairs, self._plan.keeps_ms, strict=True):
+            oldest = [None if keep is None else watermark + 1 - keep for keep in keeps_ms]
             # Most steps find nothing to drop, which is seen here without a call.
-            if self._plan.asks or (oldest is not None and items and end_of(items[0]) < oldest):
-                pairs.expire((oldest, None), begins, watermark)
+            if self._plan.asks or any(
+                items and end is not None and end_of(items[0]) < end
+                for items, end in zip(pairs.items, oldest, strict=True)
+            ):
+                pairs.expire(oldest, begins, watermark)
         return self.held()
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
-        return min(self.eldest(), self._plan.begins(self.watermark))
+        beneath = [each.begins() for each in self.beneath.values()]
+        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
-        return [pairs.items[LEFT] for pairs in self._pairs]
+        return [items for pairs in self._pairs for items in pairs.items]
 
     def held(self) -> int:
         """Return how many are held."""
         held = 0
         for pairs in self._pairs:
-            held += len(pairs.items[LEFT]) + len(pairs.further.items)
+            left, right = pairs.items
+            held += len(left) + len(right) + len(pairs.further.items)
         return held
 
     def shed(self, count: int) -> int:
@@ -522,9 +410,9 @@ class FusedPairs(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        packed = _state_of_element(elements[0], watermark)
+        packed = _state_of_element(elements[0], watermark, self.beneath)
         for pairs, right in zip(self._pairs, elements[1:], strict=True):
-            beneath = [packed, _state_of_element(right, watermark)]
+            beneath = [packed, _state_of_element(right, watermark, self.beneath)]
             inboxes = [[[], watermark, state] for state in beneath]
             packed = [watermark, pairs.kept(), pairs.facts(), inboxes]
         return packed
@@ -532,13 +420,16 @@ class FusedPairs(Fused):
     def restore(self, state: Any) -> None:
         """Take a state up again."""
         self.watermark = state[0]
-        for pairs in reversed(self._pairs):
+        elements = self._plan.chain.elements
+        for pairs, right in zip(reversed(self._pairs), reversed(elements), strict=False):
             _, kept, facts, inboxes = state
             waiting, _, state = inboxes[0]
             pairs.keep([[*kept[0], *waiting], *kept[1:]])
             if self._plan.shared:
                 pairs.know(facts)
+            self._restore_beneath(right, inboxes[1][2])
+        self._restore_beneath(elements[0], state)
 
-
-def _end_of_entry(entry: tuple[int, Occurrence]) -> int:
-    return end_of(entry[1])
+    def _restore_beneath(self, element: Operand, state: Any) -> None:
+        if id(element) in self.beneath:
+            self.beneath[id(element)].restore(state)

@@ -274,7 +274,7 @@ class StagedAgent(StagedGroups):
             state = join_snapshot.staged(state, self.plan.layout)
         shelf = Shelf(self._classes, state["events"])
         self._watermark, self._pending = state["watermark"], Pending(self.plan.layout.budget)
-        self.plan.durations.know(state.get("lasting", {}))
+        self.plan.know(state.get("lasting", {}))
         for at, n in state["pending"]:
             self._pending.add(at, (shelf.get(n),))
         if isinstance(self._patience, StoredChains):

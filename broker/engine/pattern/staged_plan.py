@@ -8,6 +8,7 @@ is given alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from broker.engine.event.agent import WATERMARK_END
@@ -18,7 +19,7 @@ from broker.engine.pattern.build import Builder
 from broker.engine.pattern.chain_store import StoredChains, links_of
 from broker.engine.pattern.choice import Waiting, hold, take
 from broker.engine.pattern.durations import Foresight
-from broker.engine.pattern.fusion import Fused, FusedPlan, joins_alone
+from broker.engine.pattern.fusion import Fused, FusedPlan
 from broker.engine.pattern.matching import key_function, leaf_select
 from broker.engine.pattern.memory import Memory
 from broker.engine.pattern.operands import Silence, composite, operands, types_that_last
@@ -27,7 +28,7 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.promises import Promise
 from broker.engine.pattern.prospects import Reach, prospect_of
 from broker.engine.pattern.search import Searching, search_of
-from broker.engine.pattern.sequence import SequencePlan, chain_of_atoms
+from broker.engine.pattern.sequence import SequencePlan
 from broker.engine.pattern.staged_partition import (
     LOG_MAX,
     Partition,
@@ -39,6 +40,7 @@ from broker.engine.pattern.staged_partition import (
     reports_at_once,
     without_lists,
 )
+from broker.engine.pattern.tree import Fusing, TreePlan
 from broker.engine.pattern.uncertainty import MAYBE, Maybe
 from broker.engine.pattern.verdicts import Doubt, certainty_at, certainty_of
 from language.tree import Case, Subscription
@@ -106,7 +108,7 @@ class StagedPlan:
         self.chooses = self.manner.in_turn  # among whole occurrences, once time has come so far
         # Where the eldest of what is held is asked for, nothing waits elsewhere.
         self.in_turn = self.chooses or self.promise.lags
-        self.fused: FusedPlan | SequencePlan | None = None
+        self.fused: FusedPlan | SequencePlan | TreePlan | None = None
         self._make: Make | None = None
         self.timeless = True  # of what is fused: time alone decides nothing
         self._fused_site = Site((), durations, None, budget=layout.budget)
@@ -127,27 +129,16 @@ class StagedPlan:
             )
         elif not self.is_plain:
             builder = Builder(layout, case.group_by, self.doubt, at_once=self.at_once)
-            may_fuse = self.doubt is None and not self.manner.consuming
-            chain = chain_of_atoms(layout) if may_fuse else None
-            if may_fuse and joins_alone(layout) and not self.promise.lags:
-                self.fused = FusedPlan(
-                    layout,
-                    case.group_by,
-                    self.durations,
-                    ordered=not self.at_once,  # a subscription that ends is not plain, either
-                    consuming=False,
-                    denials=builder.denials(),
-                )
-            elif chain is None:
+            if self.doubt is None and not self.manner.consuming:
+                # A subscription that ends is not plain, either, and may report at once.
+                fusing = Fusing(layout, case.group_by, self.durations, builder)
+                self.fused = fusing.plan(ordered=not self.at_once)
+            if self.promise.lags and not isinstance(self.fused, SequencePlan):
+                self.fused = None
+            if self.fused is None:
                 self._make = builder.build(layout.root)
-            else:
-                lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
-                spends = chain.context.spends
-                plans = [builder.plan(link) for link in chain.links] if spends else []
-                self.fused = SequencePlan(
-                    layout, case.group_by, self.durations, chain, lists, plans=plans
-                )
-                self.timeless = chain.timeless
+            elif not isinstance(self.fused, FusedPlan):
+                self.timeless = self.fused.timeless
         self.timed = self.fused is None or self.chooses or not self.timeless
 
     def _asks_durations(self) -> bool:
@@ -157,6 +148,12 @@ class StagedPlan:
         if self.links is not None:  # the store alone says how long what is kept
             return False
         return isinstance(self.fused, FusedPlan) and self.fused.asks_durations()
+
+    def know(self, lasting: Mapping[str, int]) -> None:
+        """Take up how long events have lasted, before what is restored is forgotten by it."""
+        self.durations.know(lasting)
+        if self.fused is not None and self.observes:
+            self.fused.look_ahead()
 
     # --- partitions ----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.event import Detected, Event, Order, slot_of
@@ -19,7 +19,7 @@ from broker.engine.event.occurrence import (
     Absence,
     events_of,
     flat,
-    head_of,
+    ids_of,
     order_of,
 )
 from broker.engine.event.source import Constants, build
@@ -113,7 +113,9 @@ class DefinitionOutcome:
         # Where it need not span what it is made of, that may be the last to tell two apart.
         self._respans = any(item.name in _SPAN for item in case.assign)
         self._id_of = bound_ids_of(task.key, case.number)
+        self._is_plain = not (layout.listed or layout.silent or layout.optional)
         self._assign = self._build(output)
+        self._bound, self._ids = self._build_bound()
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> Detected | None:
         """The detected event; None (and counted) where its start would be after its end."""
@@ -133,16 +135,42 @@ class DefinitionOutcome:
             silent = occurrence.__class__ is Absence
         else:
             made.lineage = Lineage(occurrence)
-            made.constituents = head_of(occurrence)[2]
+            made.constituents = self._ids(events) or ids_of(occurrence)
             silent = not made.constituents
         if silent:
             # Two groups may fall silent at one instant: no id is bound and their spans are equal.
             order = plain_end(order_of(occurrence))
             made.lineage = (*order, repr(group))  # nothing else tells them apart
-        made.certainty = WORDS[certainty_of(occurrence)]
+        if occurrence.__class__ is not tuple or occurrence[0].__class__ is not int:
+            made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
-        made.id = self._id_of(bound_ids(self._names, events, group))
+        made.id = self._id_of(self._bound(events, group))
         return made
+
+    def _build_bound(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """`bound(events, g)` gives what `bound_ids` does, `ids(events)` the ids; None: not so soon.
+
+        Where no place has a list both are written out, without a loop over places.
+        """
+        names, layout = self._names, self._layout
+        if not self._is_plain:
+            return partial(bound_ids, names), lambda _: None
+        constants = Constants()
+        places = [f"e{leaf.low}" for leaf in layout.leaves]
+        text = f"    {', '.join(places)}, = events\n"
+        pairs = [
+            f"({constants.add(name)}, (({e}.id, {e}.end),))"
+            for name, e in zip(names, places, strict=True)
+        ]
+        bound = f"def bound(events, g):\n{text}    return ({', '.join(pairs)},)\n"
+        # Others are put in order by their spans, or where these are equal by their whole orders.
+        # Readings that end one after the other are in order as they stand.
+        ends = " < ".join([f"{e}.end" for e in places])
+        readings = " and ".join([f"{e}.primitive" for e in places])
+        given = ", ".join([f"{e}.id" for e in places])
+        text += f"    return ({given},) if {ends} and {readings} else None\n"
+        ids = build(f"def ids(events):\n{text}", "ids", Constants())
+        return build(bound, "bound", constants), ids
 
     def _build(self, output: type[Event]) -> Callable[..., Detected]:
         constants = self._constants = Constants()
@@ -172,8 +200,13 @@ class DefinitionOutcome:
         places = [leaf.low for leaf in self._layout.leaves]
         lines = [f"    {', '.join(f'e{place}' for place in places)}, = events"]
         plain = not (self._layout.listed or self._layout.silent)
+        span = (("start", "min"), ("end", "max"), ("uncertainty", "max"))
         if len(places) == 1 and plain:
-            return [*lines, *(f"    {n} = e0.{n}" for n in ("start", "end", "uncertainty"))]
+            return [*lines, *(f"    {n} = e0.{n}" for n, _ in span)]
+        if self._is_plain:
+            each = {n: ", ".join([f"e{place}.{n}" for place in places]) for n, _ in span}
+            # One call for each, not a list: this is done for every event that is detected.
+            return [*lines, *(f"    {n} = {extreme}({each[n]})" for n, extreme in span)]
         bound = "[e for e in events if e is not None]" if self._layout.optional else "events"
         if not plain:
             self._constants.helper("flat", flat)

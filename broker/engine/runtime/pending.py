@@ -20,6 +20,7 @@ from operator import itemgetter, le, lt
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event, Order
+from broker.engine.event.occurrence import Key, lead_of, sort_by
 from broker.engine.runtime.budget import Budget
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
@@ -34,6 +35,10 @@ _entry = itemgetter(2)
 def _end(entry: Entry) -> int:
     end: int = entry[1].end
     return end
+
+
+def _lead(entry: Entry) -> tuple[int, tuple[str, ...]]:
+    return (entry[1].start, lead_of(entry[1]))
 
 
 def _order(entry: Entry) -> tuple[int, Order, int]:
@@ -178,9 +183,16 @@ def _sort_runs(entries: list[Entry]) -> None:
         if at < len(entries) and entries[at][1].end == end:
             continue
         if at - begin > 1:
-            run = entries[begin:at]
-            # One event for several atoms is the usual tie, and needs no order but theirs.
-            alone = all(entry[1] is run[0][1] for entry in run)
-            entries[begin:at] = sorted(run, key=_atom) if alone else sorted(run, key=_order)
+            entries[begin:at] = _sorted_run(entries[begin:at], _lead, _order)
         if at < len(entries):
             begin, end = at, entries[at][1].end
+
+
+def _sorted_run(run: list[Entry], key: Key, *keys: Key) -> list[Entry]:
+    """Return those of one end in order: each key is asked for among those equal by the last."""
+    # One event for several atoms is the usual tie, and needs no order but theirs.
+    if all(entry[1] is run[0][1] for entry in run):
+        return sorted(run, key=_atom)
+    for begin, stop in sort_by(key, run) if keys else ():
+        run[begin:stop] = _sorted_run(run[begin:stop], *keys)
+    return run if keys else sorted(run, key=key)

@@ -22,6 +22,7 @@ from broker.engine.event.identity import ENCODE, Bound, beginning_of, begun_of
 from broker.engine.event.occurrence import (
     events_of,
     head_of,
+    lead_of,
     order_of,
     sort_in_order,
     span_of_first,
@@ -411,7 +412,7 @@ def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any
     return lambda found: key(found[0])
 
 
-IN_ORDER = (span_of_first, *map(_of_occurrence, (head_of, order_of)))
+IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, head_of, order_of)))
 
 
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:

@@ -53,6 +53,7 @@ KIND_OF: Final = {
     "probe": "advertisements",
     "echo": "advertisements",
     "cancelled": "requests",
+    "succeeded": "requests",
     "functions_stated": "requests",
     "function_wanted": "requests",
     "function_given": "requests",

@@ -8,12 +8,15 @@ from random import Random
 import pytest
 
 from broker.engine.pattern import patience, staged_plan
+from broker.engine.pattern.build import Builder
+from broker.engine.pattern.durations import Durations, Foresight
 from broker.engine.pattern.patience import FRESH_MAX
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.prospects import prospect_of
 from broker.engine.pattern.search import search_of
-from broker.engine.pattern.sequence import chain_of_atoms
+from broker.engine.pattern.sequence import SequencePlan
 from broker.engine.pattern.staged_agent import StagedAgent
+from broker.engine.pattern.tree import Fusing
 from headwater import Engine
 from language import check_text
 
@@ -197,8 +200,9 @@ NOT_SEARCHED = (
 @pytest.mark.parametrize("pattern", NOT_SEARCHED)
 def test_what_asks_for_more_is_left_to_stages(pattern):
     layout = lay_out(case_of(pattern))
-    chain = chain_of_atoms(layout)
-    assert chain is None or search_of(chain, layout.budget) is None
+    foresight = Foresight(Durations(0, strict=True), {letter: letter for letter in "ABCDE"})
+    plan = Fusing(layout, (), foresight, Builder(layout, ())).plan(ordered=True)
+    assert not isinstance(plan, SequencePlan) or search_of(plan.chain, layout.budget) is None
 
 
 NOT_PATIENT = (

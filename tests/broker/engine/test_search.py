@@ -12,7 +12,8 @@ from broker.engine.pattern.build import Builder
 from broker.engine.pattern.durations import Durations, Foresight
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.search import ROWS_MAX, ChainSearch, search_of
-from broker.engine.pattern.sequence import SequencePlan, chain_of_atoms
+from broker.engine.pattern.sequence import SequencePlan
+from broker.engine.pattern.tree import Fusing
 from broker.engine.runtime.budget import Budget, TooMuchWorkError
 from language import check_text
 
@@ -36,15 +37,11 @@ def both(pattern: str) -> tuple[ChainSearch, SequencePlan, Budget]:
     text = f"{DECLARED}\nsubscription S seq 1 from me to log\n{pattern}"
     (task,) = check_text(text).demand().graph.tasks.values()
     layout = lay_out(task.node.case)
-    chain = chain_of_atoms(layout)
-    assert chain is not None
-    search = search_of(chain, layout.budget)
-    assert search is not None
     foresight = Foresight(Durations(0, strict=True), dict(zip(LETTERS, LETTERS, strict=True)))
-    builder = Builder(layout, ())
-    lists = None if chain.gathered is None else builder.lists_of(chain.gathered)
-    plans = [builder.plan(link) for link in chain.links]
-    operator = SequencePlan(layout, (), foresight, chain, lists, plans=plans)
+    operator = Fusing(layout, (), foresight, Builder(layout, ())).plan(ordered=True)
+    assert isinstance(operator, SequencePlan)
+    search = search_of(operator.chain, layout.budget)
+    assert search is not None
     return search, operator, layout.budget
 
 

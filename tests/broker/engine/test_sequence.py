@@ -1,6 +1,6 @@
 """What runs as one operator finds what its operators find one by one, and when.
 
-The yardstick is the same agent with `chain_of_atoms` and `joins_alone` switched off. Each takes up
+The yardstick is the same agent with operators one by one (`Fusing` switched off). Each takes up
 what the other has in a snapshot: the last release knew the operators alone, and where times are
 uncertain they return.
 """
@@ -10,10 +10,12 @@ from unittest.mock import patch
 
 import pytest
 
-from broker.engine.pattern import staged_plan
-from broker.engine.pattern.fusion import joins_alone
+from broker.engine.pattern.build import Builder
+from broker.engine.pattern.durations import Durations, Foresight
+from broker.engine.pattern.fusion import FusedPlan
 from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.sequence import chain_of_atoms
+from broker.engine.pattern.sequence import SequencePlan
+from broker.engine.pattern.tree import Fusing, TreePlan
 from headwater import Engine
 from tests.broker.core.test_patience import DECLARED, HEAD, batches, case_of, stream
 
@@ -28,6 +30,20 @@ CHAINS = (
     "detect[latest] A then B then C within 40 ms",
     "detect[latest] A as a then B as b then C within 60 ms where b.x > a.x",
     "detect[latest] A then B+ then C then D within 90 ms",
+    "detect[latest] A then[..20 ms] B",
+    "detect[latest] A then[..12 ms] B then[3 ms..30 ms] C within 50 ms",
+    "detect[latest] A as x then A as y within 60 ms where y.x > x.x",
+    "detect[latest] A as x then A as y then[..20 ms] B",
+    "detect[latest] A then[next] B within 60 ms",
+    "detect[first] A as x then A as y then B within 60 ms",
+    "detect[first] A then[next] B",
+    "detect[first] A then nth 2 B then[next] C within 60 ms",
+    "detect[first] A then B within 40 ms from A",
+    "detect[first] A as a then B then C within 90 ms within 40 ms from a",
+    "detect[first] A and B",
+    "detect[first] A and B and C within 60 ms",
+    "detect[first] A as x and A as y and B within 60 ms within 40 ms from x",
+    "detect[first] A as a and[..20 ms] B as b within 60 ms where b.x > a.x",
     "detect[chronicle] A then B",
     "detect[chronicle] A then B then C within 60 ms",
     "detect[chronicle] (A then B within 20 ms) then[..40 ms] C",
@@ -66,22 +82,40 @@ JOINED = (
     "detect last A then nth 2 B within 60 ms",
     "detect[recent] last A then first (B and C) within 60 ms",
 )
-UNJOINED = (
-    "detect A then[next] (B then C) within 60 ms",
-    "detect A without[20 ms] B",
-    "detect[first] A then nth 2 B within 60 ms",
-    "detect A then distinct(x) B within 60 ms",
+RELATED = (  # of what lasts
+    "detect[first] A parallel B within 60 ms",
+    "detect[first] A as a concat B as b where b.x > a.x",
+    "detect[first] A during B",
+)
+MIXED = (  # operators over operators
+    "detect[first] A then B then (C or D)",
+    "detect[first] (A then B within 20 ms) then C",
+    "detect[first] (A and[unrestricted] B) then C within 60 ms",
+    "detect[latest] (A and[recent] B) then C then D within 90 ms",
+    "detect[latest] A as a then (B or C) then D as d within 60 ms where d.x > a.x",
+    "detect[chronicle] A then (B or C)",
+    "detect[chronicle] A then (B and C) within 60 ms",
+    "detect[chronicle] (A and[recent] B) and (C or D) within 60 ms",
+    "detect A then[first] B then[chronicle] C",
+    "detect A then[recent] B then[chronicle] C within 60 ms",
+    "detect A then[chronicle] B then[recent] C within 60 ms",
+    "detect (A then[first] B) then C within 60 ms",
+    "detect (A then[latest] B) and (C then[chronicle] D) within 90 ms",
+    "detect[chronicle] (A then B) without C within 60 ms",
+    "detect[first] (A then B within 40 ms) without C",
+    "detect[first] (A as a or B) then C as c within 60 ms where c.x > a.x",
+    "detect[chronicle] (A as x and[recent] B) then A as y then (C or D) within 90 ms",
+    "detect[first] (A as x and[recent] B) then A as y then (C or D) within 90 ms",
 )
 LEFT_TO_OPERATORS = (
     "detect[first] A then (B and C)",
-    "detect[first] A then[next] B",
-    "detect[first] (A then B within 20 ms) then C",
-    "detect[latest] A then[..20 ms] B",
+    "detect[first] A then[..20 ms] (B or C)",
     "detect[first] A then B+ within 60 ms",
-    "detect[first] A then B within 40 ms from A",
-    "detect A then[first] B then[chronicle] C",
-    "detect A and B",
     "detect[recent] A then B* then C",
+    "detect A then[next] (B then C) within 60 ms",
+    "detect A without[20 ms] B",
+    "detect[first] (A without[20 ms] B) then C within 60 ms",
+    "detect A then distinct(x) B within 60 ms",
 )
 
 
@@ -94,15 +128,10 @@ def run(pattern, events, seed, lateness_ms, *, moves=0.0, apart=False):
     random, results = Random(-seed), []
 
     def engine():
-        fused = (never, never) if apart else (chain_of_atoms, joins_alone)
-        with (
-            patch.object(staged_plan, "chain_of_atoms", fused[0]),
-            patch.object(staged_plan, "joins_alone", fused[1]),
-        ):
+        if not apart:
             return Engine(text_of(pattern), lateness_ms, longest_ms=20)
-
-    def never(_):
-        return None
+        with patch.object(Fusing, "plan", lambda *_, ordered: None):
+            return Engine(text_of(pattern), lateness_ms, longest_ms=20)
 
     running = engine()
     for batch in batches(Random(seed), events):
@@ -114,30 +143,67 @@ def run(pattern, events, seed, lateness_ms, *, moves=0.0, apart=False):
     return [*results, running.finish()]
 
 
-@pytest.mark.parametrize("pattern", CHAINS)
+def plan_of(pattern):
+    layout = lay_out(case_of(pattern))
+    foresight = Foresight(Durations(20, strict=True), {letter: letter for letter in "ABCDE"})
+    return Fusing(layout, (), foresight, Builder(layout, ())).plan(ordered=True)
+
+
+@pytest.mark.parametrize("pattern", CHAINS + RELATED)
 def test_a_chain_of_atoms_runs_as_one(pattern):
-    assert chain_of_atoms(lay_out(case_of(pattern))) is not None
+    assert isinstance(plan_of(pattern), SequencePlan)
 
 
 @pytest.mark.parametrize("pattern", JOINED)
 def test_joins_that_nothing_holds_up_run_as_one(pattern):
-    assert joins_alone(lay_out(case_of(pattern)))
+    assert isinstance(plan_of(pattern), FusedPlan)
 
 
-@pytest.mark.parametrize("pattern", UNJOINED)
-def test_what_time_or_a_choice_decides_is_not_joined(pattern):
-    layout = lay_out(case_of(pattern))
-    assert not joins_alone(layout)
+@pytest.mark.parametrize("pattern", MIXED)
+def test_operators_that_decide_at_once_run_over_each_other(pattern):
+    assert isinstance(plan_of(pattern), TreePlan)
 
 
 @pytest.mark.parametrize("pattern", LEFT_TO_OPERATORS)
-def test_what_asks_for_more_is_left_to_operators(pattern):
-    assert chain_of_atoms(lay_out(case_of(pattern))) is None
+def test_what_time_or_more_decides_is_left_to_operators(pattern):
+    assert plan_of(pattern) is None
 
 
 @pytest.mark.parametrize(("lateness_ms", "lasting"), [(25, False), (0, True), (15, True)])
 @pytest.mark.parametrize("pattern", CHAINS + JOINED)
 def test_one_operator_finds_what_many_find(pattern, lateness_ms, lasting):
+    assert_same(pattern, lateness_ms, lasting=lasting)
+
+
+@pytest.mark.parametrize(("lateness_ms", "lasting"), [(25, False), (0, True), (15, True)])
+@pytest.mark.parametrize("pattern", MIXED)
+def test_operators_over_each_other_find_it_no_later(pattern, lateness_ms, lasting):
+    """One that holds nothing back lets those above it go on at once."""
+    count = 0
+    for seed in (1, 2):
+        events = stream(Random(f"{pattern}{seed}"), 140, lateness_ms, lasting=lasting)
+        wanted = run(pattern, events, seed, lateness_ms, apart=True)
+        for found in (
+            run(pattern, events, seed, lateness_ms),
+            run(pattern, events, seed, lateness_ms, moves=0.1),
+            run(pattern, events, seed, lateness_ms, moves=0.1, apart=True),
+        ):
+            assert ids_of(found) == ids_of(wanted)
+        count += sum(map(len, wanted))
+    assert count
+
+
+def ids_of(batches):
+    return sorted(result["id"] for batch in batches for result in batch)
+
+
+@pytest.mark.parametrize("lateness_ms", [0, 15])
+@pytest.mark.parametrize("pattern", RELATED)
+def test_one_operator_finds_what_many_find_of_what_lasts(pattern, lateness_ms):
+    assert_same(pattern, lateness_ms, lasting=True)
+
+
+def assert_same(pattern, lateness_ms, *, lasting):
     count = 0
     for seed in (1, 2):
         events = stream(Random(f"{pattern}{seed}"), 140, lateness_ms, lasting=lasting)
@@ -167,6 +233,31 @@ def test_a_run_that_time_ends_lets_the_next_one_complete():
     elsewhere = {"type": "D", "id": "late", "source": "v", "timestamp": 62, "x": 0}
     (one,) = engine.push([elsewhere])
     assert one["events"] == {"a": ["A2"], "b": ["B3"], "c": ["C4"]}
+
+
+def test_under_latest_nothing_replaces_what_its_bound_has_left_behind():
+    """The second B comes when the time of the first one is over, and C is near the second alone."""
+    engine = Engine(text_of("detect[latest] A then B then[..10 ms] C within 60 ms"))
+    rows = [("A", 0, 1), ("B", 5, 1), ("B", 20, 1), ("C", 25, 1)]
+    assert engine.push(readings(*rows)) + engine.finish() == []
+    engine = Engine(text_of("detect[latest] A then B then[..10 ms] C within 60 ms"))
+    rows[2] = ("B", 15, 1)
+    (match,) = engine.push(readings(*rows)) + engine.finish()
+    assert match["events"] == {"A": ["A0"], "B": ["B15"], "C": ["C25"]}
+
+
+def test_a_run_whose_time_is_over_leaves_its_events_to_the_next():
+    """The first A is too long ago for C; the second takes a B that the first one had.
+
+    So many wait that the operator is given them before C comes.
+    """
+    engine = Engine(text_of("detect[first] A then B then C within 100 ms"), longest_ms=20)
+    lasts = {"type": "A", "id": "A0", "source": "u", "start": 0, "end": 1, "x": 1}
+    found = engine.push([lasts])
+    for row in (("A", 45, 1), *(("B", at, 1) for at in range(46, 90)), ("C", 140, 1)):
+        found += engine.push(readings(row))
+    (match,) = found + engine.finish()
+    assert match["events"] == {"A": ["A45"], "B": ["B46"], "C": ["C140"]}
 
 
 def test_what_waits_behind_a_run_is_waited_for_further_on():

@@ -29,7 +29,7 @@ GRANTED = {
     "subscribe": "health join interface metrics status network plan list consumers_list"
     " functions_list submit preview cancel resume results",
     "operate": "health join interface metrics status network plan list consumers_list"
-    " functions_list cancel resume drain forget reload consumers",
+    " functions_list cancel resume drain forget take_over reload consumers",
     "administrate": " ".join(entry.name for entry in REQUESTS),
     "sensor": "health join interface publish",  # of the file: it publishes its own readings
     "nobody": "health join interface",  # who has logged in and has no role

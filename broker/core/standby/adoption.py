@@ -1,0 +1,291 @@
+"""The adoption of a home by the broker that takes it over, and its giving up by the home.
+
+Owns both, in the core. Must not know frames or hosts. Invariant: an adopted subscription is as it
+was at its home, but that tasks which ran in no cell begin with nothing; what a text of the copy
+needs and this broker lacks is refused with its reason, and the others are adopted all the same.
+
+A cell keeps its name: it has the home's name in it, and from then on another home, which the
+`SuccessionLog` tells. So hosts and origins go on with it, and know its terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from broker.core import messages, topics
+from broker.core.broker import BrokerOptions
+from broker.core.catalogue import Catalogue, Installed
+from broker.core.effects import Publication
+from broker.core.installer import Asker, Installer, reader_of
+from broker.core.network.cell_book import CellBook, Kept
+from broker.core.network.cell_told import Row
+from broker.core.network.copies import Copies
+from broker.core.network.roaming import Roaming
+from broker.core.outgoing import Outgoing
+from broker.core.recovery.durable_state import Source
+from broker.core.standby.copies_kept import CopiesKept
+from broker.core.standby.home_copy import CopyRow, HomeCopy, Key, TextRow
+from broker.engine.ledger import Ledger
+from broker.engine.runtime.matcher import Matcher
+from broker.network.delivery.succession import (
+    NAMED_MAX,
+    Generation,
+    HomeTaken,
+    Succeeded,
+    SuccessionLog,
+)
+from broker.network.functions.register import FunctionRegister
+from language import check_text
+
+TERMS_APART = 1_000  # moves that a home may have begun, of which its stand-in had not heard
+
+IN_THE_WAY = "{name} of {subscriber} is installed at the broker that takes over, with another text"
+
+
+class Refusal(Struct, frozen=True):
+    """Subscriptions that could not be adopted, and why."""
+
+    subscriptions: tuple[Key, ...]
+    reason: str
+
+
+class Adopted(Struct, frozen=True):
+    """The outcome of a take-over."""
+
+    home: str
+    subscriptions: tuple[Key, ...]
+    begun: tuple[Key, ...]  # of these, those that begin with nothing
+    refusals: tuple[Refusal, ...]
+
+
+class Adopter(Protocol):
+    """The core that takes over, or is taken over."""
+
+    came: tuple[Key, ...]
+    left: tuple[Key, ...]
+    dormant: bool
+    catalogue: Catalogue
+    installer: Installer
+    book: CellBook
+    given: FunctionRegister
+    options: BrokerOptions
+    ledger: Ledger
+    copies: Copies
+    roaming: Roaming
+    standing_in: CopiesKept
+    successions: SuccessionLog
+
+    @property
+    def now(self) -> int:
+        """Return the time of the message."""
+
+    def inactive(self) -> list[Key]:
+        """Return the subscriptions that are not active yet, of those that run here."""
+
+    def version_of(self, broker: str) -> int:
+        """Return how often who listens at a broker has changed."""
+
+    def listens(self, actor: str, version: int, *, alone: bool) -> bool:
+        """Tell if an actor listens here."""
+
+
+class Adoption:
+    """Adopts homes and gives this one up.
+
+    `stop_idle` ends tasks that only cells need, `cancel` ends a subscription, and `give_out`
+    hands results to subscribers and actors.
+    """
+
+    def __init__(  # noqa: PLR0917  # what a part of the core is lent
+        self,
+        core: Adopter,
+        texts: dict[Key, tuple[Installed, Source]],
+        matcher: Matcher,
+        stop_idle: Callable[[], None],
+        cancel: Callable[[messages.CancelRequested, Outgoing], None],
+        give_out: Callable[[Sequence[Row], Outgoing], None],
+    ) -> None:
+        self.last = Adopted("", (), (), ())
+        self._core = core
+        self._texts = texts
+        self._matcher = matcher
+        self._stop_idle = stop_idle
+        self._cancel = cancel
+        self._give_out = give_out
+
+    # --- taking over -----------------------------------------------------------------------
+
+    def adopt(self, message: HomeTaken, out: Outgoing) -> None:
+        """Take over a home of which there is a copy."""
+        core, now = self._core, self._core.now
+        copy = core.standing_in.homes.pop(message.home, None) or HomeCopy(message.home, 0, 0)
+        adopted: list[Installed] = []
+        refusals: list[Refusal] = []
+        for text, rows in copy.by_text():
+            if reason := self._install(text, rows):
+                refusals.append(Refusal(tuple([row.key for row in rows]), reason))
+            else:
+                adopted += rows
+        keys = dict.fromkeys([row.key for row in adopted])
+        cells = _cells_of(copy, keys, core.book)
+        for cell in cells:
+            core.book.cells[cell.name] = cell
+            core.book.of.update(dict.fromkeys(cell.keys, cell.name))
+        begun = [row.key for row in adopted if row.key not in core.book.of and row.state != "ended"]
+        self._begin(begun)
+        self._stop_idle()
+        for copied in copy.copies.values():
+            _hand_on(copied, core, out)
+        undelivered = [row.result for row in copy.given.rows]
+        for subscriber, name, *_ in undelivered:
+            if (own := core.catalogue.subscriptions.get((subscriber, name))) is not None:
+                own.results -= 1  # it is counted once more as it is given out
+        self._give_out(undelivered, out)
+        for succession in _successions(message.home, core.options.name, now, cells, adopted):
+            core.successions.handle(succession)
+        self.last = Adopted(message.home, tuple(keys), tuple(begun), tuple(refusals))
+        core.came, core.left, core.dormant = tuple(keys), (), bool(core.inactive())
+
+    def _install(self, text: TextRow, rows: Sequence[Installed]) -> str:
+        """Install what a text brought and its home still has; why not, or "" where it is done."""
+        core, source = self._core, text.source
+        try:
+            functions = core.given.of_text(source.functions)
+        except LookupError as error:
+            return str(error.args[0])
+        tables = reader_of(source.tables)
+        checked = check_text(source.text, functions=functions, tables=tables)
+        if checked.specification is None:
+            return checked.report()
+        for subscriber, name in checked.specification.subscriptions:
+            if (subscriber, name) in core.catalogue.subscriptions:
+                return IN_THE_WAY.format(subscriber=subscriber, name=name)
+        client = text.client.decode("utf-8", "surrogatepass")
+        submitted = messages.SpecificationSubmitted(
+            client, "", source.text, proven=text.proven, checked=checked
+        )
+        answer = core.installer.submit(submitted, core.now)
+        if not answer.ok:
+            return "; ".join([f"{trouble.code}: {trouble.message}" for trouble in answer.troubles])
+        wanted = {row.key: row for row in rows}
+        for key in answer.keys:
+            if key in wanted:
+                self._resume_as(wanted[key])
+                self._texts[key] = core.catalogue.subscriptions[key], source
+            else:  # it was cancelled at its home
+                core.installer.cancel(key[1], Asker(key[0], proven=True))
+        return ""
+
+    def _resume_as(self, row: Installed) -> None:
+        """Have a subscription that was just installed stand as it did at its home."""
+        catalogue = self._core.catalogue
+        own = catalogue.subscriptions[row.key]
+        own.since, own.ends, own.results = row.since, row.ends, row.results
+        own.suspended, own.resumed = row.suspended, row.resumed
+        self._core.ledger.results += row.results
+        if row.state != "ended":
+            own.state = row.state
+            return
+        for task in (own.task, *catalogue.end(own)):
+            if task in self._matcher:
+                self._matcher.remove(task)
+
+    def _begin(self, keys: Sequence[Key]) -> None:
+        """Begin what ran in no cell: as cells where there are any, else here, with nothing."""
+        core = self._core
+        for key in keys:
+            own = core.catalogue.subscriptions[key]
+            own.state = "accepted"
+            if core.options.cells and not own.clocks:
+                core.book.begin([key], core.now)
+
+    # --- giving up -------------------------------------------------------------------------
+
+    def succeeded(self, message: Succeeded, _out: Outgoing) -> None:
+        """Keep a succession; where it is this home that was taken over, give up what it names."""
+        core = self._core
+        is_new = not core.successions.has(message)
+        core.successions.handle(message)
+        given_up: list[Key] = []
+        if is_new and message.home == core.options.name:
+            for subscriber, name, seq, since in message.subscriptions:
+                own = core.catalogue.subscriptions.get((subscriber, name))
+                if own is not None and (own.seq, own.since) == (seq, since):
+                    asked = messages.CancelRequested(subscriber, "", name, proven=True)
+                    self._cancel(asked, Outgoing())
+                    given_up.append(own.key)
+            self._rename(message.cells)
+        core.came, core.left = (), tuple(given_up)
+
+    def _rename(self, names: Sequence[str]) -> None:
+        """Give cells that began under names which an heir has now other ones: they begin anew.
+
+        A home whose disk was destroyed counts its cells from the beginning.
+        """
+        core, book = self._core, self._core.book
+        me = core.options.name
+        numbers = [int(name.rpartition("/")[2]) for name in names if name.startswith(f"{me}/")]
+        book.count_on(max(numbers, default=0))
+        for name in names:
+            cell = book.cells.get(name)
+            if cell is not None:
+                keys, splits = list(cell.keys), cell.splits
+                book.drop(keys)
+                book.begin(keys, core.now, splits=splits)
+
+
+def _cells_of(copy: HomeCopy, keys: Mapping[Key, None], book: CellBook) -> list[Kept]:
+    """Return the cells of adopted subscriptions, without those that were refused."""
+    cells = []
+    for cell in copy.book.cells.values():
+        cell.keys = [key for key in cell.keys if key in keys]
+        cell.terms += TERMS_APART
+        if cell.keys and cell.name not in book.cells:
+            cells.append(cell)
+    return cells
+
+
+def _hand_on(row: CopyRow, core: Adopter, out: Outgoing) -> None:
+    """Bring a result to its actor that the home had for it, unless it was published there."""
+    if row.broker != core.options.name:
+        to = row.broker, core.version_of(row.broker)
+        core.copies.add(to, row.actor, row.payload, (), core.now)
+    elif core.listens(row.actor, 0, alone=True) and core.roaming.first(row.actor, row.payload):
+        out.publications.append(Publication(topics.actor(row.actor), row.payload))
+
+
+def _successions(
+    home: str, heir: str, now: int, cells: Sequence[Kept], rows: Sequence[Installed]
+) -> list[Succeeded]:
+    """Return what others are to hear, in parts that links take."""
+    names = [cell.name for cell in cells]
+    generations: list[Generation] = [(row.subscriber, row.name, row.seq, row.since) for row in rows]
+    parts = range(0, max(len(names), len(generations), 1), NAMED_MAX)
+    return [
+        Succeeded(
+            home,
+            heir,
+            now,
+            number,
+            tuple(names[first : first + NAMED_MAX]),
+            tuple(generations[first : first + NAMED_MAX]),
+        )
+        for number, first in enumerate(parts)
+    ]
+
+
+def answer_of(adopted: Adopted) -> dict[str, Any]:
+    """Return what came of a take-over, for people."""
+    return {
+        "ok": True,
+        "home": adopted.home,
+        "subscriptions": [list(key) for key in adopted.subscriptions],
+        "begun": [list(key) for key in adopted.begun],
+        "refused": [
+            {"subscriptions": [list(key) for key in row.subscriptions], "reason": row.reason}
+            for row in adopted.refusals
+        ],
+    }

@@ -1,0 +1,197 @@
+"""The changes of a home by a message, as its stand-in is to have them.
+
+Owns the comparison of what is installed with what was said of it last. Must not know the stand-in.
+Invariant: `of` is asked for each message that the core has handled, in order; its changes, taken in
+behind the `state` of any moment before, give the state of now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from broker.core import messages
+from broker.core.catalogue import Catalogue, Installed
+from broker.core.effects import Emission
+from broker.core.network import cell_told, told
+from broker.core.network.cell_book import CellBook
+from broker.core.network.copies import Copies, Copy
+from broker.core.recovery.durable_state import Source
+from broker.core.standby.home_copy import (
+    Cell,
+    CopiesMade,
+    CopyRow,
+    Given,
+    GivenRow,
+    GivenUpto,
+    HomeCopy,
+    HomeState,
+    InstalledRow,
+    Key,
+    ListingChanged,
+    TextRow,
+    UndeliveredResults,
+    encoded,
+)
+from broker.engine.ingest.times import TIME_MAX_MS
+from broker.network.delivery.succession import HomeTaken, Succeeded
+
+_REQUESTS = (messages.SpecificationSubmitted, messages.CancelRequested)
+_OF_CELLS = (
+    cell_told.CellMoved,
+    cell_told.CellNamed,
+    cell_told.CellResults,
+    cell_told.CellSaved,
+)
+_SUCCESSION = (HomeTaken, Succeeded)
+
+
+class Home(Protocol):
+    """The core of a home, as far as its stand-in has a copy of it."""
+
+    catalogue: Catalogue
+    book: CellBook
+    copies: Copies
+
+    def source_of(self, key: Key) -> Source:
+        """Return the text that a subscription came with."""
+
+
+class HomeChanges:
+    """Compares a home, whose core this is, with what was said; its outbox lacked `unstored`."""
+
+    def __init__(self, home: Home, unstored: Sequence[Emission] = ()) -> None:
+        self._home = home
+        self._rows: dict[Key, tuple[Any, ...]] = {}  # what was said of each subscription last
+        self._texts: dict[int, tuple[Source, TextRow]] = {}  # by the identity of the source
+        self._cells: dict[str, tuple[Key, ...]] = {}
+        self._text_number = 0
+        self._given = UndeliveredResults()
+        self.given(unstored)
+
+    def state(self) -> bytes:
+        """Return all as of now; `of` goes on from here."""
+        home = self._home
+        self._rows, self._cells, self._texts = {}, {}, {}
+        listed = self._listed()
+        copies = [copy for name in home.copies.brokers() for copy in home.copies.kept_for(name)]
+        whole = HomeState(
+            listed.texts,
+            listed.rows,
+            home.book.state(),
+            home.copies.life,
+            _rows(copies),
+            list(self._given.rows),
+        )
+        return encoded(whole)
+
+    def of(self, message: messages.Message) -> list[bytes]:
+        """Return what has changed by a message that the core has handled."""
+        changes: list[Any] = []
+        what = message.what if isinstance(message, messages.NetworkTold) else None
+        if isinstance(message, _REQUESTS) or isinstance(what, _SUCCESSION):
+            listed = self._listed()
+            if any((listed.texts, listed.rows, listed.left, listed.cells, listed.gone)):
+                changes.append(listed)
+        elif isinstance(what, _OF_CELLS) or (isinstance(what, cell_told.CellStood) and what.cell):
+            changes.append(what)
+        elif isinstance(what, cell_told.CellSettled):
+            ended = [row for row in what.reached if row[2] >= TIME_MAX_MS]
+            changes += [msgspec.structs.replace(what, reached=ended)] if ended else []
+        elif isinstance(what, told.CopiesTaken):
+            changes.append(what)
+        if self._home.copies.fresh:
+            changes.append(CopiesMade(_rows(self._home.copies.fresh)))
+        return [encoded(change) for change in changes]
+
+    def given(self, results: Sequence[Emission]) -> list[bytes]:
+        """Return the change that results have got offsets, where they came of cells."""
+        rows = [
+            GivenRow(
+                result.offset,
+                (result.subscriber, result.subscription, result.actor, result.payload),
+            )
+            for result in results
+            if (result.subscriber, result.subscription) in self._home.book.of
+        ]
+        self._given.rows.extend(rows)
+        return [encoded(Given(rows[-1].offset + 1))] if rows else []
+
+    def delivered(self, offset: int) -> list[bytes]:
+        """Return the change that results before an offset have been given out."""
+        if not self._given.rows or self._given.rows[0].offset >= offset:
+            return []
+        self._given.deliver(offset)
+        return [encoded(GivenUpto(offset))]
+
+    def _listed(self) -> ListingChanged:
+        home = self._home
+        rows: list[InstalledRow] = []
+        texts: list[TextRow] = []
+        cells: list[Cell] = []
+        installed = home.catalogue.subscriptions
+        for key, subscription in installed.items():
+            standing = _standing(subscription)
+            if self._rows.get(key) != standing:
+                self._rows[key] = standing
+                number = self._number_of(key, subscription, texts)
+                rows.append(InstalledRow(number, subscription))
+        left = [key for key in self._rows if key not in installed]
+        for name, cell in home.book.cells.items():
+            if self._cells.get(name) != (keys := tuple(cell.keys)):
+                self._cells[name] = keys
+                cells.append(_cell(name, cell.since, keys, splits=cell.splits))
+        gone = [name for name in self._cells if name not in home.book.cells]
+        for key in left:
+            del self._rows[key]
+        for name in gone:
+            del self._cells[name]
+        return ListingChanged(texts, rows, left, cells, gone)
+
+    def _number_of(self, key: Key, subscription: Installed, texts: list[TextRow]) -> int:
+        """Return the number of a subscription's text, which is said with its first row."""
+        source = self._home.source_of(key)
+        numbered = self._texts.get(id(source))
+        if numbered is not None:
+            return numbered[1].number
+        self._text_number += 1
+        row = TextRow(
+            self._text_number,
+            source.text.encode("utf-8", "surrogatepass"),
+            subscription.client.encode("utf-8", "surrogatepass"),
+            subscription.proven,
+            source.tables,
+            source.functions,
+        )
+        self._texts[id(source)] = source, row  # the source is held, so that its identity stays
+        texts.append(row)
+        return row.number
+
+
+def whole_of(home: Home) -> HomeCopy:
+    """Return a copy of a home as its stand-in has it, for checks."""
+    return HomeCopy("", 0, 0, HomeChanges(home).state())
+
+
+def _standing(subscription: Installed) -> tuple[Any, ...]:
+    return (
+        subscription.seq,
+        subscription.since,
+        subscription.state,
+        subscription.suspended,
+        subscription.resumed,
+        subscription.ends,
+    )
+
+
+def _cell(name: str, since: int, keys: Iterable[Key], *, splits: bool) -> Cell:
+    return name, since, list(keys), splits
+
+
+def _rows(copies: Iterable[Copy]) -> list[CopyRow]:
+    return [
+        CopyRow(copy.broker, copy.serial, copy.actor, copy.payload, copy.version, copy.asks)
+        for copy in copies
+    ]

@@ -1,0 +1,237 @@
+"""A broker as a home that has a stand-in, and as the stand-in of other homes.
+
+Owns the joining of both with the broker that it is a part of. Must not know tasks or MQTT.
+Invariant: what the core has handled is told here in order; what others are to hear of it leaves
+behind the record that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+
+from broker.core import messages as core_messages
+from broker.core.effects import Effect, Emit, Note, Reply
+from broker.core.network import cell_frames, told
+from broker.core.network.cell_frames import Which
+from broker.core.network.cell_posting import CellMail
+from broker.core.network.cell_view import is_cell
+from broker.core.network.messages import ResultsDelivered, TakeOverRequested
+from broker.core.network.sessions import FrameSender
+from broker.core.recovery.durable import DurableBroker
+from broker.core.refusals import ITSELF, NO_COPY, REACHABLE, refused, trouble
+from broker.core.standby.adoption import answer_of
+from broker.core.standby.home_changes import HomeChanges
+from broker.network.delivery.feed import LAZY_MS, HomeFeed
+from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
+from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionExchange
+
+_OF_HOME = (cell_frames.Wanted, cell_frames.Hosted, cell_frames.Ended)
+EARLY_MAX = 1_000
+DELIVERED_MS = 1_000  # what was given out in the last second may be given out again
+SUCCESSIONS_SINCE = 4  # the version of frames that has them
+
+
+class SessionView(Protocol):
+    """The neighbours with whom sessions are established."""
+
+    @property
+    def standing(self) -> list[str]:
+        """Return their names."""
+
+    def version(self, peer: str) -> int:
+        """Return the version of a neighbour's frames."""
+
+
+class StandIns:
+    """The part of a broker in its process `epoch`.
+
+    `tell` has the core handle a message; `look_at_needs` and `look_at_cells` have the broker see
+    what is needed and what runs where, and `leave` has no cell stay at a broker, for a reason.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  # what a part is lent, each its own kind
+        self,
+        durable: DurableBroker,
+        epoch: int,
+        mail: CellMail,
+        sender: FrameSender,
+        sessions: SessionView,
+        tell: Callable[[told.Told], None],
+        look_at_needs: Callable[[], None],
+        look_at_cells: Callable[[], None],
+        leave: Callable[[str, str], None],
+    ) -> None:
+        network = durable.network
+        self.me = durable.options.name
+        self._durable = durable
+        self._network = network
+        self._mail = mail
+        self._via = sender.via
+        self._sender = sender
+        self._sessions = sessions
+        self._tell = tell
+        self._look_at_needs = look_at_needs
+        self._look_at_cells = look_at_cells
+        self._leave = leave
+        self._delivered = 0
+        self.effects: list[Effect] = []  # to be carried out behind what the core wants
+        self._changes = HomeChanges(network, durable.unstored)
+        self.feed = HomeFeed(self.me, epoch, mail.tell, self._bring, self._changes.state)
+        self._exchange = SuccessionExchange(network.successions, self._say, tell)
+        mail.withholds, mail.home_of = self._withholds, network.successions.home_of
+        mail.on_said |= {
+            HomeEntrusted: self._entrusted,
+            HomeChanged: self._entrusted,
+            HomeKept: self.feed.heard,
+        }
+        # What an heir said that is not known as such here yet.
+        self._early: dict[tuple[str, Which, type], Callable[[], None]] = {}
+        for kind in _OF_HOME:
+            mail.on_said[kind] = partial(self._of_home, mail.on_said[kind])
+
+    def join(
+        self,
+        on_message: dict[type[Any], Callable[[Any], None]],
+        on_frame: dict[type[Any], Callable[[str, Any], None]],
+    ) -> None:
+        """Take messages and frames that are for this part alone."""
+        on_message[TakeOverRequested] = self.take_over
+        on_message[ResultsDelivered] = self._deliver
+        on_frame[Succeeded] = self._hear
+
+    def _say(self, peer: str, frame: Succeeded, rests: bool) -> None:
+        self._sender.say(peer, frame, self._durable.number if rests else 0)
+
+    # --- as a home -------------------------------------------------------------------------
+
+    def told(self, message: core_messages.Message, effects: Sequence[Effect], now: int) -> None:
+        """Have the stand-in hear of what a message has changed, and of its results."""
+        what = message.what if isinstance(message, core_messages.NetworkTold) else None
+        if self.feed.stand_in:
+            lazy_ms = LAZY_MS if isinstance(what, told.CopiesTaken) else 0
+            self.feed.change(self._changes.of(message), now, lazy_ms=lazy_ms)
+            for effect in effects:
+                if isinstance(effect, Emit):
+                    self.feed.change(self._changes.given(effect.results), now)
+        if isinstance(what, Succeeded | HomeTaken):
+            rests = isinstance(what, HomeTaken)
+            self._exchange.spread(self._sessions.standing, rests=rests)
+            self._succeeded(what)
+
+    def _deliver(self, message: ResultsDelivered) -> None:
+        """Have the stand-in know before long that results need not be given out again."""
+        self._delivered = message.offset
+
+    def _of_home(self, hear: Callable[[str, Any], None], home: str, said: Any) -> None:
+        """Hear what a home says of a cell; of an heir, once it is known as such.
+
+        Control passes what is said of cells on its way, but where a journal holds it up.
+        """
+        if self._network.successions.home_of(said.which.cell) == home:
+            hear(home, said)
+            return
+        self._early[home, said.which, type(said)] = partial(hear, home, said)
+        if len(self._early) > EARLY_MAX:
+            del self._early[next(iter(self._early))]
+
+    def _hear_early(self) -> None:
+        for key in list(self._early):
+            if self._network.successions.home_of(key[1].cell) == key[0]:
+                self._early.pop(key)()
+
+    def _succeeded(self, what: Succeeded | HomeTaken) -> None:
+        words: dict[str, str | int] = {"home": what.home}
+        if isinstance(what, HomeTaken):
+            words["subscriptions"] = len(self._network.adoption.last.subscriptions)
+            self.effects.append(Note("warning", "took_over", words))
+        elif what.home == self.me:
+            words |= {"by": what.heir, "subscriptions": len(self._network.left)}
+            self.effects.append(Note("warning", "taken_over", words))
+        self._look_at_needs()
+        self._look_at_cells()
+        if isinstance(what, HomeTaken):
+            self._leave(what.home, "its home was taken over")
+        self._hear_early()
+
+    def _withholds(self, to: str, said: cell_frames.Said) -> bool:
+        return bool(self.feed.stand_in) and self.feed.withholds(to, cell_frames.encoded(said))
+
+    def _bring(self, to: str, promise: bytes) -> None:
+        self._mail.bring(to, cell_frames.decoded(promise))
+
+    def look(self, now: int) -> list[Effect]:
+        """Say what is due; what is to be done besides."""
+        if self.feed.setting or self.feed.stand_in:
+            delivered = self._changes.delivered(self._delivered)
+            self.feed.change(delivered, now, lazy_ms=DELIVERED_MS)
+            self.feed.look(now, self._via, self._neighbours())
+        effects, self.effects = self.effects, []
+        return effects
+
+    def _neighbours(self) -> list[str]:
+        """Return the neighbours that can stand in."""
+        return [peer for peer in self._sessions.standing if self._understands(peer)]
+
+    def _understands(self, peer: str) -> bool:
+        return not is_cell(peer) and self._sessions.version(peer) >= SUCCESSIONS_SINCE
+
+    def next_wake(self) -> int | None:
+        """Return when `look` is due."""
+        return self.feed.next_wake()
+
+    # --- as a stand-in ---------------------------------------------------------------------
+
+    def _entrusted(self, home: str, message: HomeEntrusted | HomeChanged) -> None:
+        """Take in what a home says of itself. Raises ValueError where another says it."""
+        if message.home != home or home == self.me:
+            raise ValueError(f"{home} tells of the subscriptions of {message.home}")
+        kept = self._network.standing_in
+        lacks = isinstance(message, HomeChanged) and not kept.follows(message)
+        if not lacks and not kept.knows(message):
+            self._tell(message)
+        if not isinstance(message, HomeEntrusted) or message.state:
+            self._mail.tell(home, kept.reached(home, lacks=lacks))
+
+    def take_over(self, message: TakeOverRequested) -> None:
+        """Take over a home, or say why not."""
+        home = message.home
+        refusal = self._refusal(home, is_forced=message.is_forced)
+        if refusal is not None:
+            payload = refused([refusal]).payload()
+        else:
+            self._tell(HomeTaken(home))
+            payload = msgspec.json.encode(answer_of(self._network.adoption.last))
+        after = self._durable.number
+        self.effects.append(
+            Reply(message.reply_to, message.client, "take-over", payload, after=after)
+        )
+
+    def _refusal(self, home: str, *, is_forced: bool) -> Any:
+        if home == self.me:
+            return trouble(ITSELF, home=f"`{home}`")
+        if home not in self._network.standing_in.homes:
+            return trouble(NO_COPY, home=f"`{home}`", me=f"`{self.me}`")
+        if home in self._via and not is_forced:
+            return trouble(REACHABLE, home=f"`{home}`")
+        return None
+
+    # --- successions -----------------------------------------------------------------------
+
+    def stands(self, peer: str) -> None:
+        """State all successions to a neighbour, ahead of anything else."""
+        self._exchange.begin(peer, understands=self._understands(peer))
+
+    def _hear(self, peer: str, frame: Succeeded) -> None:
+        self._exchange.hear(peer, frame)
+
+    def status(self) -> dict[str, Any]:
+        """Return it for people."""
+        return {
+            **self.feed.status(),
+            "stands_in_for": self._network.standing_in.status(),
+            "taken_over": self._network.successions.heirs(),
+        }

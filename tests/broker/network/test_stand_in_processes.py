@@ -1,0 +1,116 @@
+"""A real home is killed and its disk deleted: its stand-in goes on, nothing is lost or doubled."""
+
+import asyncio
+import json
+import shutil
+
+import pytest
+
+from headwater.cli import main
+from tests.broker.network.fleet import Fleet
+from tests.broker.running import PATIENCE_S, client
+
+LINE = {"b1": "b0", "b2": "b1"}
+BEGIN_MS = 1_700_000_000_000
+TEXT = """event Temp(val: float)
+subscription Pair from anna to log
+detect Temp(val > 5) as a then Temp(val < 5) as b within 1 s
+"""
+KNOWN_S = 3.0  # by then a stand-in knows what was given out
+
+
+class Line(Fleet):
+    """Brokers in a line; the home at its end has a neighbour stand in."""
+
+    links = {"b2": 'stand_in = "*"'}  # noqa: RUF012  # as in Fleet
+
+    def __init__(self, folder):
+        super().__init__(folder, LINE)
+        self.sent = 0
+
+    async def publish(self, count):
+        async with client(self.brokers["b0"].port()) as sensor:
+            for _ in range(count):
+                self.sent += 1
+                event = {
+                    "id": f"t{self.sent}",
+                    "timestamp": BEGIN_MS + 1000 * self.sent,
+                    "val": 9.0 if self.sent % 2 else 1.0,
+                }
+                topic = "headwater/events/Temp/t"
+                await sensor.publish(topic, json.dumps(event), qos=1, timeout=PATIENCE_S)
+
+    def pairs(self, broker):
+        return [tuple(result["events"]["a"]) for result in self.results(broker)]
+
+    def feed(self):
+        return self.network("b2")["stand_ins"]
+
+    async def destroy(self):
+        """Kill the home, and delete all that it had."""
+        broker = self.brokers["b2"]
+        broker.process.kill()
+        await asyncio.to_thread(broker.process.wait, PATIENCE_S)
+        broker.__exit__()
+        shutil.rmtree(self.folder / "b2")
+
+    async def command(self, *words, at="b1"):
+        address = f"http://127.0.0.1:{self.brokers[at].port('http')}"
+        return await asyncio.to_thread(main, [*words, "--broker", address])
+
+
+@pytest.mark.timeout(240)
+def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
+    async def scenario(line):
+        status, reply = await asyncio.to_thread(
+            line.brokers["b2"].get, "/v1/subscriptions?client=anna", "POST", TEXT.encode()
+        )
+        assert status == 200, reply
+        await line.until(lambda: line.subscribed("b2") == ["active"])
+        await line.until(lambda: line.feed()["state"] == "following")
+        assert line.feed()["stand_in"] == "b1"
+        await line.publish(40)
+        await line.until(lambda: len(line.pairs("b2")) == 20)
+        await asyncio.sleep(KNOWN_S)
+        given_out = line.pairs("b2")
+
+        # One that can be reached is not taken over, nor by a broker without a copy.
+        assert await line.command("take-over", "b2") == 1
+        assert await line.command("take-over", "b2", at="b0") == 1
+        told = capsys.readouterr().err
+        assert "goes on by itself" in told
+        assert "`b1` has a later copy of `b2`" in told
+
+        await line.publish(7)  # what it is killed in the midst of
+        await line.destroy()
+        await line.publish(5)
+        await line.until(lambda: "b2" not in line.network("b1")["tree"])
+        assert await line.command("take-over", "b2", "--json") == 0
+        reply = json.loads(capsys.readouterr().out)
+        assert reply["subscriptions"] == [["anna", "Pair"]]
+        await line.until(lambda: line.subscribed("b1") == ["active"])
+        await line.publish(8)
+        wanted = [(f"t{number}",) for number in range(1, 61, 2)]
+        await line.until(lambda: {*given_out, *line.pairs("b1")} == set(wanted))
+        assert len(line.pairs("b1")) == len(set(line.pairs("b1")))
+        assert set(given_out).isdisjoint(line.pairs("b1"))
+
+        # It comes back with nothing, and has no subscription; the new home ends it.
+        line.begin("b2")
+        await asyncio.to_thread(line.brokers["b2"].__enter__)
+        await line.until(lambda: line.feed()["taken_over"] == {"b2": ["b1"]})
+        assert line.subscribed("b2") == []
+        path = "/v1/subscriptions/Pair?client=anna&network=1"
+        status, reply = await asyncio.to_thread(line.brokers["b0"].get, path, "DELETE")
+        assert (status, reply["home"]) == (200, "b1")
+        assert line.subscribed("b1") == []
+
+    async def run():
+        line = Line(tmp_path)
+        try:
+            await line.start()
+            await scenario(line)
+        finally:
+            await line.stop()
+
+    asyncio.run(run())

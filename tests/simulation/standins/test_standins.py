@@ -1,0 +1,31 @@
+"""Homes that are lost in every way, and taken over by their stand-ins, under all faults."""
+
+import pytest
+
+from simulation.standins.loss import LOSSES
+from simulation.standins.scenario import run
+
+LONG = 2_000
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(len(LOSSES)))
+def test_every_result_is_there_whatever_becomes_of_a_home(seed):
+    outcome = run(seed)
+    assert outcome.loss == LOSSES[seed]
+    assert outcome.results
+
+
+@pytest.mark.long
+@pytest.mark.timeout(36_000)
+def test_many_homes_are_lost():
+    adopted = again = withheld = 0
+    for seed in range(100, 100 + LONG):
+        outcome = run(seed)
+        adopted += outcome.adopted
+        again += outcome.again
+        withheld += outcome.withheld
+    # A run without these shows nothing.
+    assert adopted > LONG
+    assert again
+    assert withheld
