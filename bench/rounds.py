@@ -25,7 +25,7 @@ from planner.layout import lay_out  # noqa: E402
 from planner.methods import Wanted, find  # noqa: E402
 from planner.problem import Problem  # noqa: E402
 from planner.reading import read_problem  # noqa: E402
-from planner.rounds.improve import Effort  # noqa: E402
+from planner.rounds.settings import Effort  # noqa: E402
 from planner.rounds.tree import on_tree, overlay  # noqa: E402
 from planner.rounds.units import scaled  # noqa: E402
 
@@ -115,7 +115,7 @@ def price_table(arguments: argparse.Namespace) -> None:
 
 def changing(network: Problem, price: float, seed: int) -> list[tuple[int, int, float]]:
     """After each change of rates: how many pieces moved, and back where they were, and the flow."""
-    trial = rounds(network, 3, effort=Effort(steps=0))
+    trial = rounds(network, 3, effort=Effort(total=100_000))
     for machine in trial.machines:  # what has not run yet has no state to take along
         machine.settings = replace(machine.settings, price=price)
     random = Random(seed)

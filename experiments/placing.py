@@ -28,9 +28,8 @@ from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Problem
 from planner.reading import read_problem
-from planner.rounds.improve import Effort
 from planner.rounds.messages import Commit, Envelope, Tell, size_bytes
-from planner.rounds.settings import Settings
+from planner.rounds.settings import Effort, Settings
 from planner.rounds.tree import on_tree
 
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "examples" / "placement"

@@ -84,6 +84,8 @@ class Layout:
     pieces: tuple[Piece, ...]
     streams: tuple[Stream, ...]
     aggregates: tuple[Aggregate, ...]
+    ranks: tuple[int, ...]
+    """By piece, the place of its task in an order in which each comes after its feeders."""
 
 
 @dataclass
@@ -114,12 +116,14 @@ def lay_out(problem: Problem) -> Layout:
                 header = len(partials) + first
                 _add(making, index, Role.HEADER, "", task.merge_cost)
                 making.aggregates.append(Aggregate(task.id, task.partial_rate, partials, header))
+    ranks = {task.id: rank for rank, task in enumerate(problem.in_order())}
     return Layout(
         problem,
         making.numbers,
         tuple(making.pieces),
         tuple(_streams(making)),
         tuple(making.aggregates),
+        tuple(ranks[piece.task] for piece in making.pieces),
     )
 
 

@@ -9,7 +9,7 @@ from random import Random
 from broker.config.coordinator import CoordinatorSection
 from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.coordinator.effort import rounds_settings
+from broker.core.coordinator.laying import rounds_settings
 from broker.core.messages import SpecificationSubmitted
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning

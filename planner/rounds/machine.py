@@ -19,12 +19,13 @@ import msgspec
 
 from planner.rounds import messages as m
 from planner.rounds.keeping import Keeping
-from planner.rounds.looking import Proposal, ThoroughLook, look, troubled
+from planner.rounds.looking import Look
 from planner.rounds.post import Effect, Host, Leave, Post
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Joined, Passing, Standing, Tables
 from planner.rounds.turns import Claim, Promise, Turn
-from planner.rounds.view import Summary, View, view_of
+from planner.rounds.vicinity import Proposal, value_of
+from planner.rounds.view import Summary, view_of
 
 if TYPE_CHECKING:
     from planner.layout import Layout
@@ -106,8 +107,8 @@ class Rounds:
         self._known: dict[int, Summary] = {}
         self._followers: dict[int, None] = {}
         self._looked: object = None
-        self._looks = 0  # done at what was seen last: a quick one, a thorough one
-        self._search: ThoroughLook | None = None
+        self._look: Look | None = None
+        self._done_looking = False  # at what was seen last
         self._plan_at = self._widen_at = None
         return ahead
 
@@ -272,36 +273,26 @@ class Rounds:
             return  # somebody's word is on its way: it sets the time to look again
         seen = tuple((one.broker, one.version) for one in view.summaries)
         if self._looked != seen:
-            self._looked, self._looks, self._search = seen, 0, None
-        if self._looks == 0:
-            proposal = look(view, self.settings, self._random)
-            self._looks = 1
-            if proposal is None and self.settings.effort.steps > 0:
-                later = now + self.settings.settle_ms
-                self._plan_at = later + self._random.randrange(4 * self.settings.spread_ms + 1)
-                return
-        elif self._looks == 1 and self.settings.effort.steps > 0:
-            if not self._search_through(view):
-                self._plan_at = now + self.settings.pause_ms
-                return
-            proposal = self._search.proposal() if self._search is not None else None
-            self._looks, self._search = 2, None
-        else:
+            self._looked, self._look, self._done_looking = seen, None, False
+        if self._done_looking:
             return
+        # Where another sees all of this and more, that one looks for both.
+        if self._look is None and not self._tree.overseen(
+            self.me, self.radius, self.settings.radius
+        ):
+            self._look = Look(view, self.settings)
+        if self._look is not None and not self._look.go_on():
+            self._plan_at = now + self.settings.pause_ms
+            return
+        proposal = None if self._look is None else self._look.proposal
+        # The look is let go before the turn: its lists take some MB.
+        self._look, self._done_looking = None, True
         if proposal is not None:
             self._lead(proposal)
-        elif troubled(self.summary(), self._tree):
+        elif value_of(self.summary(), self.tables, self._tree)[0]:
             self._widen_at = now + self.settings.widen_ms
         else:
             self.radius, self.infeasible = self.settings.radius, False
-
-    def _search_through(self, view: View) -> bool:
-        """A slice of a thorough look; whether that is done, as it is where another does it."""
-        if self._search is None:
-            if self._tree.overseen(self.me, self.radius, self.settings.radius):
-                return True
-            self._search = ThoroughLook(view, self.settings, self._random)
-        return self._search.go_on()
 
     def _lead(self, proposal: Proposal) -> None:
         self._turn_number += 1

@@ -5,7 +5,7 @@ Invariant: the tables of two neighbours agree on the streams of their link; what
 neighbour is told by nothing but that link.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ import msgspec
 
 from planner.layout import Layout
 from planner.rounds.tree import Tree
-from planner.rounds.units import scaled
+from planner.rounds.units import SCALE, scaled
 
 HERE = -1
 
@@ -79,6 +79,27 @@ class Standing:
         return tables_of(self.layout, self.tree, self.hosts, self.amounts)
 
 
+@dataclass(frozen=True, slots=True)
+class LaidStream:
+    """A stream of which all ends are known: the broker that sends it, and those that get it."""
+
+    number: int
+    rate: int
+    source: int
+    ends: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LaidAggregate:
+    """An aggregate's header, where its partials run, and how many results come in besides."""
+
+    number: int
+    rate: int
+    header: int
+    makers: Collection[int]
+    come: Sequence[tuple[int, int]] = ()
+
+
 def tables_of(
     layout: Layout,
     tree: Tree,
@@ -86,67 +107,111 @@ def tables_of(
     amounts: Amounts,
     terms: Mapping[int, int] | None = None,
 ) -> list[Tables]:
-    """The tables of all brokers when each piece is at its host; a host of -1: nowhere."""
-    count = len(tree.neighbours)
-    hosted: list[list[Hosted]] = [[] for _ in range(count)]
+    """Return the tables of all brokers when each piece is at its host; a host of -1: nowhere."""
+    hosted: dict[int, list[Hosted]] = {}
     for piece, host in enumerate(hosts):
-        if host >= 0:
-            term = 0 if terms is None else terms.get(piece, 0)
-            hosted[host].append(Hosted(piece, term, amounts.costs[piece]))
-    passing: list[list[Passing]] = [[] for _ in range(count)]
+        term = 0 if terms is None else terms.get(piece, 0)
+        hosted.setdefault(host, []).append(Hosted(piece, term, amounts.costs[piece]))
+    streams = []
     for number, stream in enumerate(layout.streams):
         source = stream.origin if stream.piece is None else hosts[stream.piece]
-        if source is None or source < 0:
-            continue
         ends = [*(hosts[piece] for piece in stream.consumers), *stream.destinations]
-        for node, (up, down) in _spread(tree, source, ends).items():
-            rate = amounts.rates[number]
-            passing[node].append(Passing(number, rate, up, tuple(sorted(down))))
-    joined: list[list[Joined]] = [[] for _ in range(count)]
-    for number, aggregate in enumerate(layout.aggregates):
-        header = hosts[aggregate.header]
-        if header < 0:
-            continue
-        makers = {hosts[piece] for piece in aggregate.partials}
-        for node, come in _gathered(tree, header, makers).items():
-            toward = tree.next_hop(node, header) if node != header else HERE
+        if source is not None and source >= 0:
+            streams.append(LaidStream(number, amounts.rates[number], source, ends))
+    aggregates = [
+        LaidAggregate(number, amounts.partials[number], hosts[aggregate.header],
+                      {hosts[piece] for piece in aggregate.partials})
+        for number, aggregate in enumerate(layout.aggregates) if hosts[aggregate.header] >= 0
+    ]  # fmt: skip
+    return laid_tables(tree, range(len(tree.neighbours)), hosted, streams, aggregates)
+
+
+def laid_tables(
+    tree: Tree,
+    brokers: Iterable[int],
+    hosted: Mapping[int, Sequence[Hosted]],
+    streams: Iterable[LaidStream],
+    aggregates: Iterable[LaidAggregate],
+) -> list[Tables]:
+    """Return the tables of `brokers`; streams and aggregates ascend by number.
+
+    Ends may lie beyond `brokers`, next to one of them.
+    """
+    passing: dict[int, list[Passing]] = {broker: [] for broker in brokers}
+    joined: dict[int, list[Joined]] = {broker: [] for broker in passing}
+    for stream in streams:
+        for node, (up, down) in _spread(tree, stream.source, stream.ends).items():
+            if node in passing:
+                entry = Passing(stream.number, stream.rate, up, tuple(sorted(down)))
+                passing[node].append(entry)
+    for joint in aggregates:
+        sources = [*((maker, 1) for maker in sorted(joint.makers)), *joint.come]
+        for node, come in _gathered(tree, joint.header, sources).items():
+            toward = tree.next_hop(node, joint.header) if node != joint.header else HERE
             assert toward is not None
-            rate = amounts.partials[number]
-            counts = tuple(sorted(come.items()))
-            joined[node].append(Joined(number, rate, toward, counts, node in makers))
+            if node in joined:
+                counts, own = tuple(sorted(come.items())), node in joint.makers
+                joined[node].append(Joined(joint.number, joint.rate, toward, counts, own))
     return [
-        Tables(tuple(h), tuple(p), tuple(j))
-        for h, p, j in zip(hosted, passing, joined, strict=True)
+        Tables(
+            tuple(sorted(hosted.get(node, ()), key=lambda one: one.piece)),
+            tuple(own),
+            tuple(joined[node]),
+        )
+        for node, own in passing.items()
     ]
 
 
 def _spread(tree: Tree, source: int, ends: Sequence[int]) -> dict[int, tuple[int, list[int]]]:
     """Of each broker that a stream reaches: whence, and where on; ends out of reach are lost."""
-    found: dict[int, tuple[int, list[int]]] = {source: (HERE, [])}
+    reached: dict[int, tuple[int, list[int]]] = {source: (HERE, [])}
     for end in ends:
         node = end
         if end not in tree.hops(source):
             continue
-        while node not in found:
+        while node not in reached:
             before = tree.next_hop(node, source)
             assert before is not None
-            found[node] = (before, [])
+            reached[node] = (before, [])
             node = before
-    for node, (up, _) in found.items():
+    for node, (up, _) in reached.items():
         if up != HERE:
-            found[up][1].append(node)
-    return found
+            reached[up][1].append(node)
+    return reached
 
 
-def _gathered(tree: Tree, header: int, makers: set[int]) -> dict[int, dict[int, int]]:
+def _gathered(
+    tree: Tree, header: int, sources: Iterable[tuple[int, int]]
+) -> dict[int, dict[int, int]]:
     """Of each broker on a way to the header: how many partial results come from whom."""
-    found: dict[int, dict[int, int]] = {header: {}}
-    for maker in sorted(makers):
-        if maker not in tree.hops(header):
+    counts: dict[int, dict[int, int]] = {header: {}}
+    for source, count in sources:
+        if source not in tree.hops(header):
             continue
-        way = tree.way(maker, header)
-        found.setdefault(maker, {})
-        for node, onward in pairwise(way):
-            come = found.setdefault(onward, {})
-            come[node] = come.get(node, 0) + 1
-    return found
+        counts.setdefault(source, {})
+        for node, onward in pairwise(tree.way(source, header)):
+            come = counts.setdefault(onward, {})
+            come[node] = come.get(node, 0) + count
+    return counts
+
+
+class TableLoads:
+    """Sum up one broker's tables: its work, and what it sends over each of its links."""
+
+    def __init__(self, tables: Tables, *, drained: bool = False) -> None:
+        # What is to go away counts at least as much as is felt.
+        self.work = sum(max(piece.cost, SCALE if drained else 0) for piece in tables.hosted)
+        # By neighbour, members of the vicinity and others alike.
+        self.sent: dict[int, int] = {}
+        for entry in tables.passing:
+            for neighbour in entry.down:
+                self.sent[neighbour] = self.sent.get(neighbour, 0) + entry.rate
+        for joined in tables.joined:
+            if joined.toward != HERE:
+                load = joined.rate * (joined.own + sum(count for _, count in joined.come))
+                self.sent[joined.toward] = self.sent.get(joined.toward, 0) + load
+
+    @property
+    def flow(self) -> int:
+        """All that the broker sends to its neighbours."""
+        return sum(self.sent.values())

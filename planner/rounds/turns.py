@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.rounds.looking import Proposal
+from planner.rounds.vicinity import Proposal
 
 Claim = tuple[int, int, int]
 """Leader, its turn, the version that it goes by. Leaders rank by number."""

@@ -103,17 +103,18 @@ class MoveContext:
         for piece in group:
             host = self.evaluator.hosts[piece]
             own[host] = own.get(host, 0.0) + costs[piece]
-        load, room, first = loads.loads, loads.room, loads.first_work
+        first = loads.first_work
+        load, room = loads.loads[first:], loads.room[first:]
         scored = []
         for flow, host in zip(row, hosts, strict=True):
             if host in own:  # what stays counts in the load already
                 left = loads.pressure(host, -own[host])
                 charge = loads.pressure(host, whole - own[host]) - left
-            elif load[first + host] + whole > room[first + host]:
-                charge = loads.pressure(host, whole)
+                scored.append((flow + penalty * charge, host))
+            elif load[host] + whole > room[host]:
+                scored.append((flow + penalty * loads.pressure(host, whole), host))
             else:
-                charge = 0.0
-            scored.append((flow + penalty * charge, host))
+                scored.append((flow, host))
         return scored
 
     def _whole_row(self, group: Sequence[int]) -> int:

@@ -19,6 +19,8 @@ from planner.search.loads import Loads, beyond
 from planner.search.trees import Detour, LaidTree, TreeBuilder
 
 ABSENT = -1
+# What laying a stream again takes, as a part of a row's: so many brokers.
+APPLIED = 40
 
 # Pieces, and the brokers that they go to.
 Moves = Sequence[tuple[int, int]]
@@ -41,10 +43,12 @@ class Evaluator:
         self.trees: list[dict[int, LaidTree]] = [{} for _ in instance.flows]
         self.links = [0] * len(instance.flows)
         self.missed = [0] * len(instance.flows)
-        self.flow, self.lost = 0.0, 0
+        # Rows and trees that were looked at, by broker and stream: the measure of bounded searches.
+        self.effort = 0
         for piece, host in enumerate(hosts):
             if host != ABSENT:
                 self._work(piece, host, 1)
+        self.flow, self.lost = self._prices(), 0
         order = sorted(range(len(instance.flows)), key=lambda n: -instance.flows[n].rate)
         for number in order:
             self._lay(number)
@@ -71,6 +75,7 @@ class Evaluator:
         instance = self.instance
         total = [0.0] * len(where)
         numbers = dict.fromkeys(n for piece in group for n in instance.of_piece[piece])
+        self.effort += len(where) * (1 + len(numbers))
         for number in numbers:
             flow = instance.flows[number]
             if flow.header is not None:
@@ -80,6 +85,10 @@ class Evaluator:
             if row is not None:
                 weight = flow.weight
                 total = [sum_ + weight * hops for sum_, hops in zip(total, row, strict=True)]
+        for piece in group if instance.prices else ():
+            start, price = instance.prices.get(piece, (ABSENT, 0.0))
+            if start in where:
+                total[where.index(start)] -= price
         return total
 
     def _stream_row(
@@ -132,6 +141,7 @@ class Evaluator:
             )
         else:
             numbers.update(touched)
+        self.effort += APPLIED * (1 + len(numbers))
         before = (self.flow, self.lost)
         laid = [(n, self.trees[n], self.links[n], self.missed[n]) for n in numbers]
         for number in numbers:
@@ -173,11 +183,20 @@ class Evaluator:
 
     def put(self, piece: int, host: int) -> None:
         """Put a piece elsewhere and leave its streams as they are, until it is put back."""
-        if self.hosts[piece] != ABSENT:
-            self._work(piece, self.hosts[piece], -1)
+        before = self.hosts[piece]
+        if before != ABSENT:
+            self._work(piece, before, -1)
         self.hosts[piece] = host
         if host != ABSENT:
             self._work(piece, host, 1)
+        if piece in self.instance.prices:
+            start, price = self.instance.prices[piece]
+            self.flow += price * ((host != start) - (before != start))
+
+    def _prices(self) -> float:
+        """Return what moves cost from where pieces run to where they are placed."""
+        prices = self.instance.prices.items()
+        return sum(price for piece, (start, price) in prices if self.hosts[piece] != start)
 
     def _work(self, piece: int, node: int, sign: int) -> None:
         pieces, cost = self.at[node], self.instance.costs[piece]
@@ -245,7 +264,7 @@ class Evaluator:
         for piece, host in enumerate(hosts):
             if self.hosts[piece] != host:
                 self.put(piece, host)
-        self.flow, self.lost = 0.0, 0
+        self.flow, self.lost = self._prices(), 0
         for number, kept in enumerate(trees):
             flow = self.instance.flows[number]
             reached = sum(len(targets) for _, targets in self.ends(number))
@@ -273,7 +292,7 @@ class Evaluator:
             return
         instance = self.instance
         limits = self.loads
-        loads, flow = [0.0] * len(limits.limits), 0.0
+        loads, flow = [0.0] * len(limits.limits), self._prices()
         for number, trees in enumerate(self.trees):
             stream = instance.flows[number]
             assert set(trees) == {source for source, _ in self.ends(number)}

@@ -8,6 +8,7 @@ then each broker with a partial is a source of its own (`header` is not None).
 """
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
@@ -16,7 +17,7 @@ from random import Random
 from planner.layout import Layout, Role, partial_name
 from planner.network import Arc, Network
 from planner.search.distances import WEIGHT_BITS, wide
-from planner.search.topology import RatedTopology
+from planner.search.topology import KEPT_CELLS_MAX, RatedTopology
 
 # Of a limit: sums of fractions may be this much over it.
 ROOM = 1e-9
@@ -28,6 +29,9 @@ EXACT_ENDS, EXACT_ENDS_MANY = 4, 2
 KINDS_MAX, KINDS_MAX_MANY = 1000, 2
 """Topologies by rate; of many brokers they are large, so streams of about one rate share one."""
 MANY_NODES = 300
+
+# By piece, the broker where it runs and the price of having it elsewhere.
+Prices = Mapping[int, tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,21 @@ class CompiledStream:
 class Instance:
     """Hold what a search needs of a problem; brokers, pieces, flows and links count from 0."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        prices: Prices | None = None,
+        limits: Mapping[Arc, float] | None = None,
+        cells_max: int = KEPT_CELLS_MAX,
+    ) -> None:
         self.layout = layout
+        # What it costs, in flow, to have a piece elsewhere than where it runs.
+        self.prices = prices or {}
+        # Answers about trees that are kept at once; a broker has less room than a planner of all.
+        self.cells_max = cells_max
         self.network = net = Network(layout.problem)
+        # A link of a live network may carry more one way than the other.
+        net.limits.update(limits or {})
         self.nodes = len(net.names)
         self.pieces = len(layout.pieces)
         self.costs = [float(piece.cost) for piece in layout.pieces]
@@ -69,7 +85,7 @@ class Instance:
         self.capped = any(x < inf for x in self.capacity)
         self.hosts = [piece.hosts for piece in layout.pieces]
         self.allowed = [frozenset(piece.hosts) for piece in layout.pieces]
-        self.whole = RatedTopology(net.neighbours, 1)
+        self.whole = RatedTopology(net.neighbours, 1, cells_max)
         # Each broker's number as lanes.
         self.by_number = wide(range(self.nodes))
         # Whether moves look at some brokers alone, those where a piece may be cheap.
@@ -89,8 +105,7 @@ class Instance:
         mean = sum(self._weights) / max(1, self.pieces) or 1.0
         self._sums = list(accumulate(weight + mean for weight in self._weights))
         self.near = [self._near(piece) for piece in range(self.pieces)]
-        ranks = {task.id: rank for rank, task in enumerate(layout.problem.in_order())}
-        self.rank = [ranks[piece.task] for piece in layout.pieces]
+        self.rank = layout.ranks
         # Partials of one aggregate at one broker send once, so they pay to move together.
         self.is_header = [piece.role is Role.HEADER for piece in layout.pieces]
 
@@ -144,7 +159,7 @@ class Instance:
         onward = self._links_for(rate)
         if onward == self.whole.onward and exact == self.whole.exact_ends:
             return self.whole
-        return RatedTopology(onward, exact)
+        return RatedTopology(onward, exact, self.cells_max)
 
     def _links_for(self, rate: float) -> list[list[int]]:
         return [

@@ -21,7 +21,7 @@ from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.context import Changes, MoveContext
-from planner.search.evaluator import Evaluator
+from planner.search.evaluator import ABSENT, Evaluator
 from planner.search.instance import Instance
 from planner.search.joint import MoveJointly
 from planner.search.operators import MoveKind, Recreate, Relocate, Scatter, Swap, Together
@@ -39,6 +39,8 @@ RECOUNT_EVERY = 20_000
 # From so many pieces on a search descends rather than anneals.
 LARGE_PIECES = 400
 CANONICAL_NODES_MAX = 300
+# Up to so many pieces the first cycle is one of tabu search: its steps take little.
+TABU_FIRST_PIECES = 100
 FAITHLESS_MIN, FAITHLESS_MAX = 10, 30
 """Kicks that make no better plan, until tabu search goes on from elsewhere."""
 HALF, RETURNS = 0.5, 0.4
@@ -109,11 +111,16 @@ class Search:
         self.local = self.base
         self.faithless = self.kicked_at = 0  # kicks that made no better plan; when the last was
         self.descent = FirstDescent(self.context)
+        self.context.renew([piece for piece, host in enumerate(hosts) if host == ABSENT])
         self._consider()
+        if instance.pieces <= TABU_FIRST_PIECES:
+            self.cycles = 1
+            self._begin_cycle()
 
     def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> BestPlan:
         """Search until `stop` says so, between steps; `callback` is told of each."""
-        while self.instance.pieces and not stop(self.progress()):
+        # Where no operator has anything to do there is one placement alone.
+        while self.operators and not stop(self.progress()):
             self.step()
             if callback is not None:
                 callback(self.progress())
@@ -124,7 +131,7 @@ class Search:
         best = self.best
         return Progress(
             self.steps, self.improved_at, best.excess == 0, self.evaluator.flow, best.flow,
-            best.excess, self.moves,
+            best.excess, self.evaluator.effort, self.moves,
         )  # fmt: skip
 
     # --- one step -------------------------------------------------------------------------------
@@ -134,6 +141,7 @@ class Search:
         if self.steps % RECOUNT_EVERY == RECOUNT_EVERY - 1:
             self.evaluator.adopt(*self.evaluator.snapshot())
         self.steps += 1
+        self.evaluator.effort += 1  # so that all that is bounded by effort ends
         # Among many brokers ways that break limits take long to find, and are hardly ever kept.
         instance, loads = self.instance, self.evaluator.loads
         self.evaluator.builder.strict = instance.many and not loads.broken
@@ -162,6 +170,13 @@ class Search:
     def _intensify(self) -> None:
         """Make a step of tabu search; after some in vain, take up a few pieces and go on."""
         tabu, evaluator = self.tabu, self.evaluator
+        if self.vain > self.params.patience + self.instance.pieces:
+            # From what the last kick came to, as long as that is good: else from where it began.
+            room = 1 + self.params.tolerance * self.random.random()
+            if self.local[0] <= self.base[0] * room:
+                self.base = self.local
+            self._kick()
+            return
         kind = tabu.step()
         if kind:
             self.moves[kind] = self.moves.get(kind, 0) + 1
@@ -171,13 +186,6 @@ class Search:
             self.vain = 0
             return
         self.vain += 1
-        if self.vain <= self.params.patience + self.instance.pieces:
-            return
-        # From what the last kick came to, as long as that is good: else from where it began.
-        room = 1 + self.params.tolerance * self.random.random()
-        if self.local[0] <= self.base[0] * room:
-            self.base = self.local
-        self._kick()
 
     def _kick(self) -> None:
         """Go back to the base, and place a few of its pieces anew; at times many of the best's."""

@@ -108,6 +108,7 @@ class FirstDescent:
         self.passes = 0
         self.moved, self.looked = 0, 1  # pieces, in this pass
         self.proposed: list[int] = []
+        self.pressed: set[int] = set()
         self.flow_before = context.evaluator.flow
         self.jointly, self.relieve = MoveJointly(), Relieve()
         context.penalty = self.usual
@@ -135,7 +136,7 @@ class FirstDescent:
         if len(fed) == 1 and not instance.flows[fed[0][0]].destinations:
             ((number, other),) = fed
             goals = list(
-                MoveJointly.cheapest(context, piece, other, number, anywhere=not instance.limited)
+                MoveJointly.cheapest(context, piece, other, number, anywhere=self._anywhere(piece))
             )
         else:
             goals = [(piece, min(context.choices((piece,)))[1])]
@@ -144,6 +145,11 @@ class FirstDescent:
             return []
         self.proposed = [p for p, _ in moves]
         return [context.evaluator.apply(moves)]
+
+    def _anywhere(self, piece: int) -> bool:
+        """Return whether all brokers are looked at: while that is cheap, or where it is full."""
+        context = self.context
+        return not context.instance.limited and (not context.penalty or piece in self.pressed)
 
     def keep(self) -> None:
         """Look again, in the next pass, at all that the change that was kept concerns."""
@@ -172,7 +178,11 @@ class FirstDescent:
         self.over = (slow and not broken) or self.passes >= PASSES_MAX
         self.moved, self.looked = 0, max(1, len(self.next))
         order = {piece: place for place, piece in enumerate(context.instance.lightest_first())}
-        self.queue = sorted(self.next, key=order.__getitem__)
+        # Those at brokers that run too much come first, with what concerns them: what they leave
+        # may already be a plan.
+        near = context.instance.near
+        self.pressed = {other for piece in self._crowded(evaluator) for other in near[piece]}
+        self.queue = sorted(self.next, key=lambda piece: (piece in self.pressed, order[piece]))
         self.next = {}
 
     @staticmethod

@@ -16,7 +16,8 @@ class Progress:
 
     `improved_at` are the steps at which it last found a better plan, `feasible` says whether that
     keeps all limits, `cost` is the flow of the placement at hand, `best` that of the best plan,
-    and `excess` by what that breaks limits. `moves` are those that were kept, by kind.
+    and `excess` by what that breaks limits. `effort` is what the evaluator has looked at so far,
+    and `moves` are those that were kept, by kind.
     """
 
     steps: int
@@ -25,6 +26,7 @@ class Progress:
     cost: float = 0.0
     best: float = 0.0
     excess: float = 0.0
+    effort: int = 0
     moves: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -45,6 +47,17 @@ class Steps:
     def __call__(self, progress: Progress) -> bool:
         """Return whether the search ends."""
         return progress.steps >= self.limit
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Ends after so much effort, however much each step takes: the same plan on any machine."""
+
+    limit: int
+
+    def __call__(self, progress: Progress) -> bool:
+        """Return whether the search ends."""
+        return progress.effort >= self.limit
 
 
 @dataclass(frozen=True)

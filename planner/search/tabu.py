@@ -22,6 +22,12 @@ DEARER, CHEAPER = 1.6, 1 / 1.3
 # Moves that are tried out where links are limited, since rows do not tell what links cost.
 TRIED = 4
 SAME = 1e-9
+# Groups cost a row each, so some are looked at now and then.
+GROUPS_EVERY, GROUPS_MAX = 8, 40
+# Neighbours of a piece with which, one by one, it is tried together.
+GROUPED = 3
+# What a step takes beside rows, for each piece: so many brokers are compared.
+WEIGHED = 20
 
 Moves = list[tuple[int, int]]
 
@@ -49,6 +55,7 @@ class TabuSearch:
         """Make the best move that is not forbidden; return its kind, "" where there is none."""
         context, evaluator = self.context, self.context.evaluator
         self.steps += 1
+        evaluator.effort += WEIGHED * context.instance.pieces
         moves = self._choose()
         for piece, _ in moves:
             tenure = TENURE_MIN + context.random.randrange(TENURE_SPREAD)
@@ -61,7 +68,9 @@ class TabuSearch:
         if not evaluator.loads.broken and evaluator.flow < self.best:
             self.best = evaluator.flow
         self._adapt()
-        return ("", "relocate", "swap")[len(moves)]
+        if len(moves) == 2 and evaluator.hosts[moves[0][0]] != evaluator.hosts[moves[1][0]]:
+            return "swap"
+        return ("", "relocate", "together")[min(2, len(moves))]
 
     def _choose(self) -> Moves:
         context = self.context
@@ -69,6 +78,8 @@ class TabuSearch:
         if context.instance.capped:
             least = min(ranked)[0] if ranked else inf
             ranked += self._exchanges(least)
+        if self.steps % GROUPS_EVERY == 0:
+            ranked += self._groups()
         if not ranked:
             return []
         ranked.sort(key=lambda scored: scored[0])
@@ -83,21 +94,25 @@ class TabuSearch:
         context = self.context
         evaluator, penalty, costs = context.evaluator, context.penalty, context.instance.costs
         loads, hosts = evaluator.loads, evaluator.hosts
+        load, room, first = loads.loads, loads.room, loads.first_work
         spare = self.best - evaluator.flow if self.within else -inf
+        until, steps = self._until, self.steps
         ranked: list[tuple[float, Moves]] = []
-        for piece in range(context.instance.pieces):
-            row, values = self._row(piece)
-            origin, cost = hosts[piece], costs[piece]
-            now = values[origin] - penalty * loads.pressure(origin, -cost)
+        for piece, cost in enumerate(costs):
+            row, values = self._rows.get(piece) or self._row(piece)
+            origin = hosts[piece]
+            now = values[origin]
+            if first + origin in loads.broken:
+                now -= penalty * loads.pressure(origin, -cost)
             least, goal = inf, -1
             for value, host in row:
                 if value - now >= least:
                     break
-                barred = self._until.get((piece, host), 0) >= self.steps
+                barred = until.get((piece, host), 0) >= steps
                 if host == origin or (barred and value - values[origin] >= spare - SAME):
                     continue
                 score = value - now
-                if not loads.fits(host, cost):
+                if load[first + host] + cost > room[first + host]:
                     score += penalty * loads.pressure(host, cost)
                 if score < least:
                     least, goal = score, host
@@ -113,18 +128,28 @@ class TabuSearch:
         context = self.context
         instance, evaluator, penalty = context.instance, context.evaluator, context.penalty
         loads, hosts, costs = evaluator.loads, evaluator.hosts, instance.costs
+        evaluator.effort += instance.pieces**2 // 2
+        rows = [self._row(piece) for piece in range(instance.pieces)]
+        # No exchange gains more than both pieces would alone, and what two brokers are over by.
+        gains = [
+            row[0][0] - changes[host] for (row, changes), host in zip(rows, hosts, strict=True)
+        ]
+        over = [loads.prices[limit] * part for limit, part in loads.broken.items()]
+        relief = 2 * penalty * max(over, default=0.0)
+        gain_max = min(gains, default=0.0) - relief
         best: list[tuple[float, Moves]] = []
         for first in range(instance.pieces):
-            origin, changes = hosts[first], self._row(first)[1]
+            if gains[first] + gain_max >= least:
+                continue
+            origin, changes = hosts[first], rows[first][1]
+            now = changes[origin]
             for second in range(first):
                 target = hosts[second]
-                if target == origin or target not in changes:
+                others = rows[second][1]
+                if target == origin or target not in changes or origin not in others:
                     continue
-                others = self._row(second)[1]
-                if origin not in others:
-                    continue
-                score = changes[target] - changes[origin] + others[origin] - others[target]
-                if score >= least + penalty and second not in instance.near[first]:
+                score = changes[target] - now + others[origin] - others[target]
+                if score - relief >= least:
                     continue
                 more = costs[first] - costs[second]
                 score += penalty * (loads.pressure(target, more) + loads.pressure(origin, -more))
@@ -136,6 +161,28 @@ class TabuSearch:
                 if score < least:
                     least, best = score, [(score, moves)]
         return best
+
+    def _groups(self) -> list[tuple[float, Moves]]:
+        """Return moves of pieces as one that are at one broker and concern each other, if any gain.
+
+        Each alone stays with the others, since what they share is carried as long as one is there.
+        """
+        context = self.context
+        instance, hosts = context.instance, context.evaluator.hosts
+        groups: dict[tuple[int, ...], None] = {}
+        for piece in range(instance.pieces):
+            near = [other for other in instance.near[piece] if hosts[other] == hosts[piece]]
+            if len(near) > 1:
+                groups[tuple(sorted(near))] = None
+                groups.update((tuple(sorted((piece, p))), None) for p in near[1 : GROUPED + 1])
+        ranked: list[tuple[float, Moves]] = []
+        for group in context.random.sample(list(groups), min(len(groups), GROUPS_MAX)):
+            scores = context.choices(group)
+            now = sum(score for score, host in scores if host == hosts[group[0]])
+            if scores and min(scores)[0] < now:
+                score, host = min(scores)
+                ranked.append((score - now, [(piece, host) for piece in group]))
+        return ranked
 
     def _barred(self, piece: int, host: int) -> bool:
         return self._until.get((piece, host), 0) >= self.steps

@@ -26,7 +26,9 @@ Ends = tuple[int, ...]
 class RatedTopology:
     """The links with room for a rate; `inward` and `onward` name neighbours, in ascending order."""
 
-    def __init__(self, onward: Sequence[Sequence[int]], exact_ends: int) -> None:
+    def __init__(
+        self, onward: Sequence[Sequence[int]], exact_ends: int, cells_max: int = KEPT_CELLS_MAX
+    ) -> None:
         self.nodes = len(onward)
         self.onward = [list(others) for others in onward]
         self.inward: list[list[int]] = [[] for _ in onward]
@@ -44,7 +46,7 @@ class RatedTopology:
         self._lanes: dict[object, int] = {}
         self._trees: dict[tuple[int, Ends], tuple[Arc, ...]] = {}
         # Rows are let go all at once when there are too many: an order of use would cost each look.
-        self._rows_max = max(500, KEPT_CELLS_MAX // max(1, self.nodes))
+        self.kept_max = max(500, cells_max // max(1, self.nodes))
 
     # --- hop counts ---------------------------------------------------------------------------
 
@@ -164,7 +166,7 @@ class RatedTopology:
     def _joining(self, distances: Distances, source: int, ends: Ends, key: object) -> int:
         """Return the links of a tree and of the way between it and each broker, as lanes."""
         if (lanes := self._lanes.get(key)) is None:
-            if len(self._lanes) >= self._rows_max:
+            if len(self._lanes) >= self.kept_max:
                 self._lanes.clear()
             nodes = (source, *(b for _, b in self.tree(source, ends)))
             lanes = self._lanes[key] = distances.nearest(nodes, self.links(source, ends))
@@ -179,7 +181,7 @@ class RatedTopology:
         return rows[0] if len(rows) == 1 else list(map(min, *rows))
 
     def _keep(self, key: object, row: Row) -> Row:
-        if len(self._rows) >= self._rows_max:
+        if len(self._rows) >= self.kept_max:
             self._rows.clear()
         self._rows[key] = row
         return row
@@ -189,7 +191,7 @@ class RatedTopology:
     def tree(self, source: int, ends: Ends) -> tuple[Arc, ...]:
         """Return the links of a tree from `source` to `ends` (ascending, without it)."""
         if (kept := self._trees.get((source, ends))) is None:
-            if len(self._trees) >= self._rows_max:
+            if len(self._trees) >= self.kept_max:
                 self._trees.clear()
             ahead = self.hops_from(source)
             near = tuple(end for end in ends if ahead[end] < FAR)

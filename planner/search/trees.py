@@ -81,7 +81,7 @@ class TreeBuilder:
                 return None
             links = tuple(numbers[arc] for arc in topology.tree(source, targets))
             tree = LaidTree(links, self.loads.needs(links))
-            if len(self._usual) > WAYS_MAX:
+            if len(self._usual) > min(WAYS_MAX, topology.kept_max):
                 self._usual.clear()
             self._usual[key] = tree
         return tree

@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.coordinator.effort import rounds_settings
+from broker.core.coordinator.laying import rounds_settings
 from broker.core.network.messages import DrainRequested
 from broker.core.network.planning import Planning
 from planner.rounds.machine import Rounds

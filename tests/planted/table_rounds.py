@@ -37,6 +37,23 @@ rounds-no-farther: who finds no room looks no farther than before
         tests=ROUNDS,
     ),
     *part(
+        "planner/rounds/vicinity.py",
+        """
+vicinity-merges-unseen: partials that all on the way to a header out of view count are merged
+-             while len({placed[piece] for piece in pieces}) < len(pieces):
++             while not placed:
+
+vicinity-moves-for-nothing: a move that saves less than its price is proposed
+-         least = int(gain * before[1]) + price
++         least = int(gain * before[1])
+
+vicinity-old-terms: a piece that moves keeps its term, so that its old host may claim it
+- Hosted(item.piece, item.term + 1, item.cost)
++ Hosted(item.piece, item.term, item.cost)
+""",
+        tests=("tests/planner/rounds/test_vicinity.py",),
+    ),
+    *part(
         "broker/core/coordinator/laying.py",
         """
 laid-one-way: of a link one direction has no limit
@@ -53,8 +70,8 @@ laid-by-receiver: what a broker may send bounds what it is sent
         "broker/core/coordinator/seen.py",
         """
 seen-links-unbroken: nobody is told that a link carries too much
--     return _broken(_brokers(ball, laid, known), _links(ball, laid, known))
-+     return _broken(_brokers(ball, laid, known), [])
+-     return _broken(_brokers(view, laid, known), _links(view, laid, known))
++     return _broken(_brokers(view, laid, known), [])
 
 seen-links-of-receiver: a link is held against the limit of who is sent to
 -             "at_most_bytes_per_s": known.statements[whence].link or None,

@@ -32,10 +32,6 @@ EARLY_MAX = 2_000
 PAST_EPOCHS = 32
 """Epochs that are over, of which late words are known to be late; of older ones they wait."""
 
-LOOK_STEPS = 60_000
-"""Of one look for a better plan: a stream taken over a link, some 3 us each, so that planning never
-holds a broker up for long; but each task is tried everywhere once, however many there are."""
-
 LOOK_MS = 100
 """Changes of submissions come in bursts: one look for all of a burst."""
 

@@ -24,7 +24,6 @@ from broker.core.coordinator.around import Around
 from broker.core.coordinator.bounds import STAYS, CoordinatorSettings
 from broker.core.coordinator.capacity import Capacity
 from broker.core.coordinator.checking import Numbers
-from broker.core.coordinator.effort import rounds_settings
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, amounts, lay, levels_of, rated
 from broker.core.coordinator.measuring import measured, rates_of
@@ -269,7 +268,6 @@ class Coordinator:
         self._numbers = Numbers(self.laid.standing.tree, len(layout.pieces), len(layout.streams))
         self.counts["epochs"] += 1
         number = self.laid.numbers[self.me]
-        self.rounds.settings = rounds_settings(self.settings, self.laid.standing, number)
         self._carry(self.rounds.stand(number, epoch, self.laid.standing, self._now))
         self._rate()
         early = [one for one in self._early if one.epoch == epoch]

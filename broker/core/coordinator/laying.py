@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.statement import Input, Piece, Statement, Submission
 from broker.network.overlay.tree import Tree as Overlay
 from planner.layout import lay_out
 from planner.problem import Content, Node, Problem, Task
+from planner.rounds.settings import Settings
 from planner.rounds.tables import Amounts, Standing
 from planner.rounds.tree import Tree
 from planner.rounds.units import scaled
@@ -190,6 +192,11 @@ def _state(laid: Laid, known: Known) -> None:
     rates, costs = _amounts(laid, stated(known), sends)
     laid.standing.amounts.rates[:] = rates
     laid.standing.amounts.costs[:] = costs
+
+
+def rounds_settings(settings: CoordinatorSettings) -> Settings:
+    """Return how the rounds plan from a broker with these settings."""
+    return Settings(radius=settings.radius, price=settings.price_percent / 100)
 
 
 def amounts(laid: Laid, known: Known) -> tuple[dict[int, int], dict[int, int]]:

@@ -14,36 +14,41 @@ from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
 from broker.core.coordinator.violations import BrokenLimit
 from broker.core.network.cell_view import ROWS
-from planner.rounds.ball import Ball
-from planner.rounds.tables import Amounts, Standing, Tables
+from planner.rounds.tables import Amounts, Standing, TableLoads, Tables
 from planner.rounds.units import plain, scaled
-from planner.rounds.view import Summary, view_of
+from planner.rounds.vicinity import Vicinity
+from planner.rounds.view import Summary, View, view_of
+from planner.search.evaluator import Evaluator
 
 TASKS_MAX = 1_000  # that are listed; the others are counted
 MOVES_MAX = 5_000  # tried for one account: some tenths of a second
 
 
 def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
-    """The account, as plain data."""
+    """Return the account, as plain data."""
     submissions = _submissions(laid, known)
-    ball = _ball(laid, known, submissions)
+    view = _view(laid, known, submissions)
+    network = None if view is None else Vicinity(view)
+    evaluator = None if network is None else Evaluator(network.instance, network.start)
     tasks: list[dict[str, Any]] = []
     moves = 0
     for number, piece in enumerate(laid.pieces[:TASKS_MAX]):
         if piece not in submissions:
             continue  # it has gone since the epoch began
         one = _task(known, piece, submissions[piece])
-        if ball is not None:
-            moves += len(ball.allowed[number])
+        if network is not None and evaluator is not None:
+            moves += len(network.instance.hosts[number])
             if moves <= MOVES_MAX:
-                one |= _compared(ball, laid, number, price_percent * one["takes_bytes_per_s"] / 100)
+                price = price_percent * one["takes_bytes_per_s"] / 100
+                one |= _compared(evaluator, network, laid, number, price)
                 if one["parts"]:
                     one["why"] = f"it merges what {len(one['parts'])} brokers fold; {one['why']}"
         tasks.append(one)
-    brokers = [] if ball is None else _brokers(ball, laid, known)
-    links = [] if ball is None else _links(ball, laid, known)
+    accounts = [] if view is None else _accounts(view)
+    brokers = [] if view is None else _brokers(view, laid, known)
+    links = [] if view is None else _links(view, laid, known)
     return {
-        "flow_bytes_per_s": None if ball is None else _rate(ball.flow),
+        "flow_bytes_per_s": None if view is None else _rate(sum(one.flow for one in accounts)),
         "limits_broken": _broken(brokers, links),
         "brokers": brokers,
         "links": links,
@@ -54,10 +59,10 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
 
 def violations(laid: Laid, known: Known) -> list[BrokenLimit]:
     """Return the limits that the tasks exceed where they run now: of brokers, then of links."""
-    ball = _ball(laid, known, _submissions(laid, known))
-    if ball is None:
+    view = _view(laid, known, _submissions(laid, known))
+    if view is None:
         return []
-    return _broken(_brokers(ball, laid, known), _links(ball, laid, known))
+    return _broken(_brokers(view, laid, known), _links(view, laid, known))
 
 
 def _broken(brokers: list[dict[str, Any]], links: list[dict[str, Any]]) -> list[BrokenLimit]:
@@ -87,7 +92,7 @@ def _submissions(laid: Laid, known: Known) -> dict[Piece, Submission]:
     }
 
 
-def _ball(laid: Laid, known: Known, submissions: dict[Piece, Submission]) -> Ball | None:
+def _view(laid: Laid, known: Known, submissions: dict[Piece, Submission]) -> View | None:
     """All brokers with what runs there; None while what is known does not go together."""
     there = all(name in known.statements for name in laid.names)
     if not there or any(piece not in submissions for piece in laid.pieces):
@@ -106,7 +111,7 @@ def _ball(laid: Laid, known: Known, submissions: dict[Piece, Submission]) -> Bal
         for number, own in enumerate(tables)
     }
     view = view_of(standing.layout, standing.tree, 0, len(laid.names), summaries)
-    return None if view is None or len(view.brokers) < len(laid.names) else Ball(view)
+    return None if view is None or len(view.brokers) < len(laid.names) else view
 
 
 def _summary(number: int, one: Statement, tables: Tables) -> Summary:
@@ -140,20 +145,23 @@ def _task(known: Known, piece: Piece, one: Submission) -> dict[str, Any]:
     }
 
 
-def _compared(ball: Ball, laid: Laid, piece: int, price: float) -> dict[str, Any]:
-    """The next best broker for a piece, and in a sentence why it is not there."""
-    start, here = ball.at[piece], ball.value
+def _compared(
+    evaluator: Evaluator, network: Vicinity, laid: Laid, number: int, price: float
+) -> dict[str, Any]:
+    """Return the next best broker for a piece, and in a sentence why it is not there."""
+    piece = network.piece_of[number]
+    here = _value(evaluator)
     found = []
-    for node in sorted(ball.allowed[piece], key=lambda one: laid.names[ball.view.brokers[one]]):
-        if node != start:
-            ball.move(piece, node)
-            found.append((ball.value, node))
-            ball.move(piece, start)
+    for node in network.instance.hosts[piece]:
+        if node != evaluator.hosts[piece]:
+            change = evaluator.apply([(piece, node)])
+            name = laid.names[network.brokers[node]]
+            found.append((_value(evaluator), name))
+            evaluator.undo(change)
     if not found:
         return {"why": "no other broker takes it up"}
-    value, node = min(found, key=lambda row: row[0])
-    name = laid.names[ball.view.brokers[node]]
-    more = _rate(value[1] - here[1])
+    value, name = min(found)
+    more = round(value[1] - here[1])
     told = {"broker": name, "more_bytes_per_s": more, "breaks_limits": value[0] > here[0]}
     if not laid.standing.layout.problem.tasks[piece].inputs:
         why = "no rate of what it takes is known: it is new here, or nothing comes"
@@ -170,35 +178,41 @@ def _compared(ball: Ball, laid: Laid, piece: int, price: float) -> dict[str, Any
     return {"next": told, "why": why}
 
 
-def _brokers(ball: Ball, laid: Laid, known: Known) -> list[dict[str, Any]]:
+def _value(evaluator: Evaluator) -> tuple[float, float]:
+    """Return what limits are broken by, and the flow; what is equal but for rounding is equal."""
+    return round(evaluator.excess(), 9), round(evaluator.flow, 3)
+
+
+def _accounts(view: View) -> list[TableLoads]:
+    return [TableLoads(summary.tables) for summary in view.summaries]
+
+
+def _brokers(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
     found = {}
-    for node, number in enumerate(ball.view.brokers):
+    for number, summary, account in zip(view.brokers, view.summaries, _accounts(view), strict=True):
         name = laid.names[number]
         one = known.statements[name]
         found[name] = {
             "broker": name,
-            "tasks": sum(at == node for at in ball.at.values()),
-            "takes_bytes_per_s": _rate(sum(h.cost for h in _hosted(ball, node))),
+            "tasks": len(summary.tables.hosted),
+            "takes_bytes_per_s": _rate(account.work),
             "capacity_bytes_per_s": one.capacity or None,
-            "sends_bytes_per_s": _rate(ball.sent[node]),
+            "sends_bytes_per_s": _rate(account.flow),
             "egress_bytes_per_s": one.egress or None,
             "drained": one.drained,
         }
     return [found[name] for name in sorted(found)]
 
 
-def _hosted(ball: Ball, node: int) -> tuple[Any, ...]:
-    return ball.view.summaries[node].tables.hosted
-
-
-def _links(ball: Ball, laid: Laid, known: Known) -> list[dict[str, Any]]:
+def _links(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
     """Return what travels over each link, each way."""
-    found = []
-    for node, parent in enumerate(ball.parent):
-        if parent >= 0:
-            child, above = (laid.names[ball.view.brokers[one]] for one in (node, parent))
-            found.append((child, above, ball.up[node]))
-            found.append((above, child, ball.down[node]))
+    sent = {
+        (broker, to): load
+        for broker, account in zip(view.brokers, _accounts(view), strict=True)
+        for to, load in account.sent.items()
+    }
+    arcs = [(broker, to) for broker in view.brokers for to in view.tree.neighbours[broker]]
+    found = [(laid.names[a], laid.names[b], sent.get((a, b), 0)) for a, b in arcs]
     return [
         {
             "from": whence,

@@ -29,7 +29,7 @@ def test_the_best_plan_of_the_samples_never_gets_worse_and_ends_as_the_plan(foun
 
 def test_moves_that_are_kept_are_counted_by_kind(found):
     moves = found.history.moves
-    assert len(moves) > 2
+    assert len(moves) >= 2
     assert all(count > 0 for count in moves.values())
     assert sum(moves.values()) <= STEPS
 

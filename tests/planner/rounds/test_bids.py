@@ -8,8 +8,7 @@ from experiments.trial import Trial
 from planner.layout import Role, lay_out
 from planner.problem import Content, Link, Mode, Node, Problem, Task
 from planner.rounds.bids import elect, first_host, guardian, homes_of
-from planner.rounds.improve import Effort
-from planner.rounds.settings import Settings
+from planner.rounds.settings import Effort, Settings
 from planner.rounds.tree import overlay
 from tests.planner.rounds.networks import generated
 
@@ -56,7 +55,7 @@ def test_a_candidate_that_is_not_allowed_is_not_elected() -> None:
 @pytest.mark.parametrize("maker", [1, 3, 6])
 def test_the_death_of_the_header_elects_another_and_results_go_on(maker: int) -> None:
     problem = ring((maker, (maker + 2) % 8), (maker + 1) % 8)
-    trial = Trial(problem, Settings(radius=1, effort=Effort(2, 0, steps=0)), maker)
+    trial = Trial(problem, Settings(radius=1, effort=Effort(total=20_000, at_once=20_000)), maker)
     trial.until_quiet()
     header = next(n for n, piece in enumerate(trial.layout.pieces) if piece.role is Role.HEADER)
     dead = trial.hosts[header]

@@ -13,7 +13,6 @@ from planner.methods import Wanted, find
 from planner.plan import Plan
 from planner.problem import Problem
 from planner.reading import read_problem
-from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
 from planner.rounds.tree import on_tree, overlay
 
@@ -28,12 +27,10 @@ def network(shape: str, nodes: int, tasks: int, seed: int) -> tuple[Problem, Eva
     return drawn, find(layout, Wanted("tabu", steps=4000 if nodes < 10 else 20_000)).evaluation
 
 
-def gap(
-    radius: int, shape: str, nodes: int, tasks: int, seed: int, effort: Effort | None = None
-) -> float:
+def gap(radius: int, shape: str, nodes: int, tasks: int, seed: int) -> float:
     """By what part the flow is greater than the central plan's; the plan must be feasible."""
     drawn, best = network(shape, nodes, tasks, seed)
-    settings = Settings(radius=radius, price=0.0, effort=effort or Effort())
+    settings = Settings(radius=radius, price=0.0)
     trial = Trial(drawn, settings, seed)
     trial.until_quiet()
     layout = lay_out(on_tree(drawn, trial.tree))
@@ -54,7 +51,6 @@ def test_what_several_must_move_for_together_is_found(radius: int) -> None:
     """A star of ten brokers: what belongs together has no room until others have made it."""
     star = ("geometric", 10, 8, 0)
     assert gap(radius, *star) <= 0.001
-    assert gap(radius, *star, Effort(steps=0)) > 0.03, "small steps alone would do"
 
 
 @pytest.mark.parametrize("seed", [400, 401])

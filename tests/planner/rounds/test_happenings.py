@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from experiments.trial import Conditions, Trial
-from planner.rounds.improve import Effort
-from planner.rounds.settings import Settings
+from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import tables_of
 from tests.planner.rounds.networks import generated
 
@@ -34,7 +33,7 @@ def run(seed: int, happenings: int) -> Trial:
     problem = generated(
         random, random.randrange(5, 10), random.randrange(2, 8), (None, 4), ring=True
     )
-    effort = Effort(2, 0, steps=0)
+    effort = Effort(total=20_000, at_once=20_000)
     settings = Settings(radius=random.randrange(1, 4), price=0.05, effort=effort)
     trial = Trial(problem, settings, seed, Conditions(delay_ms=(2, 40), loss=0.1))
     for _ in range(happenings):

@@ -7,22 +7,23 @@ import pytest
 
 from experiments.trial import Conditions, Trial
 from planner.rounds import keeping, machine, turns, view
-from planner.rounds.improve import Effort
-from planner.rounds.settings import Settings
+from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import tables_of
 from tests.planner.rounds.networks import generated
 
-EVENTS_MAX = 1_500  # sound runs of these networks take less than 400
+EVENTS_MAX = 4_000  # sound runs of these networks take less than half
 SEEDS = range(8)
 
 
 def fault_of(seed: int, radius: int = 2) -> str:
     """What is wrong with a run: nothing, or in a word."""
     random = Random(seed)
-    problem = generated(random, 8, 7, (None, 3), ring=True)
-    effort = Effort(3, 0, steps=0)
+    problem = generated(random, 14, 14, (None, 3), ring=True)
+    effort = Effort(total=5_000, at_once=5_000)
     conditions = Conditions(delay_ms=(2, 60), loss=0.2)
-    trial = Trial(problem, Settings(radius=radius, price=0, effort=effort), seed, conditions)
+    # Brokers that look at about the same time ask for the same members.
+    settings = Settings(radius=radius, price=0, effort=effort, spread_ms=200)
+    trial = Trial(problem, settings, seed, conditions)
     try:
         for _ in range(EVENTS_MAX):
             if not trial.step():

@@ -13,14 +13,13 @@ from planner.flow import evaluate
 from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Content, Link, Node, Problem, Task
-from planner.rounds.improve import Effort
-from planner.rounds.settings import Settings
+from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import tables_of
 from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
 ROOT = Path(__file__).resolve().parents[3]
-QUICK = Effort(4, 0, steps=0)
+QUICK = Effort(total=20_000, at_once=20_000)
 
 
 def quick(radius: int, price: float = 0.0) -> Settings:

@@ -16,8 +16,7 @@ from planner.methods import Wanted, find
 from planner.plan import Plan
 from planner.problem import Mode, Problem
 from planner.reading import read_problem
-from planner.rounds.improve import Effort
-from planner.rounds.settings import Settings
+from planner.rounds.settings import Effort, Settings
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "placement"
 
@@ -68,7 +67,7 @@ def test_the_nursing_home_saves_about_what_the_paper_saves() -> None:
     """Section 6.3 has 6.6; with the part of frames that move taken as 0.15, so have we."""
     home = scenario("nursing-home")
     layout = lay_out(home)
-    trial = Trial(home, Settings(radius=2, effort=Effort(2, 0, steps=0)), 1)
+    trial = Trial(home, Settings(radius=2, effort=Effort(total=20_000, at_once=20_000)), 1)
     trial.until_quiet()
     found = evaluate(layout, Plan(tuple(trial.hosts)))
     central = find(layout, Wanted("central")).evaluation
@@ -105,7 +104,7 @@ def test_the_laboratory_is_as_the_paper_has_it(maker: ModuleType) -> None:
 
 def test_the_laboratorys_video_stays_at_its_broker() -> None:
     lab = scenario("laboratory")
-    trial = Trial(lab, Settings(radius=2, effort=Effort(4, 0, steps=0)), 1)
+    trial = Trial(lab, Settings(radius=2, effort=Effort(total=20_000, at_once=20_000)), 1)
     trial.until_quiet()
     place = next(n for n, piece in enumerate(trial.layout.pieces) if piece.task == "FaceOfArrival")
     assert lab.nodes[trial.hosts[place]].id == "n6"

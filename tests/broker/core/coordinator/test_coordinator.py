@@ -266,11 +266,12 @@ def test_rates_of_what_has_just_been_cancelled_are_nobodys() -> None:
 
 def test_steps_on_which_brokers_agree_are_not_carried_out_one_by_one() -> None:
     """Nobody sees the whole line: it is agreed in two steps, and the task moves once."""
-    town = Town(1, 5, LINE, {("b4", "A"): 1000.0})
-    town.submit("b0", {("b4", "A"): 1.0})
+    longer = [(number, number + 1) for number in range(8)]
+    town = Town(1, 9, longer, {("b8", "A"): 1000.0})
+    town.submit("b0", {("b8", "A"): 1.0})
     settled(town)
     assert sum(house.coordinator.rounds.agreed for house in town.alive) > 1
-    assert [host for _, host in town.jobs["b0/0"].moves] == ["b0", "b4"]
+    assert [host for _, host in town.jobs["b0/0"].moves] == ["b0", "b8"]
 
 
 @pytest.mark.parametrize("turn_s", [7, 11])
