@@ -33,7 +33,7 @@ class LimitText(NamedTuple):
 
 
 def said(reason: str, policy: str, at_least: int = 1) -> msgspec.Meta:
-    """What a limit is for, what happens to what exceeds it, and the least value that works."""
+    """Describe a limit: its reason, what happens to the excess, and the least value that works."""
     return msgspec.Meta(ge=at_least, description=reason, title=policy)
 
 

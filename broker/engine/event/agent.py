@@ -30,11 +30,11 @@ class Result(Protocol):
 
     @property
     def head(self) -> Head:
-        """What nearly always decides among results: the beginning of `order`."""
+        """Return what nearly always decides among results: the beginning of `order`."""
 
     @property
     def order(self) -> Order:
-        """What decides among results, beginning with end and start."""
+        """Return what decides among results, beginning with end and start."""
 
     @property
     def subscription(self) -> str:
@@ -68,10 +68,10 @@ class Agent(Protocol):
         """The least watermark at which `feed` without events could report; None if never."""
 
     def held(self) -> int:
-        """How many events (or partial results of events) it holds."""
+        """Count the events (or partial results of events) that it holds."""
 
     def dropped(self) -> dict[str, int]:
-        """What it dropped, by reason."""
+        """Count what it dropped, by reason."""
 
     def state(self) -> Any:
         """Plain, versioned data (None, bool, int, float, str, bytes, list, dict)."""

@@ -173,7 +173,7 @@ def slot_of(attribute: str) -> str:
 
 
 def wire_name(slot: str) -> str:
-    """What a field of an event is called outside: an attribute by its name, others as they are."""
+    """Return the name of an event's field outside: an attribute's own, others as they are."""
     if slot.startswith("x_"):
         return bytes.fromhex(slot[2:]).decode("utf-8", "surrogatepass")
     return slot.removeprefix("a_")
@@ -235,7 +235,7 @@ def in_order(events: list[Event]) -> list[Event]:
 
 
 def doubtful(events: Sequence[Event]) -> bool:
-    """Whether the time of any event is uncertain."""
+    """Tell whether the time of any event is uncertain."""
     # Asked of each batch of each content, and nearly always answered no: one call for a batch, not
     # one for an event.
     if native.passes is not None:

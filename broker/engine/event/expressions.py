@@ -88,7 +88,7 @@ class AtomScope:
         self._event = event
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See Scope."""
+        """Return the code of an attribute and whether it may be null; None for a call."""
         if isinstance(node, Call):
             return None
         return attribute_code(self._event, node.name)
@@ -139,7 +139,7 @@ def counted(value: Any) -> Any:
 
 
 def _bits(node: Expression) -> int:
-    """How many bits an integer has at most that the expression is worth, as far as it runs."""
+    """Return how many bits the expression's integer has at most, as far as the expression runs."""
     # Bits are bounded at compile time, so that the check at run time is written only where it may
     # fail: `a + b` of two attributes has 65 bits and needs none, a product of sixteen attributes
     # has 1,024 and does.

@@ -56,13 +56,13 @@ def distance_m(p: Position | None, q: Position | None) -> float | None:
 
 
 def near(p: Position | None, q: Position | None, distance_max_m: float) -> bool:
-    """Whether two positions are at most so many metres apart; False without both."""
+    """Tell whether two positions are at most so many metres apart; False without both."""
     distance = distance_m(p, q)
     return distance is not None and distance <= distance_max_m
 
 
 def under_path(location: str | None, prefix: str) -> bool:
-    """Whether a location is the prefix or beneath it, by whole segments."""
+    """Tell whether a location is the prefix or beneath it, by whole segments."""
     if location is None:
         return False
     # By segments, so that `building/1` does not hold `building/10`.

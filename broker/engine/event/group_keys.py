@@ -24,7 +24,7 @@ WHOLE_MAX = 2**53  # up to there each whole number has a float of its own
 
 
 def shown_form(case: Case, types: Mapping[str, EventType]) -> Callable[[Group], Group] | None:
-    """What gives a group of the case as it is shown; None where it is shown as it is.
+    """Return the function that gives a group as it is shown; None if that is the group itself.
 
     A part is a float where any type that the pattern names declares it so.
     """

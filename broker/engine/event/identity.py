@@ -27,7 +27,7 @@ Bound = Sequence[tuple[str, Sequence[tuple[str, int]]]]
 
 
 def beginning_of(task: str, case: int) -> bytes:
-    """What is digested of a case's occurrence before what is bound, encoded."""
+    """Encode what is digested of a case's occurrence before what is bound."""
     # The last element is encoded as nil and cut off again: what is bound follows in its place, so
     # that the digest is that of the whole tuple although only its end varies.
     return ENCODE(("occurrence", task, case, None))[:-1]
@@ -39,7 +39,7 @@ def begun_of(task: str, case: int) -> blake2b:
 
 
 def bound_ids_of(task: str, case: int) -> Callable[[Bound], str]:
-    """What gives the ids of a case's occurrences: from alias → [(event id, end), …].
+    """Return the function that gives a case's occurrence its id, from alias → [(event id, end), …].
 
     Each is the digest of ("occurrence", task key, case, what is bound).
     """

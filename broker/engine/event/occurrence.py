@@ -31,7 +31,7 @@ _primitive = attrgetter("primitive")
 
 
 class Absence:
-    """What `absent P for T` puts in a place: it binds no event but has an interval.
+    """An interval that `absent P for T` puts in a place; it binds no event.
 
     `uncertainty`: the greatest of the P with whose end it begins.
     """
@@ -61,7 +61,7 @@ class Absence:
 
 
 def identity(member: Any) -> Any:
-    """What tells one event, or one absence, from every other."""
+    """Return what distinguishes one event, or one absence, from every other."""
     if member.__class__ is Absence:
         return (member.place, member.start)
     return id(member)
@@ -118,7 +118,7 @@ def order_of(occurrence: Occurrence) -> Order:
 def said_in_order(
     orders: Sequence[Order],
 ) -> tuple[tuple[str, ...], tuple[Tie, ...], tuple[Any, ...]]:
-    """What events say of an order, given theirs in order: ids, ties and what lies below."""
+    """Gather from the orders of events, given in order, their ids, ties and what lies below."""
     ids = tuple([primitive for order in orders for primitive in order[2]])
     ties = tuple([tie for order in orders for tie in order[3]])
     return ids, ties, tuple([order[4][0] if order[4] else order[:2] for order in orders])
@@ -289,18 +289,18 @@ def _each(member: Any) -> tuple[Any, ...]:
 
 
 def apart(left: Any, right: Any) -> bool:
-    """Whether what is bound at two places, perhaps lists, has no event in common."""
+    """Tell whether what is bound at two places, perhaps lists, has no event in common."""
     ids = {id(event) for event in _each(left)}
     return not any(id(event) in ids for event in _each(right))
 
 
 def all_near(left: Any, right: Any, distance_m: float) -> bool:
-    """Whether all that is bound at two places, perhaps lists, is so near to each other."""
+    """Tell whether all that is bound at two places, perhaps lists, is so near to each other."""
     return all(near(a.position, b.position, distance_m) for a in _each(left) for b in _each(right))
 
 
 def after_anchor(anchor: Any, member: Any, within_ms: int) -> bool:
-    """Whether all that is bound at a place comes after the anchor's end and within the time."""
+    """Tell whether all bound at a place comes after the anchor's end and within the time."""
     ends = [event.end for event in _each(anchor)]
     if not ends:
         return False
@@ -309,7 +309,7 @@ def after_anchor(anchor: Any, member: Any, within_ms: int) -> bool:
 
 
 def touches(instant: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
-    """Whether what ends and what begins at one instant may follow each other.
+    """Tell whether what ends and what begins at one instant may follow each other.
 
     Two readings of the same instant never do, inside composites neither.
     """

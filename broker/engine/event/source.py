@@ -59,7 +59,7 @@ class Parameters(Constants):
         self.helpers = Constants()
 
     def helper(self, name: str, function: object) -> str:
-        """See Constants."""
+        """Return a fixed name for a shared function or class, as `Constants` does."""
         return self.helpers.helper(name, function)
 
 

@@ -217,7 +217,7 @@ class CellIndex:
         self.lookup = _lookup(columns, terms)
 
     def covers(self, row: Ranges) -> bool:
-        """Whether some column restricts the row."""
+        """Tell whether some column restricts the row."""
         return any(key in self.keys for key in row[::3])
 
     def append(self, slot: int, row: Ranges) -> None:

@@ -26,7 +26,7 @@ _MIRRORED = {"<": ">", "<=": ">=", "=": "=", ">": "<", ">=": "<="}
 
 
 def choice_of(wanted: Sequence[tuple[Expression, ...]]) -> Choice | None:
-    """What gives the events that any conjunction wants, then, of several, what each wants.
+    """Return the pass that gives what any conjunction wants, then, of several, what each wants.
 
     None where there is no such pass, or where a condition is more than a comparison with constants.
     """
@@ -43,7 +43,7 @@ def choice_of(wanted: Sequence[tuple[Expression, ...]]) -> Choice | None:
 def giver_of(
     slot: str, scales: Mapping[Any, Any], groups: Mapping[Any, Any], asked: Route
 ) -> Route:
-    """What gives events to the contents of groups that are found by what stands in a slot.
+    """Return the pass that gives events to the contents of groups found by what stands in a slot.
 
     `scales` are those of the groups that have a compiled one; of other events it is `asked`.
     """

@@ -23,7 +23,7 @@ Makers = tuple[Callable[[int, int, tuple[Any, ...], Event], Any], ...]
 # Collected here and not returned: most events of a batch hit a handful of contents among thousands,
 # and a list of pairs for each event would be merged again at once.
 class Found:
-    """What becomes of a batch: the contents that have hits, and what was made at once."""
+    """Collect what becomes of a batch: the contents that have hits, and what was made at once."""
 
     __slots__ = ("made", "touched")
 
@@ -51,7 +51,7 @@ class Found:
 
 
 class Content:
-    """What tasks want of one type: a conjunction, wanted `uses` times over."""
+    """Hold what tasks want of one type: a conjunction, wanted `uses` times over."""
 
     __slots__ = (
         "args", "at_once", "conditions", "hits", "id", "key", "makers", "rows", "says_all", "test",

@@ -251,7 +251,7 @@ class _TypeContents:
         return len(events) - len(wanted)
 
     def _chosen(self, events: list[Event]) -> tuple[list[Event], ...]:
-        """See `_comprehensions`; at first the compiled pass, where there is one that can tell."""
+        """Select as `_comprehensions` does; at first by the compiled pass, if one can decide."""
         if self._select is None:
             if self._choice is None:
                 self._choice = choice_of([one.conditions for one in self.contents.values()])
@@ -262,7 +262,7 @@ class _TypeContents:
         return self._select(events)
 
     def _comprehensions(self) -> Callable[[list[Event]], tuple[list[Event], ...]]:
-        """What any content wants, then, unless there is but one, what each wants of that."""
+        """Compile the choice of what any content wants and, of several, what each one wants."""
         constants = Constants()
         writer = Writer(AtomScope("e"), constants)
         codes = [writer.conditions(content.conditions) for content in self.contents.values()]

@@ -24,12 +24,12 @@ Cells = list[tuple[Any, ...]]
 
 
 def says_all(conditions: tuple[Expression, ...]) -> bool:
-    """Whether the one alternative of the conditions holds exactly where they do."""
+    """Tell whether the one alternative of the conditions holds exactly where they do."""
     return all(_plain(part) for condition in conditions for part in conjuncts(condition))
 
 
 def _plain(part: Expression) -> bool:
-    """Whether a part compares an attribute with constants of which the range is exact."""
+    """Tell whether a part compares an attribute with constants of which the range is exact."""
     if not isinstance(part, Comparison):
         return False
     pairs = zip(part.operands, part.operators, part.operands[1:], strict=False)

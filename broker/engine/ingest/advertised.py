@@ -20,7 +20,7 @@ LONGITUDE_MAX = 180.0
 
 
 def position_fault(position: Position) -> str | None:
-    """What is wrong with a position; None if it is one. Its shape has been decoded already."""
+    """Explain what is wrong with a position, if anything; its shape has been decoded already."""
     if isinstance(position, MetricPosition):
         height = 0.0 if position.z is None else position.z
         if isfinite(position.x) and isfinite(position.y) and isfinite(height):
@@ -39,7 +39,7 @@ def position_fault(position: Position) -> str | None:
 # DSA = (a, p) of paper 002 (IV.A), with as many types as a device has, and with what events of
 # small devices need not repeat: a position is some 25 bytes in each.
 class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source says of itself; None is what it does not say.
+    """Hold what a source states about itself; None is what it leaves out.
 
     `uncertainty` is ε in ms; no event of the source is to last longer than `lasts_ms_max`.
     """

@@ -48,7 +48,7 @@ class Split(Struct, frozen=True):
 
 
 class Clock(Protocol):
-    """What intake asks of clocks."""
+    """Offer what intake asks of clocks."""
 
     def split(self, events: list[Event], now: int, source: str | None) -> Split:
         """Judge events as they came; the clocks go on by those that are on time.
@@ -96,7 +96,7 @@ class Clock(Protocol):
         """Take up such a state, in the place of all that is here."""
 
     def resume(self, before: int, now: int) -> None:
-        """What was silent or waited for from `before` until now is so from now on instead."""
+        """Let what was silent or waited for from `before` until now be so from now on instead."""
 
 
 class StreamClock:
@@ -108,7 +108,7 @@ class StreamClock:
         self._finished = False
 
     def split(self, events: list[Event], now: int, source: str | None) -> Split:  # noqa: ARG002
-        """See Clock; who sent an event does not matter, nor when it arrived."""
+        """Judge events as they came; who sent an event does not matter, nor when it arrived."""
         lateness_ms = self._lateness_ms
         if self._finished:
             return Split([], events, [])
@@ -126,13 +126,13 @@ class StreamClock:
         return split
 
     def advertise(self, source: str, types: Iterable[str], now: int) -> None:
-        """See Clock; a stream has no sources to wait for."""
+        """Ignore the advertisement: a stream has no sources to wait for."""
 
     def withdraw(self, source: str, now: int) -> None:
-        """See Clock; likewise."""
+        """Ignore the withdrawal: a stream has no sources to wait for."""
 
     def watermark(self, type_name: str, now: int) -> int:  # noqa: ARG002
-        """See Clock; the same for all types."""
+        """Return the watermark, which is the same for all types."""
         if self._finished:
             return WATERMARK_END
         if self._lateness_ms is None or self._newest == WATERMARK_NONE:
@@ -143,43 +143,43 @@ class StreamClock:
         return self._newest - self._lateness_ms - 1
 
     def foreseen(self, type_name: str, now: int) -> int:
-        """See Clock."""
+        """Return the watermark; asking changes nothing here."""
         return self.watermark(type_name, now)
 
     def hindmost(self, type_name: str, now: int) -> str:  # noqa: ARG002
-        """See Clock; a stream does not know its sources."""
+        """Return an empty text: a stream does not know its sources."""
         return ""
 
     def floor(self, now: int) -> int:
-        """See Clock."""
+        """Return the watermark: at or before it no event can be on time any more."""
         return self.watermark("", now)
 
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:  # noqa: ARG002
-        """See Clock; a stream's clock goes by its events alone."""
+        """Return None: a stream's clock goes by its events alone."""
         return None
 
     def pass_over(self, due: Mapping[str, int], now: int) -> bool:  # noqa: ARG002
-        """See Clock; a stream does not know its sources."""
+        """Return False: a stream does not know its sources."""
         return False
 
     def finish(self) -> None:
-        """See Clock."""
+        """End the stream: nothing more will come, and all watermarks are at their end."""
         self._finished = True
 
     def state(self) -> dict[str, Any]:
-        """See Clock."""
+        """Return the newest time as plain data."""
         return {"newest": self._newest}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """See Clock."""
+        """Take up such a state, in the place of what is here."""
         self._newest = state["newest"]
 
     def resume(self, before: int, now: int) -> None:
-        """See Clock; a stream does not go by the time of day."""
+        """Change nothing: a stream does not go by the time of day."""
 
 
 class Course(Struct, frozen=True, gc=False):
-    """How a clock went on over events: up to the first late one, if `late`."""
+    """Describe how a clock went on over events: up to the first late one, if `late`."""
 
     newest: int
     late: bool

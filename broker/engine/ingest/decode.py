@@ -45,10 +45,12 @@ _MSGPACK_ARRAYS = (b"\xdc", b"\xdd")
 
 
 class Decoded(msgspec.Struct):
-    """What a payload held. `skipped` counts events of undeclared types, `stamped` readings without
-    a time; both are no rejections. Every event of the payload is in exactly one of `events`,
-    `rejections` and `skipped`; a payload that cannot be read at all is one rejection. `by_class`
-    are the events by their class, where they have been sorted so.
+    """Hold what a payload contained.
+
+    `skipped` counts events of undeclared types, `stamped` readings without a time; both are no
+    rejections. Every event of the payload is in exactly one of `events`, `rejections` and
+    `skipped`; a payload that cannot be read at all is one rejection. `by_class` are the events by
+    their class, if they have been sorted so.
     """
 
     events: list[Event]
@@ -212,7 +214,7 @@ class PayloadDecoder:
         return loose
 
     def _shallow(self, payload: bytes, events: list[Event]) -> bool:
-        """Whether unknown keys cannot nest deeper than allowed, by the number of brackets alone."""
+        """Tell whether the number of brackets rules out that unknown keys nest too deep."""
         # Counting brackets is a search for bytes; following them is a loop of Python. A batch
         # without unknown objects has exactly one bracket for each event and one around them.
         beyond = brackets(payload) - len(events) - 1

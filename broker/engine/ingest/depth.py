@@ -21,12 +21,12 @@ _NON_FINITE: Final = object()
 
 
 def brackets(payload: bytes) -> int:
-    """How many arrays and objects a JSON text opens at most (brackets in texts count too)."""
+    """Return the most arrays and objects that a JSON text can open (brackets in texts count)."""
     return payload.count(b"{") + payload.count(b"[")
 
 
 def json_deeper_than(payload: bytes, levels_max: int) -> bool:
-    """Whether arrays and objects nest deeper in a JSON text, or in what begins as one."""
+    """Tell whether arrays and objects nest deeper in a JSON text, or in what begins as one."""
     if brackets(payload) <= levels_max:
         return False
     level = 0
@@ -38,7 +38,7 @@ def json_deeper_than(payload: bytes, levels_max: int) -> bool:
 
 
 def value_deeper_than(value: Any, levels_max: int) -> bool:
-    """Whether lists and dicts nest deeper in a decoded value."""
+    """Tell whether lists and dicts nest deeper in a decoded value."""
     layer = [value]
     # Level by level instead of recursively, and no further than asked for.
     for _ in range(levels_max):
@@ -53,7 +53,7 @@ def _inside(value: Any) -> Any:
 
 
 def holds_non_finite(payload: bytes) -> bool:
-    """Whether a text that is no JSON may be so only for NaN or an infinity."""
+    """Tell whether a text that is not JSON may be so only for NaN or an infinity."""
     return b"NaN" in payload or b"Infinity" in payload
 
 

@@ -39,7 +39,7 @@ _end = attrgetter("end")
 # `restore`: a broker that stood alone and gets its first link has no such part; all it gave out it
 # gave to its own tasks.
 class NetworkClocks(SourceClocks):
-    """See the module."""
+    """Keep the clocks of own sources together with what other origins promise."""
 
     def __init__(
         self, lateness_ms: int, idle_timeout_ms: int | None, *, sources_max: int = 100_000
@@ -52,7 +52,7 @@ class NetworkClocks(SourceClocks):
     # --- other origins ---------------------------------------------------------------------
 
     def promise_of(self, origin: str, watermarks: Mapping[str, int | None], now: int) -> None:
-        """What an origin says of types; None: nothing any more."""
+        """Record what an origin states about types; None: nothing any more."""
         for name, watermark in watermarks.items():
             if watermark is None:
                 known = self._afar.get(name, {})
@@ -91,7 +91,7 @@ class NetworkClocks(SourceClocks):
         return Split(events, late, [])
 
     def hindmost(self, type_name: str, now: int) -> str:
-        """See SourceClocks."""
+        """Return the source or broker whose clock holds a type's watermark, for people, if any."""
         least, afar = self._least(type_name, now), self.waited_for(type_name)
         if afar and (least is None or afar[0][0] < least[0] - self._lateness_ms - 1):
             return f"broker {afar[0][1]}"
@@ -107,7 +107,7 @@ class NetworkClocks(SourceClocks):
         return sorted((watermark, origin) for origin, watermark in known.items())
 
     def hears(self, type_name: str, origin: str) -> bool:
-        """Whether the origin says something of the type."""
+        """Tell whether the origin states anything about the type."""
         return origin in self._afar.get(type_name, ())
 
     def types_of(self, origin: str) -> set[str]:
@@ -144,13 +144,13 @@ class NetworkClocks(SourceClocks):
         return max(reached, self._promised.get(type_name, WATERMARK_NONE))
 
     def promised_last(self, type_name: str) -> int:
-        """What was promised of the type last, which holds for ever."""
+        """Return what was promised of the type last, which holds for ever."""
         return self._promised.get(type_name, WATERMARK_NONE)
 
     # --- watermarks ------------------------------------------------------------------------
 
     def watermark(self, type_name: str, now: int) -> int:
-        """See Clock."""
+        """Return a type's watermark, given what other origins promise; it is then given out."""
         afar = self._afar.get(type_name)
         if not afar or self._finished:
             reached = super().watermark(type_name, now)
@@ -167,7 +167,7 @@ class NetworkClocks(SourceClocks):
         return reached
 
     def foreseen(self, type_name: str, now: int) -> int:
-        """See Clock."""
+        """Return the watermark that would be given out; asking changes nothing."""
         passed = self._passed.get(type_name)
         reached = super().foreseen(type_name, now)
         if passed is None:
@@ -177,7 +177,7 @@ class NetworkClocks(SourceClocks):
         return reached
 
     def floor(self, now: int) -> int:
-        """See Clock."""
+        """Return the instant up to which no event of any source or origin can be on time now."""
         promised = [one for known in self._afar.values() for one in known.values()]
         heard = [one for one in promised if one > WATERMARK_NONE]
         if not self._sources or self._finished:

@@ -30,7 +30,7 @@ Fault = tuple[str, str]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """How a payload came: what its topic says and when it arrived.
+    """Describe how a payload came: what its topic says and when it arrived.
 
     Without an arrival (a recording is read) there is no future, and no time to stamp with.
     """
@@ -58,7 +58,7 @@ class Normaliser:
         return min(origin.arrival_ms + self._limits.future_ms_max, TIME_MAX_MS)
 
     def vague(self, origin: Origin) -> bool:
-        """Whether a missing ε may stand for an advertised one (the exact form cannot tell)."""
+        """Tell whether a missing ε may stand for an advertised one (the exact form cannot tell)."""
         if not self._advertised.vague:
             return False
         if origin.source is None:
@@ -223,7 +223,7 @@ class Normaliser:
 
 
 def on_earth(place: list[float]) -> bool:
-    """Whether a place is one in degrees, without height."""
+    """Tell whether a place is one in degrees, without height."""
     return len(place) == 2 and -90.0 <= place[0] <= 90.0 and -180.0 <= place[1] <= 180.0
 
 
@@ -260,7 +260,7 @@ def _slots(attributes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def unsound(event: Event) -> Fault | None:
-    """What Python values (or msgpack) can hold and JSON cannot: floats and texts that are none."""
+    """Find the fault of a float or text that Python (or msgpack) can hold and JSON cannot."""
     texts = [("id", event.id), ("source", event.source), ("location", event.location)]
     for name, value in (*texts, *event.attribute_values().items()):
         if value.__class__ is float and not isfinite(value):

@@ -330,7 +330,7 @@ def _union_of(parts: Iterable[Mapping[str, AttributeType]]) -> dict[str, Attribu
 
 
 def _plain(attributes: Mapping[str, AttributeType]) -> Callable[[Event], bool]:
-    """Whether an event's floats are surely finite and its texts surely encodable."""
+    """Compile the test whether an event's floats are surely finite and its texts encodable."""
     tests = ["e.id.isascii()"]
     tests += [f"((v := e.{key}) is None or v.isascii())" for key in ("source", "location")]
     for name, kind in attributes.items():
@@ -357,7 +357,7 @@ class _Nothing(msgspec.Struct, tag_field="type", tag="\0"):
 
 
 def exact_name(field: str) -> str:
-    """What a field of an exact event is called outside."""
+    """Return the name that a field of an exact event has outside."""
     # `timestamp` is decoded straight into the slot `end`; the key `end` must then be null.
     return {"timestamp": "end", "end": "timestamp"}.get(field) or wire_name(field)
 

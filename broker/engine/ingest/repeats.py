@@ -83,7 +83,7 @@ class Repeats:
 
     @property
     def due(self) -> bool:
-        """Whether it has grown so far that it is worth telling it the watermark."""
+        """Tell whether it has grown so far that it is worth giving it the watermark."""
         return self._count > self.prune_at
 
     def __len__(self) -> int:
@@ -211,7 +211,7 @@ class Repeats:
             self._runs.append(run)
 
     def _ends_anew(self, ends: list[int]) -> bool:
-        """Whether none ends with another; if so it is remembered, if not too much may be."""
+        """Remember the ends; tell whether each is new. If not, too much may be remembered."""
         known = self._ends
         count = len(known) + len(ends)
         known.update(ends)

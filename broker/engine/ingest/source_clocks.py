@@ -142,7 +142,7 @@ class SourceClocks:
         return one
 
     def pass_over(self, due: Mapping[str, int], now: int) -> bool:
-        """See Clock."""
+        """Take withdrawn types to their watermark in `due`; return whether any moved."""
         moved = False
         for name, target in due.items():
             if name in self._withdrawn and self.watermark(name, now) < target:
@@ -192,7 +192,7 @@ class SourceClocks:
     # --- events --------------------------------------------------------------------------
 
     def split(self, events: list[Event], now: int, source: str | None) -> Split:
-        """See Clock."""
+        """Judge events as they came, each by the clock of its source."""
         if self._finished:
             return Split([], events, [])
         if source is not None:
@@ -254,7 +254,7 @@ class SourceClocks:
     # --- watermarks ----------------------------------------------------------------------
 
     def watermark(self, type_name: str, now: int) -> int:
-        """See Clock."""
+        """Return the watermark of a type's events; it is then given out."""
         if self._finished:
             return WATERMARK_END
         least = self._least(type_name, now)
@@ -267,7 +267,7 @@ class SourceClocks:
         return reached
 
     def foreseen(self, type_name: str, now: int) -> int:
-        """See Clock."""
+        """Return the watermark that would be given out; asking changes nothing."""
         given, asked = self._given.get(type_name), self._asked.get(type_name)
         reached = self.watermark(type_name, now)
         if given is None:
@@ -279,7 +279,7 @@ class SourceClocks:
         return reached
 
     def floor(self, now: int) -> int:
-        """See Clock."""
+        """Return the instant at or before which no event of any source can be on time any more."""
         if self._finished:
             return WATERMARK_END
         least = self._least(_ALL, now)
@@ -288,12 +288,12 @@ class SourceClocks:
         return least[0] - self._lateness_ms - 1
 
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
-        """See Clock."""
+        """Return the earliest wake of any type in `due`; None if time alone will never do."""
         wakes = [self._wake(name, target, now) for name, target in due.items()]
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def finish(self) -> None:
-        """See Clock."""
+        """End all clocks: nothing more will come, and all watermarks are at their end."""
         self._finished = True
 
     def hindmost(self, type_name: str, now: int) -> str:
@@ -336,7 +336,7 @@ class SourceClocks:
         self._swept_at = state["swept_at"]
 
     def resume(self, before: int, now: int) -> None:
-        """What was silent or waited for from `before` until now is so from now on instead."""
+        """Let what was silent or waited for from `before` until now be so from now on instead."""
         for one in self._sources.values():
             if one.heard or not self._idle(one, before):  # else it is passed over until it speaks
                 one.newest, one.at = self._clock(one, before), now

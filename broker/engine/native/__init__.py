@@ -21,7 +21,7 @@ except ImportError:
 
 
 def of_sources(module: ModuleType, folder: str) -> bool:
-    """Whether a module was compiled of the sources in a folder, if there are any, and of no others.
+    """Tell whether a module was compiled of exactly the sources in a folder, if there are any.
 
     A checkout's sources change with the rest of it, and a module that is left from before might
     give what was right then. Where the package was installed there are none: the module came along.

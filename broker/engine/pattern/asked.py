@@ -34,11 +34,11 @@ class Asked:
     watermark: int
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the time after which later occurrences end, as far as what is open decides."""
         raise NotImplementedError
 
     def likely_ms(self) -> int | None:
-        """How long what it passes on lasts at most, by what is known of the types."""
+        """Return how long what it passes on lasts at most, by what is known of the types."""
         raise NotImplementedError
 
     def feeding(self) -> Sequence[Ahead]:
@@ -54,7 +54,7 @@ class Asked:
         raise NotImplementedError
 
     def floor(self, above: int) -> int:
-        """See base.Stage."""
+        """Return a bound: what comes later and begins after `above` begins no earlier."""
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
         span_ms = self.likely_ms()
@@ -67,7 +67,7 @@ class Asked:
         return floor if span_ms is None else max(floor, above + 1)
 
     def clear_at(self, above: int, until: int) -> int:
-        """See base.Stage."""
+        """Return the watermark from which what begins after `above` begins after `until`, too."""
         if self.watermark >= WATERMARK_END:
             return self.watermark
         clear = max([one.clear_at(above, until) for one in self.feeding()])
@@ -97,25 +97,25 @@ class View(Asked):
         self._feeding = feeding
 
     def hold(self) -> int:
-        """See Asked."""
+        """Return the hold that the stage had."""
         return self._hold
 
     def likely_ms(self) -> int | None:
-        """See Asked."""
+        """Return how long what the stage passes on lasts at most, as was known."""
         return self._likely_ms
 
     def feeding(self) -> Sequence[Ahead]:
-        """See Asked."""
+        """Return the views beneath of whose occurrences something to come may be made."""
         return self._feeding
 
     def first_above(self, above: int) -> int | None:
-        """See Asked."""
+        """Return the first start after the time; None if there is none."""
         # `above` is exclusive and `until` inclusive, in both answers.
         at = bisect_right(self._starts, above)
         return self._starts[at] if at < len(self._starts) else None
 
     def last_between(self, above: int, until: int) -> int | None:
-        """See Asked."""
+        """Return the last start after the one time and not after the other; None if none."""
         at = bisect_right(self._starts, until) - 1
         return self._starts[at] if at >= 0 and self._starts[at] > above else None
 
@@ -130,19 +130,19 @@ class LeafView:
         self._longest_ms = longest_ms
 
     def floor(self, above: int) -> int:  # noqa: ARG002
-        """See Ahead."""
+        """Return the first instant at which an event to come may begin."""
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END
         return self._watermark + 1 - self._longest_ms
 
     def clear_at(self, above: int, until: int) -> int:  # noqa: ARG002
-        """See Ahead."""
+        """Return the watermark from which what is still to come begins after `until`."""
         # An event that begins at `until` may end so much later, and is told by its end.
         return until + self._longest_ms if self._watermark < WATERMARK_END else WATERMARK_END
 
 
 class WaitingView:
-    """What waits between two stages, and the stage beneath, to be asked many times."""
+    """Answer many times for what waits between two stages, and for the stage beneath."""
 
     __slots__ = ("_beneath", "_starts")
 
@@ -152,13 +152,13 @@ class WaitingView:
         self._starts = sorted(starts)
 
     def floor(self, above: int) -> int:
-        """See Ahead."""
+        """Return a bound: what waits or comes and begins after `above` begins no earlier."""
         floor = self._beneath.floor(above)
         at = bisect_right(self._starts, above)
         return min(floor, self._starts[at]) if at < len(self._starts) else floor
 
     def clear_at(self, above: int, until: int) -> int:
-        """See Ahead."""
+        """Return the watermark from which what begins after `above` begins after `until`, too."""
         at = bisect_right(self._starts, above)
         if at < len(self._starts) and self._starts[at] <= until:
             return WATERMARK_END

@@ -36,7 +36,7 @@ from language.walk import conjuncts
 
 
 def has_aggregate(node: Expression) -> bool:
-    """Whether an aggregate stands in the expression."""
+    """Tell whether an aggregate stands in the expression."""
     if isinstance(node, Call) and is_aggregate(node):
         return True
     return any(has_aggregate(child) for child in children(node))
@@ -171,7 +171,7 @@ def _is_repeat(operand: Operand) -> bool:
 
 
 def lies_in(name: str, region: RegionLiteral) -> Expression:
-    """Whether an event lies in a region, if there is an event of the name."""
+    """Return the condition that an event lies in a region, if there is an event of the name."""
     place = Attribute(name, "location" if region.shape == "path" else "position")
     # Every event has an end, which equals itself: only a null one does not.
     end = Attribute(name, "end")

@@ -41,10 +41,10 @@ class Stage(Protocol):
     ordered: bool  # whether what it passes on is in order, from one time to the next as well
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """What is decided by now and was not passed on before."""
+        """Return what is decided by now and was not passed on before."""
 
     def hold(self) -> int:
-        """Where what is open keeps later occurrences from being known to end after W."""
+        """Return the time after which later occurrences end, as far as what is open decides."""
 
     def floor(self, above: int) -> int:
         """Of what is passed on later and begins after `above`: nothing begins before this time."""
@@ -70,10 +70,10 @@ class Stage(Protocol):
         """The next watermark that may decide something without more events; None if none."""
 
     def held(self) -> int:
-        """How many occurrences it and those beneath it hold."""
+        """Count the occurrences that it and those beneath it hold."""
 
     def idle(self) -> bool:
-        """Whether it knows nothing that a new one would not know."""
+        """Tell whether it knows nothing that a new one would not know."""
 
     def shed(self, count: int) -> int:
         """Drop up to so many of the oldest; how many were dropped."""
@@ -82,7 +82,7 @@ class Stage(Protocol):
         """Take consumed events (by identity) out of every candidate."""
 
     def state(self) -> Any:
-        """What it holds, as events, occurrences and plain values in lists."""
+        """Return what it holds, as events, occurrences and plain values in lists."""
 
     def restore(self, state: Any) -> None:
         """Take that up again."""
@@ -95,7 +95,7 @@ ASK_SHARE = 8  # what is looked through is looked through once in so many parts 
 
 @dataclass(slots=True)
 class Site:
-    """What the stages of one partition share."""
+    """Hold what the stages of one partition share."""
 
     group: tuple[Any, ...]
     durations: Foresight
@@ -177,7 +177,7 @@ def next_of(times: Iterable[int], watermark: int) -> int | None:
 
 
 class Inbox:
-    """What a stage beneath has passed on and is not yet taken, to be taken in order."""
+    """Keep what a stage beneath has passed on and is not yet taken, to be taken in order."""
 
     __slots__ = ("_budget", "items", "limit", "stage")
 
@@ -203,7 +203,7 @@ class Inbox:
         return self.limit
 
     def take(self, limit: int) -> list[Occurrence]:
-        """What ends at or before the limit, in order."""
+        """Take what ends at or before the limit, in order."""
         items = self.items
         if not items:
             return []
@@ -250,22 +250,22 @@ class Inbox:
         return min([self.stage.origin(), *map(start_of, self.items)])
 
     def forget(self, gone: set[int]) -> None:
-        """See Stage."""
+        """Take consumed events (by identity) out of what is here and beneath."""
         self.stage.forget(gone)
         self.items = without(self.items, gone)
 
     def state(self) -> Any:
-        """See Stage."""
+        """Return what is not yet taken, the limit and the state of the stage beneath."""
         return [self.items, self.limit, self.stage.state()]
 
     def restore(self, state: Any) -> None:
-        """See Stage."""
+        """Take up such a state again."""
         self.items, self.limit, beneath = state
         self.stage.restore(beneath)
 
 
 class Over(Asked):
-    """What stages over others have in common; `inboxes` are of those beneath."""
+    """Base of the stages over others; `inboxes` are of those beneath."""
 
     ordered = False
     __slots__ = ("_asked", "_begins", "inboxes", "site", "span", "watermark")
@@ -298,7 +298,7 @@ class Over(Asked):
         """Hold these lists in place of those of `kept`."""
 
     def facts(self) -> list[Any]:
-        """What else it knows, as plain values and occurrences."""
+        """Return what else it knows, as plain values and occurrences."""
         return []
 
     def know(self, facts: list[Any]) -> None:
@@ -307,30 +307,30 @@ class Over(Asked):
     # What follows from that.
 
     def hold(self) -> int:
-        """See Stage."""
+        """Return the least hold of the stages beneath."""
         return min(inbox.stage.hold() for inbox in self.inboxes)
 
     def likely_ms(self) -> int | None:
-        """How long what it passes on lasts at most, by what is known of the types."""
+        """Return how long what it passes on lasts at most, by what is known of the types."""
         return None if self.span is None else self.span.likely_ms(self.site.durations)
 
     def first_above(self, above: int) -> int | None:
-        """See Asked."""
+        """Return the first start after the time among what it may make something of."""
         starts = [start for items in self.bound() for start in starts_above(items, above)]
         return min(starts, default=None)
 
     def last_between(self, above: int, until: int) -> int | None:
-        """See Asked."""
+        """Return the last start after the one time and not after the other, among the same."""
         starts = [start for items in self.bound() for start in starts_above(items, above)]
         return max([start for start in starts if start <= until], default=None)
 
     def view(self) -> Ahead:
-        """See Stage."""
+        """Return a view of it as it stands, for many questions at once."""
         starts = [start for items in self.bound() for start in map(start_of, items)]
         return View(self, starts, [inbox.view() for inbox in self.feeding()])
 
     def begins(self) -> int:
-        """See Stage.
+        """Return a time before which nothing begins that is passed on later.
 
         What was found once holds from then on, so it is found again only now and then: the more is
         kept, the more seldom, and the longer it is kept. So others, who keep by this, keep a part
@@ -355,30 +355,30 @@ class Over(Asked):
         return self._begins
 
     def eldest(self) -> int:
-        """See Stage."""
+        """Return when the eldest begins of what it and those beneath hold to make something of."""
         bound = [start for items in self.bound() for start in map(start_of, items)]
         return min([inbox.eldest() for inbox in self.feeding()] + bound)
 
     def origin(self) -> int:
-        """See Stage."""
+        """Return a time before which nothing begins that is held or still to be passed on."""
         kept = [start for items in self.kept() for start in map(start_of, items)]
         return min([inbox.origin() for inbox in self.inboxes] + kept)
 
     def due(self) -> int | None:
-        """See Stage."""
+        """Return the next watermark at which a stage beneath may decide something; None if none."""
         return least([inbox.stage.due() for inbox in self.inboxes])
 
     def held(self) -> int:
-        """See Stage."""
+        """Count the occurrences that it and those beneath it hold."""
         own = sum(map(len, self.kept()))
         return own + sum([len(inbox.items) + inbox.stage.held() for inbox in self.inboxes])
 
     def idle(self) -> bool:
-        """See Stage."""
+        """Tell whether it holds nothing and those beneath are idle."""
         return not self.held() and all(one.stage.idle() for one in self.inboxes)
 
     def shed(self, count: int) -> int:
-        """See Stage."""
+        """Drop up to so many of the oldest, longest lists first; return how many were dropped."""
         shed = 0
         kept = self.kept()
         for items in sorted(kept, key=len, reverse=True):
@@ -394,18 +394,18 @@ class Over(Asked):
         return shed
 
     def forget(self, gone: set[int]) -> None:
-        """See Stage."""
+        """Take consumed events (by identity) out of what it and those beneath hold."""
         for inbox in self.inboxes:
             inbox.forget(gone)
         self.keep([without(items, gone) for items in self.kept()])
 
     def state(self) -> Any:
-        """See Stage."""
+        """Return what it and those beneath hold, as events, occurrences and plain values."""
         inboxes = [inbox.state() for inbox in self.inboxes]
         return [self.watermark, self.kept(), self.facts(), inboxes]
 
     def restore(self, state: Any) -> None:
-        """See Stage."""
+        """Take up such a state again."""
         self.watermark, kept, facts, inboxes = state
         self._asked = (-1, 0, WATERMARK_NONE)
         self.keep(kept)

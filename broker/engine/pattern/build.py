@@ -66,7 +66,7 @@ class Builder:
         self._between: dict[int, Between] = {}  # by the identity of the operator
 
     def build(self, operand: Operand) -> Make:
-        """What makes the operand's stage, with those beneath, for a partition."""
+        """Return what makes the operand's stage, with those beneath, for a partition."""
         builders: dict[type[Operand], Callable[[Any], Make]] = {
             Leaf: self._leaf,
             Joint: self._joint,
@@ -288,14 +288,14 @@ def _never(*_: Any) -> Any:
 
 
 def _alike(left: Joint, joint: Joint) -> bool:
-    """Whether two links are like links of one chain."""
+    """Tell whether two links are like links of one chain."""
     if left.closed or left.context != joint.context:
         return False
     return left.operator == joint.operator
 
 
 def _key_of(keys: Sequence[str]) -> Callable[[Occurrence], Any]:
-    """What `distinct` compares: the values of the attributes, or the end; None: one is null."""
+    """Return what gives an occurrence's values for `distinct`, or its end; None: one is null."""
     if not keys:
         return lambda item: item[0] if item.__class__ is tuple else item.end
     reserved = {"source", "location", "position", "start", "end", "id", "uncertainty"}
@@ -318,7 +318,7 @@ def _places_of(element: Operand | None, chain: Gathered) -> tuple[int, int] | No
 
 
 def _is_plain(gathered: Gathered, member: Member) -> bool:
-    """Whether what lies between the elements beside a list is in it, whatever else it is."""
+    """Tell whether what lies between a list's neighbours is in it, whatever else it is."""
     asks = member.conjuncts or member.after_bound or member.before_bound or gathered.anchors
     return not (asks or composite(member.operand))
 

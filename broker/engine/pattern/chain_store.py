@@ -46,7 +46,7 @@ NO_PROSPECT = Prospect(0, (), None, ())  # what is stored, the store alone decid
 
 
 class Link(NamedTuple):
-    """What lies between two places of a chain: a gap in ms, ends included; None is open."""
+    """Bound what lies between two places of a chain: a gap in ms, ends included; None is open."""
 
     low_ms: int | None = None
     high_ms: int | None = None

@@ -41,7 +41,7 @@ CHOOSING = 48  # and besides, where `first` or `last` chooses among them
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a case chooses among its occurrences; the same for all partitions.
+    """Describe how a case chooses among its occurrences; the same for all partitions.
 
     `consuming` holds places. `at_most`: (count, per ms). `as_decided`: what `last` has chosen is
     reported once no other can come before it there, whatever else waits.
@@ -58,7 +58,7 @@ class Manner:
 
     @property
     def in_turn(self) -> bool:
-        """Whether occurrences wait for their turn."""
+        """Tell whether occurrences wait for their turn."""
         return (
             self.selection is not None
             or bool(self.consuming)
@@ -86,7 +86,7 @@ class Waiting:
         return self.found + self.groups.members()
 
     def count(self) -> int:
-        """How many wait."""
+        """Count those that wait."""
         return len(self.found) + self.groups.count
 
 
@@ -96,7 +96,7 @@ Refind = Callable[[Occurrence, set[int]], list[Occurrence]]
 def take(
     waiting: Waiting, manner: Manner, limit: int, refind: Refind, begins: Callable[[], int]
 ) -> list[Occurrence]:
-    """What is reported now, given that no other occurrence that ends by the limit will come.
+    """Take what is reported now, if no other occurrence that ends by the limit will come.
 
     `refind(reported, gone)` finds all occurrences anew without the consumed events. No occurrence
     that is still to be found begins before `begins()`.
@@ -160,7 +160,7 @@ def _decided(
 
 
 def _ready(waiting: Waiting, manner: Manner, limit: int) -> bool:
-    """Whether one may have its turn."""
+    """Tell whether one may have its turn."""
     if manner.selection is not None:
         return bool(waiting.found)
     return any(end_of(one) <= limit for one in waiting.found)
@@ -215,7 +215,7 @@ class _Turns:
         return None
 
     def _is_later(self, one: Occurrence) -> bool:
-        """Whether it comes after the one that had its turn last; what had it may be found again."""
+        """Tell whether it follows the last that had its turn, which may be found again."""
         last = self._last
         if last is not None:
             span, before = span_of(one), span_of(last)
@@ -231,7 +231,7 @@ class _Turns:
 
 
 def _answers(waiting: Waiting, one: Occurrence) -> bool:
-    """Whether it is the first that its last event completes."""
+    """Tell whether it is the first that its last event completes, and remember that event."""
     last = completing(one)
     if last is None:
         return True

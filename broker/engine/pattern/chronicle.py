@@ -143,7 +143,7 @@ class ChronicleStage(Over):
                 self._pairs.spend(one)
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the pairs that are decided by the watermark and were not passed on before."""
         self.watermark = watermark
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
@@ -166,21 +166,21 @@ class ChronicleStage(Over):
         return made
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the lists of occurrences that its pairing holds, oldest first."""
         return self._pairs.kept()
 
     def bound(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the lists of both sides, of which something to come may be made."""
         return list(self._pairs.items)
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
-        """See base.Over."""
+        """Hold these lists in place of those of `kept`."""
         self._pairs.keep(kept)
 
     def facts(self) -> list[Any]:
-        """See base.Over."""
+        """Return what else its pairing knows."""
         return self._pairs.facts()
 
     def know(self, facts: list[Any]) -> None:
-        """See base.Over."""
+        """Take up such facts again."""
         self._pairs.know(facts)

@@ -77,7 +77,7 @@ class Groups:
 
 
 def last_of(one: Occurrence) -> Any:
-    """What completes an occurrence; itself where it binds no event."""
+    """Return what completes an occurrence; itself if it binds no event."""
     event = completing(one)
     return one if event is None else event
 
@@ -85,7 +85,7 @@ def last_of(one: Occurrence) -> Any:
 def by_end(
     found: list[Occurrence], limit: int, *, drop_maybe: bool
 ) -> tuple[list[Occurrence], list[Occurrence]]:
-    """What is reported of those that end by the limit, where each ends as what completes it does.
+    """Return what is reported of those that end by the limit, by what completes each.
 
     And the others, which wait.
     """
@@ -100,7 +100,7 @@ def by_end(
 
 
 def as_reported(groups: Iterable[list[Occurrence]]) -> list[Occurrence]:
-    """What is reported of the groups, in order."""
+    """Return what is reported of the groups, in order."""
     made = list(map(together, groups))
     sort_in_order(made)
     return made

@@ -544,7 +544,7 @@ class CourseStage(Over):
         self._before = self._course.enter()
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the occurrences of the chain that are decided and were not passed on before."""
         self.watermark = watermark
         limit = min([inbox.fill(watermark) for inbox in self.inboxes])
         taken = [inbox.take(limit) for inbox in self.inboxes]
@@ -557,36 +557,36 @@ class CourseStage(Over):
         return made + course.take(entries, limit, self.inboxes.__getitem__)
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the least hold of the stages beneath and of what the chain has open."""
         return min(super().hold(), self._course.hold())
 
     def due(self) -> int | None:
-        """See base.Stage."""
+        """Return the next watermark that may decide something without events; None if none."""
         due = self._course.due(self.watermark, self.inboxes.__getitem__)
         return least([super().due(), due])
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the lists of occurrences that the chain holds."""
         return self._course.kept()
 
     def bound(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the first two lists of `kept`, of which something to come may be made."""
         return self._course.kept()[:2]
 
     def shed(self, count: int) -> int:
-        """See base.Stage."""
+        """Drop up to so many of what the chain holds; return how many were dropped."""
         return self._course.shed(count)
 
     def forget(self, gone: set[int]) -> None:  # noqa: ARG002
-        """See base.Stage."""
+        """Refuse, as consumption goes through the events again."""
         raise AssertionError("consumption goes through the events again")
 
     def state(self) -> Any:
-        """See base.Stage."""
+        """Return what the chain and the stages beneath hold, with the watermark."""
         return [self.watermark, *self._course.state(), [inbox.state() for inbox in self.inboxes]]
 
     def restore(self, state: Any) -> None:
-        """See base.Stage."""
+        """Take up such a state again."""
         self.watermark, *course, inboxes = state
         self._course.restore(course)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):

@@ -39,7 +39,7 @@ class Ending:
         self.waiting: list[Found] = []
 
     def sift(self, found: Sequence[Found], begin: int | None) -> list[Found]:
-        """What counts of these and of what waited; what may or may not waits on."""
+        """Return what counts of these and of what waited; what may or may not count waits on."""
         for_ms, sure = self.for_ms, WATERMARK_END
         until = WATERMARK_END if self.until_ms is None else self.until_ms
         if for_ms is not None and begin is not None:

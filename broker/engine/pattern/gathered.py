@@ -65,7 +65,7 @@ class ListPlan:
 
     @property
     def trailing(self) -> bool:
-        """Whether nothing follows."""
+        """Tell whether nothing follows."""
         return self.before is None
 
 
@@ -87,7 +87,7 @@ class GatheredPlan:
 
 
 class Candidates(Store):
-    """What may be in a list, in order; `lasting`: how many of them are no readings."""
+    """Keep what may be in a list, in order; `lasting`: how many of them are not readings."""
 
     __slots__ = ("lasting",)
 
@@ -188,7 +188,7 @@ def gather(
 
 
 class GatheredStage(Over):
-    """See the module."""
+    """Find the other elements of a chain with lists first, then fill each list."""
 
     __slots__ = ("_candidates", "_due", "_first_start", "_open", "_plan", "_ready_at")
 
@@ -203,7 +203,7 @@ class GatheredStage(Over):
         self._set_open([])
 
     def _set_open(self, still: list[Occurrence]) -> None:
-        """What is still open, and what is known of it."""
+        """Replace what is still open, and what is known of it."""
         self._open = still
         # Three answers that are asked for with every step, and change only when the open ones do.
         self._first_start = min(map(start_of, still), default=WATERMARK_END)
@@ -211,7 +211,7 @@ class GatheredStage(Over):
         self._due = self._due_of_open()
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the chains whose lists are complete by now, filled."""
         self.watermark = watermark
         base, *lists = self.inboxes
         base.fill(watermark)
@@ -255,7 +255,7 @@ class GatheredStage(Over):
         return needed
 
     def _complete(self, one: Occurrence, at: int) -> bool:
-        """Whether every member of the list is here."""
+        """Tell whether every member of the list is here."""
         plan, inbox = self._plan.lists[at], self.inboxes[at + 1]
         if inbox.limit >= WATERMARK_END:
             return True
@@ -279,11 +279,11 @@ class GatheredStage(Over):
                 candidates.drop(oldest - plan.keep_ms)
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the time after which later occurrences end, by the chains that are open."""
         return min([self.inboxes[0].stage.hold(), *(end_of(one) - 1 for one in self._open)])
 
     def due(self) -> int | None:
-        """See base.Stage."""
+        """Return the next watermark that may complete a list without events; None if none."""
         if self._due is not None and self._due <= self.watermark:
             self._due = self._due_of_open()
         return least([super().due(), self._due])
@@ -300,11 +300,11 @@ class GatheredStage(Over):
         return next_of(times, self.watermark)
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the open chains and the candidates of each list."""
         return [self._open, *(candidates.items for candidates in self._candidates)]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
-        """See base.Over."""
+        """Hold these lists in place of those of `kept`."""
         still, *candidates = kept
         self._candidates = [Candidates(items) for items in candidates]
         self._set_open(still)

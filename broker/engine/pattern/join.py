@@ -35,14 +35,14 @@ Join = Callable[..., list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """How generated code reads one operand's occurrence, held in the variable."""
+    """Describe how generated code reads one operand's occurrence, held in the variable."""
 
     variable: str
     operand: Operand
 
     @property
     def composite(self) -> bool:
-        """Whether the occurrence is a tuple."""
+        """Tell whether the occurrence is a tuple."""
         return composite(self.operand)
 
     @property

@@ -42,7 +42,7 @@ class JointPlan:
 
     @property
     def follows_only(self) -> bool:
-        """Whether the right one is surely the later one, also by nominal times."""
+        """Tell whether the right one is surely the later one, also by nominal times."""
         # Reported at once, events come as they arrive, and a left one may follow its right one into
         # the partition.
         ordered = self.doubt is None and not self.at_once
@@ -50,7 +50,7 @@ class JointPlan:
 
     @property
     def chooses_either(self) -> bool:
-        """Whether each side looks for the latest of the other, so that instants go one by one."""
+        """Tell whether each side seeks the latest of the other, so that instants go one by one."""
         # "The latest that precedes x in order" changes within one batch: so pairs of one instant
         # are made before the next instant is looked at.
         return not self.follows_only and self.joint.context.name in PARTNER_SEARCHES
@@ -61,7 +61,7 @@ class JointPlan:
         return 0 if self.doubt is None else self.doubt.slack_ms()
 
     def old_ms(self, site: Site) -> int | None:
-        """How long before its end an occurrence beneath may have an event's end; None: any time."""
+        """Return how long before an occurrence beneath ends its events may end; None: any time."""
         # One side of unknown length is enough to know nothing.
         spans = [span.most_ms(site.durations) for span in self.beneath]
         known = [span for span in spans if span is not None]
@@ -98,7 +98,7 @@ class JointPlan:
 
     @property
     def latest_dominates(self) -> bool:
-        """Whether of candidates that precede all that is to come, only the latest can be chosen.
+        """Tell whether of candidates that precede all to come, only the latest can be chosen.
 
         That is so where all that may be asked of a pair is that it is not too far apart. Where
         times are uncertain an older one may be near enough, too, when the latest is not.
@@ -122,7 +122,7 @@ def asks_further(joint: Joint) -> bool:
 
 
 class Further:
-    """What `nth` and `next` ask of a pair beyond the pair itself."""
+    """Answer what `nth` and `next` ask of a pair beyond the pair itself."""
 
     __slots__ = ("_follows", "_joint", "_site", "ends", "items")
 
@@ -135,7 +135,7 @@ class Further:
         self.ends: list[int] = []  # theirs
 
     def __call__(self, left: Occurrence, right: Occurrence) -> bool:
-        """Whether the pair belongs together."""
+        """Tell whether the pair belongs together."""
         joint = self._joint
         # Cheaper than the count of `nth`, which walks what came after the left one.
         if joint.next and self._between(left, right):
@@ -143,7 +143,7 @@ class Further:
         return joint.nth is None or self._number(left, right) == joint.nth
 
     def _between(self, left: Occurrence, right: Occurrence) -> bool:
-        """Whether another event of the types named lies wholly and strictly between."""
+        """Tell whether another event of the types named lies wholly and strictly between."""
         if self._joint.operator in FOLLOWS or end_of(left) < start_of(right):
             low, high = end_of(left), start_of(right)
         else:
@@ -196,7 +196,7 @@ class Further:
 
     @property
     def asked(self) -> bool:
-        """Whether it keeps anything."""
+        """Tell whether it keeps anything."""
         return asks_further(self._joint)
 
     def expire(self, oldest: int, floor: int) -> None:
@@ -212,7 +212,7 @@ class Further:
             self._site.needs[id(self)] = oldest
 
     def shut(self, left: Occurrence, floor: int) -> bool:
-        """Whether nothing that begins at the floor or later can be next to the left one."""
+        """Tell whether nothing that begins at the floor or later can be next to the left one."""
         end = end_of(left)
         named = self._site.named
         at = bisect_left(self._site.named_ends, floor)
@@ -222,7 +222,7 @@ class Further:
 
 
 class JointStage(Over):
-    """See the module."""
+    """Run the compiled join of a binary operator over what both sides have passed on."""
 
     __slots__ = ("_further", "_latest_only", "_left", "_plan", "_right")
 
@@ -240,7 +240,7 @@ class JointStage(Over):
         self._latest_only = (latest, latest and either)
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the pairs that are decided by now and were not passed on before."""
         self.watermark = watermark
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
@@ -320,15 +320,15 @@ class JointStage(Over):
             self._left.hold(items)
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the lists of the left side, of the right side and of what `nth` asks."""
         return [self._left.items, self._right.items, self._further.items]
 
     def bound(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the lists of both sides, of which something to come may be made."""
         return self.kept()[:2]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
-        """See base.Over."""
+        """Hold these lists in place of those of `kept`."""
         for store, items in zip((self._left, self._right), kept, strict=False):
             store.hold(items)
         self._further.hold(kept[2])

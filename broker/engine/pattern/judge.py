@@ -60,7 +60,7 @@ class Judge:
         ]
 
     def __call__(self, filled: Mapping[int, Occurrence], group: tuple[Any, ...]) -> bool:
-        """Whether nothing of what is filled says no."""
+        """Tell whether nothing of what is filled says no."""
         if self._repeats:
             ids = [id(event) for item in filled.values() for event in bound_events(item)]
             # One event fills at most one place of an occurrence (LANGUAGE 3).

@@ -29,19 +29,19 @@ class LeafStage:
         self.events: list[Event] = []
 
     def advance(self, watermark: int) -> list[Event]:
-        """See base.Stage."""
+        """Return the events that came, all of which are due."""
         self._watermark = watermark
         # The agent holds back what lies after the watermark, so all of it is due.
         events, self.events = self.events, []
         return events
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the end of time, as an atom keeps nothing open."""
         # An atom keeps nothing open: what it has passed on is all there is up to the watermark.
         return WATERMARK_END
 
     def floor(self, above: int) -> int:
-        """See base.Stage."""
+        """Return the first instant at which an event to come may begin."""
         return self.view().floor(above)
 
     def _longest_ms(self) -> int:
@@ -51,7 +51,7 @@ class LeafStage:
         return longest_ms if self._asked_ms is None else min(longest_ms, self._asked_ms)
 
     def begins(self) -> int:
-        """See base.Stage."""
+        """Return a time before which no event begins that is passed on later."""
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END
         # For dropping, what the type might still do counts (`reach_ms`), and not only what it has
@@ -63,48 +63,48 @@ class LeafStage:
         return min([begins, *[event.start for event in self.events]]) if self.events else begins
 
     def eldest(self) -> int:
-        """See base.Stage."""
+        """Return when the eldest of the events that wait here begins."""
         return min([event.start for event in self.events], default=WATERMARK_END)
 
     def origin(self) -> int:
-        """See base.Stage."""
+        """Return a time before which no event begins that waits here or is yet to come."""
         return self.begins()
 
     def clear_at(self, above: int, until: int) -> int:
-        """See base.Stage."""
+        """Return the watermark from which what is still to come begins after `until`."""
         return self.view().clear_at(above, until)
 
     def view(self) -> Ahead:
-        """See base.Stage."""
+        """Return the atom as it stands, with what is known of how long its events last."""
         return LeafView(self._watermark, self._longest_ms())
 
     def due(self) -> int | None:
-        """See base.Stage."""
+        """Return None: time alone decides nothing here."""
         return None
 
     def held(self) -> int:
-        """See base.Stage."""
+        """Count the events that wait here."""
         return len(self.events)
 
     def idle(self) -> bool:
-        """See base.Stage."""
+        """Tell whether no event waits here."""
         return not self.events
 
     def shed(self, count: int) -> int:  # noqa: ARG002
-        """See base.Stage."""
+        """Drop nothing; return 0."""
         # What waits here has not been looked at by any operator; a limit on what is held drops
         # their stores.
         return 0
 
     def forget(self, gone: set[int]) -> None:
-        """See base.Stage."""
+        """Take consumed events (by identity) out of those that wait here."""
         self.events = without(self.events, gone)
 
     def state(self) -> Any:
-        """See base.Stage."""
+        """Return the watermark alone."""
         # Events that wait are the agent's to keep: it gives them again.
         return [self._watermark]
 
     def restore(self, state: Any) -> None:
-        """See base.Stage."""
+        """Take the watermark up again."""
         (self._watermark,) = state

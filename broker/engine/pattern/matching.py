@@ -23,16 +23,16 @@ class _LeafScope:
     """Names in a condition that one event decides."""
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
+        """Return the code of the event's attribute and whether it may be null; None for a call."""
         return None if isinstance(node, Call) else attribute_code("e", node.name)
 
     def event(self, name: str) -> str | None:  # noqa: ARG002
-        """See expressions.EventScope: there is but one."""
+        """Return the code of the event, as there is but one."""
         return "e"
 
 
 def leaf_select(leaf: Leaf, doubt: Doubt | None = None) -> Select | None:
-    """What the suffixes and conjuncts demand of a single event; None if nothing.
+    """Compile what the suffixes and conjuncts demand of a single event; None if nothing.
 
     The atom's own conditions are not here: the filterer has tested them. Where times are uncertain,
     an event that may lie `within` passes.

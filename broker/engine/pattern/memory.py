@@ -15,7 +15,7 @@ from broker.engine.pattern.base import completion, end_of
 
 
 class Memory:
-    """What spending operators of one partition chose, so that it stands when others are consumed.
+    """Keep what a partition's spending operators chose, so that it stands when others are consumed.
 
     `past`: the order of the event that completed the last report; what is complete by then has been
     chosen or not, and is not chosen anew.
@@ -68,7 +68,7 @@ class Memory:
                 some[:-1] = [one for one in some[:-1] if end_of(one) >= oldest]
 
     def state(self) -> list[Any]:
-        """What stands, as orders, events and occurrences in lists."""
+        """Return what stands, as orders, events and occurrences in lists."""
         # Identities are of this process alone; a snapshot holds the events themselves.
         gone = [event for key, event in _bound(self.chosen).items() if key in self.gone]
         return [[] if self.past is None else [self.past], gone, self.chosen]
@@ -82,7 +82,7 @@ class Memory:
             held[:] = some
 
     def is_past(self, occurrence: Occurrence) -> bool:
-        """Whether its time to be chosen is over."""
+        """Tell whether its time to be chosen is over."""
         return self.past is not None and completion(flat(events_of(occurrence))) <= self.past
 
     def still(self, occurrences: list[Occurrence]) -> list[Occurrence]:

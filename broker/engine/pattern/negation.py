@@ -70,7 +70,7 @@ class NegationPlan:
         return (end, min([member.start for member in bound]), *members)
 
     def is_maybe(self, p: Occurrence) -> bool:
-        """Whether p itself is not certain."""
+        """Tell whether p itself is not certain."""
         if self.doubt is None or self.left is None:
             return False
         return certainty_at(self.left, p, self.doubt) == MAYBE
@@ -202,7 +202,7 @@ class NegationStage(Over):
         self._doubtful: set[int] = set()  # by identity: the open ones into which a q may fall
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the p that are decided by now: no q certainly falls where none may."""
         self.watermark = watermark
         left, right = self.inboxes
         # Both sides are filled up to this watermark before anything is decided, so that a q never
@@ -260,25 +260,25 @@ class NegationStage(Over):
         return self._plan.whole(p, end)
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the time after which later occurrences end, by the left side and the open p."""
         # Only the left side makes occurrences, so the right side does not hold anything back by
         # itself.
         return min([self.inboxes[0].stage.hold(), *(end_of(p) - 1 for p in self._open)])
 
     def bound(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the open p, of which something to come is made."""
         return [self._open]
 
     def feeding(self) -> tuple[Inbox, ...]:
-        """See base.Over."""
+        """Return the inbox of the left side, which alone makes occurrences."""
         return self.inboxes[:1]
 
     def begins(self) -> int:
-        """See base.Stage."""
+        """Return a time before which nothing begins that is passed on later."""
         return min([self.inboxes[0].begins(), *map(start_of, self._open)])
 
     def due(self) -> int | None:
-        """See base.Stage."""
+        """Return the next watermark that may decide an open p without events; None if none."""
         return least([super().due(), next_of(self._times(), self.watermark)])
 
     def _times(self) -> Iterable[int]:
@@ -296,25 +296,25 @@ class NegationStage(Over):
         return [right.clear_at(start - slack_ms, start + until_ms) for start in starts]
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the open p and the q."""
         return [self._open, self._others.items]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
-        """See base.Over."""
+        """Hold these lists in place of those of `kept`."""
         self._open, others = kept
         self._others.hold(others)
 
     def facts(self) -> list[Any]:
-        """See base.Over."""
+        """Return which of the open p are doubtful, by index."""
         # Identities do not survive a restart; the index among the open ones does.
         return [at for at, p in enumerate(self._open) if id(p) in self._doubtful]
 
     def know(self, facts: list[Any]) -> None:
-        """See base.Over."""
+        """Take up such facts again."""
         self._doubtful = {id(self._open[at]) for at in facts}
 
     def forget(self, gone: set[int]) -> None:
-        """See base.Stage: what is consumed still counts on the right."""
+        """Take consumed events out of the left side; what is consumed still counts on the right."""
         # LANGUAGE 2: consumed events still count for `without`, so only the left side forgets.
         self.inboxes[0].forget(gone)
         self._open = without(self._open, gone)

@@ -77,7 +77,7 @@ class Joint(Operand):
 
     @property
     def parts(self) -> tuple[Operand, ...]:
-        """See Operand."""
+        """Return both operands."""
         return (self.left, self.right)
 
 
@@ -93,19 +93,19 @@ class Negation(Operand):
 
     @property
     def parts(self) -> tuple[Operand, ...]:
-        """See Operand."""
+        """Return both operands."""
         return (self.left, self.right)
 
 
 @dataclass(slots=True, eq=False)
 class Unary(Operand):
-    """What stands over one operand."""
+    """An operand that stands over one other."""
 
     operand: Operand = NOTHING
 
     @property
     def parts(self) -> tuple[Operand, ...]:
-        """See Operand."""
+        """Return the one operand."""
         return (self.operand,)
 
 
@@ -177,7 +177,7 @@ class Gathered(Operand):
 
     @property
     def parts(self) -> tuple[Operand, ...]:
-        """See Operand."""
+        """Return the base and the operands of the members."""
         return (self.base, *(member.operand for member in self.members))
 
 
@@ -187,7 +187,7 @@ class Padded(Unary):
 
 
 def composite(operand: Operand) -> bool:
-    """Whether its occurrences are tuples, not events as such."""
+    """Tell whether its occurrences are tuples, not events as such."""
     # Both pass on their operand's occurrences as they are: of an atom, its events.
     while isinstance(operand, Kth | Distinct):
         operand = operand.operand

@@ -23,7 +23,7 @@ Entry = tuple[int, Event]  # which atom it is for, and the event
 
 
 class Waiting(Protocol):
-    """What an agent keeps of a group, with what waits there."""
+    """An agent's record of a group, with what waits there."""
 
     fresh: list[Entry]
     reach: Reach
@@ -33,7 +33,7 @@ P = TypeVar("P", bound=Waiting)
 
 
 class Patience(Generic[P]):
-    """What waits in all groups of one agent; `new` makes what it keeps of a group."""
+    """Keep what waits in all groups of one agent; `new` makes what it keeps of a group."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Patience(Generic[P]):
     def _passing(
         self, slots: tuple[str, ...] | None, last: int = -1, room: int = FRESH_MAX
     ) -> Callable[..., int] | None:
-        """What sets aside, compiled, all of which nothing can come; it asks about the others."""
+        """Compile what sets aside all of which nothing can come, and asks about the others."""
         if native.passes is None or slots is None:
             return None
         prospect = self._prospect
@@ -154,7 +154,7 @@ class Patience(Generic[P]):
 
     @property
     def trial(self) -> list[int]:
-        """How many events were asked about, and how many of them gave hope, for snapshots."""
+        """Return how many events were asked about, and how many gave hope, for snapshots."""
         return [self._asked, self._hopeful]
 
     @trial.setter
@@ -163,11 +163,11 @@ class Patience(Generic[P]):
 
     @property
     def in_vain(self) -> bool:
-        """Whether most events may complete something, so that asking costs more than it spares."""
+        """Tell whether asking costs more than it spares, as most events may complete something."""
         return self._asked >= TRIAL_EVENTS and 2 * self._hopeful > self._asked
 
     def taken(self, partition: P) -> list[Entry]:
-        """What waits in a group; it waits no more."""
+        """Take what waits in a group; it waits no more."""
         entries = partition.fresh
         partition.fresh = []
         self.count -= len(entries)
@@ -184,7 +184,7 @@ class Patience(Generic[P]):
 
     @property
     def forgets(self) -> bool:
-        """Whether what waits is ever forgotten, or its agent has to do that."""
+        """Tell whether what waits is ever forgotten here, or its agent has to do that."""
         return self._prospect.forgets_ms is not None
 
     def any_reach(self) -> Reach:

@@ -87,7 +87,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """What the suffixes around an operand demand of it; `timed_ms` is the nearest `within`."""
+    """Collect the demands of the suffixes around an operand; `timed_ms` is the nearest `within`."""
 
     within_ms: int | None = None
     spread_m: float | None = None
@@ -180,7 +180,7 @@ class _Reader:
         return made
 
     def _denied(self, node: Pattern) -> Operand:
-        """What is not to be: inside, the context is unrestricted, so that runs of `{n}` slide."""
+        """Read what must not be: inside, the context is unrestricted, so runs of `{n}` slide."""
         # LANGUAGE: inside `without` and `absent` the context is unrestricted, and so nothing that
         # stands around is asked there.
         disjoint, self.disjoint = self.disjoint, False

@@ -35,7 +35,7 @@ class KthStage(Over):
         self._number = 0
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the k-th occurrence if it came and passes."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         made = []
@@ -47,16 +47,16 @@ class KthStage(Over):
         return made
 
     def idle(self) -> bool:
-        """See base.Stage."""
+        """Tell whether it has counted nothing and holds nothing."""
         # A partition that has counted is kept: a new one would count from 1 again.
         return not self._number and super().idle()
 
     def facts(self) -> list[Any]:
-        """See base.Over."""
+        """Return how many occurrences were counted."""
         return [self._number]
 
     def know(self, facts: list[Any]) -> None:
-        """See base.Over."""
+        """Take the count up again."""
         (self._number,) = facts
 
 
@@ -81,7 +81,7 @@ class DistinctStage(Over):
         self._latest: dict[Any, int] = {}  # value → the latest start of those that have it
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the occurrences whose key did not come within the window before."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         limit = inbox.fill(watermark)
@@ -109,13 +109,13 @@ class DistinctStage(Over):
         return made
 
     def held(self) -> int:
-        """See base.Stage."""
+        """Count what it and those beneath hold, the keys included."""
         return super().held() + len(self._latest)
 
     def facts(self) -> list[Any]:
-        """See base.Over."""
+        """Return the latest start of each key."""
         return [[[key, start] for key, start in self._latest.items()]]
 
     def know(self, facts: list[Any]) -> None:
-        """See base.Over."""
+        """Take the keys up again."""
         self._latest = dict(facts[0])

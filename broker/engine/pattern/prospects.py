@@ -95,7 +95,7 @@ def _test(steps: tuple[Step, ...]) -> Callable[[Reach, Event], bool]:
 
 
 def _waits(operand: Operand) -> bool:
-    """Whether what it passes on ends with the event that completes it."""
+    """Tell whether what it passes on ends with the event that completes it."""
     if operand.denied:
         return False
     if isinstance(operand, Joint):
@@ -114,7 +114,7 @@ def _waits(operand: Operand) -> bool:
 
 
 def _forgets(root: Operand, parts: list[Operand]) -> bool:
-    """Whether an event that is in no occurrence changes no other: nothing is spent on its way."""
+    """Tell whether an event in no occurrence changes no other: nothing is spent on its way."""
     joints = [one for one in parts if isinstance(one, Joint)]
     if not any(one.context.chooses for one in joints):
         return True
@@ -178,7 +178,7 @@ class _Writer:
         return AT_MOST, self._number[id(other)], 0
 
     def _listed(self, leaf: Leaf) -> Step | None:
-        """What one of a list tells: the latest start that led to it; None of other places."""
+        """Return what one of a list tells: the latest start that led to it; None elsewhere."""
         above = self._above.get(id(leaf))
         if not isinstance(above, Gathered):
             return None

@@ -63,7 +63,7 @@ def row(items: list[Occurrence]) -> Occurrence:
 
 
 def _strangers(one: Occurrence, other: Occurrence) -> bool:
-    """Whether they have no event in common."""
+    """Tell whether they have no event in common."""
     ids = {id(event) for event in bound_events(one)}
     return not any(id(event) in ids for event in bound_events(other))
 
@@ -80,7 +80,7 @@ class CountStage(Over):
         self._row: list[Occurrence] = []
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the rows of `count` that are complete by now and pass."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         made = []
@@ -115,11 +115,11 @@ class CountStage(Over):
         return start_of(item) >= end_of(self._row[-1]) and _strangers(self._row[-1], item)
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the row so far."""
         return [self._row]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
-        """See base.Over."""
+        """Hold this row in place of the one so far."""
         (self._row,) = kept
 
 
@@ -134,7 +134,7 @@ class RunStage(Over):
         self._row: list[Occurrence] = []
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the longest runs that are over by now."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         # A longest run is known only when it is over, so runs are closed here and not with the next
@@ -175,13 +175,13 @@ class RunStage(Over):
         self._row = []
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the time after which later occurrences end, by the run as it stands."""
         # The run as it stands may be closed with its present end: what follows waits for it.
         end: int = end_of(self._row[-1]) - 1 if self._row else WATERMARK_END
         return min(super().hold(), end)
 
     def due(self) -> int | None:
-        """See base.Stage."""
+        """Return the next watermark at which time alone may end the run; None if none."""
         over = []
         if self._row and self._plan.high_ms is not None:
             last = end_of(self._row[-1]) + self._plan.high_ms
@@ -191,9 +191,9 @@ class RunStage(Over):
         return least([super().due(), next_of(over, self.watermark)])
 
     def kept(self) -> list[list[Occurrence]]:
-        """See base.Over."""
+        """Return the run so far."""
         return [self._row]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
-        """See base.Over."""
+        """Hold this run in place of the one so far."""
         (self._row,) = kept

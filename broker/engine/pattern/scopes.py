@@ -73,7 +73,7 @@ class PlaceScope:
         return self._places.get(name)
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
+        """Return the code of an attribute or aggregate and whether it may be null; else None."""
         if isinstance(node, Call):
             return self._aggregate(node) if is_aggregate(node) else None
         if isinstance(node, Name):
@@ -99,7 +99,7 @@ class PlaceScope:
         return code, nullable
 
     def event(self, name: str) -> str | None:
-        """See expressions.EventScope; a list is no event."""
+        """Return the code of an event, which may be null; None if the name is a list or unknown."""
         place = self._places.get(name)
         if place is None or place in self._layout.listed:
             return None

@@ -134,7 +134,7 @@ def _decide(occurrence: Any, keys: Keys, best: Decided) -> None:
 
 
 def _identities(events: Sequence[Any], low: int, high: int) -> tuple[Any, ...]:
-    """What is bound at all places but low..high-1."""
+    """Return what is bound at all places but low..high-1."""
     return tuple([_identity(member) for member in (*events[:low], *events[high:])])
 
 
@@ -252,7 +252,7 @@ def _greatest_end(events: Sequence[Any], places: Sequence[int]) -> int:
 
 
 def has_last_leaf(operand: Operand, place: int) -> bool:
-    """Whether the place is one event that surely ends last in every occurrence of the operand."""
+    """Tell whether the place is one event that surely ends last in each of the occurrences."""
     while not isinstance(operand, Leaf):
         if isinstance(operand, Joint) and operand.operator in FOLLOWS:
             operand = operand.right

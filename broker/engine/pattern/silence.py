@@ -16,7 +16,7 @@ from broker.engine.pattern.operands import Silence
 
 
 class Awaiting(Over):
-    """What waits for silences, with exact times or uncertain ones.
+    """Await silences, with exact times or uncertain ones.
 
     An interval begins with the task, or where a P ends.
     """
@@ -33,15 +33,15 @@ class Awaiting(Over):
     # --- what is awaited -------------------------------------------------------------------
 
     def wait_ms(self) -> int:
-        """How long after an instant a P may begin that counts for the silence from there."""
+        """Return how long after an instant a P may begin that counts for the silence from there."""
         return self._for_ms
 
     def awaits_beginning(self) -> bool:
-        """Whether the interval from the beginning is not decided yet."""
+        """Tell whether the interval from the beginning is not decided yet."""
         raise NotImplementedError
 
     def known(self) -> int:
-        """How many P it remembers."""
+        """Count the P that it remembers."""
         raise NotImplementedError
 
     def begins_from(self) -> int:
@@ -60,18 +60,18 @@ class Awaiting(Over):
     # --- what follows from that ------------------------------------------------------------
 
     def hold(self) -> int:
-        """See base.Stage."""
+        """Return the time after which later silences end, by the instants that are open."""
         open_now = [*self._open(), self.begins_from()]
         return min([super().hold(), *(u + self._for_ms - 1 for u in open_now)])
 
     def floor(self, above: int) -> int:  # noqa: ARG002
-        """See base.Stage."""
+        """Return a bound: what is passed on later begins no earlier."""
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
         return min([self.watermark, super().hold(), self.begins_from(), *self._open()])
 
     def begins(self) -> int:
-        """See base.Stage; where the task began may yet turn out to be earlier."""
+        """Return when what comes begins at the earliest; the task may yet have begun earlier."""
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
         if self.awaits_beginning():
@@ -79,11 +79,11 @@ class Awaiting(Over):
         return min([self.inboxes[0].begins(), *self._instants])
 
     def eldest(self) -> int:
-        """See base.Stage."""
+        """Return the earliest instant from which silence may yet be."""
         return min(self._open(), default=WATERMARK_END)
 
     def clear_at(self, above: int, until: int) -> int:
-        """See base.Stage: what begins then, and what may yet begin by then, must be decided."""
+        """Return the watermark at which all is decided that begins after `above` and by `until`."""
         if self.watermark >= WATERMARK_END:
             return self.watermark
         if super().hold() <= until:
@@ -94,7 +94,7 @@ class Awaiting(Over):
         return max([until + 1, *known, *self._begun_at(until)])
 
     def view(self) -> Ahead:
-        """See base.Stage."""
+        """Return itself: it answers as it stands."""
         return self
 
     def _begun_at(self, until: int) -> list[int]:
@@ -104,7 +104,7 @@ class Awaiting(Over):
         return [until + self.site.durations.longest_of_all_ms()]
 
     def due(self) -> int | None:
-        """See base.Stage."""
+        """Return the next watermark that may decide a silence without events; None if none."""
         beneath, begin, wait_ms = self.inboxes[0], self.site.begin, self.wait_ms()
         times = [beneath.clear_at(WATERMARK_NONE, u + wait_ms) for u in self._instants]
         if self.awaits_beginning() and begin is not None:
@@ -113,19 +113,19 @@ class Awaiting(Over):
         return least([super().due(), next_of(times, self.watermark)])
 
     def held(self) -> int:
-        """See base.Stage."""
+        """Count the occurrences held here and beneath, the instants and the P remembered."""
         return super().held() + len(self._instants) + self.known()
 
     def idle(self) -> bool:
-        """See base.Stage: a new one would begin again."""
+        """Return False: a new one would begin again."""
         return False
 
     def forget(self, gone: set[int]) -> None:
-        """See base.Stage: what is consumed still breaks a silence."""
+        """Forget nothing: what is consumed still breaks a silence."""
 
 
 class SilenceStage(Awaiting):
-    """See the module; here all times are exact."""
+    """Find the silences in which there is no P; here all times are exact."""
 
     __slots__ = ("_early", "_last", "_too_long")
 
@@ -136,7 +136,7 @@ class SilenceStage(Awaiting):
         self._last: int | None = None
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the silences that are certain by now, the beginning first."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         limit = inbox.fill(watermark)
@@ -155,11 +155,11 @@ class SilenceStage(Awaiting):
         return [] if self._too_long else found
 
     def awaits_beginning(self) -> bool:
-        """See Awaiting."""
+        """Tell whether the interval from the beginning is not decided yet."""
         return self._early is not None
 
     def known(self) -> int:
-        """See Awaiting."""
+        """Count the P that it remembers."""
         return len(self._early or ())
 
     def _note(self, p: Occurrence) -> None:
@@ -193,7 +193,7 @@ class SilenceStage(Awaiting):
         return (end, u, Absence(u, end, self._place), *((None,) * self._empty_places))
 
     def shed(self, count: int) -> int:
-        """See base.Stage: instants go, then the beginning, which needs all that is known of it."""
+        """Drop instants, then the beginning, which needs all that is known; return the count."""
         shed = min(count, len(self._instants))
         del self._instants[:shed]
         if self._early and shed < count:
@@ -202,11 +202,11 @@ class SilenceStage(Awaiting):
         return shed + super().shed(count - shed)
 
     def facts(self) -> list[Any]:
-        """See base.Over."""
+        """Return the P until the beginning is decided, the instants and the last end."""
         early = None if self._early is None else [list(one) for one in self._early]
         return [early, self._instants, self._last]
 
     def know(self, facts: list[Any]) -> None:
-        """See base.Over."""
+        """Take up such facts again."""
         early, self._instants, self._last = facts
         self._early = None if early is None else [(start, end) for start, end in early]

@@ -23,7 +23,7 @@ EXACT_FACTS = 3  # what a stage of exact times tells of itself
 
 
 class WeighedSilenceStage(Awaiting):
-    """See the module.
+    """Find how certain each silence is while times are uncertain.
 
     `_since` are the P from whose end a silence may yet be, `_certain` how certain each is so far;
     `_recent` those that may have come after a P that is still to come. What a stage of exact times
@@ -42,7 +42,7 @@ class WeighedSilenceStage(Awaiting):
         self._early: list[Occurrence] | None = []  # until the beginning is decided
 
     def advance(self, watermark: int) -> list[Occurrence]:
-        """See base.Stage."""
+        """Return the silences that are decided by now, in order of their instants."""
         self.watermark = watermark
         (inbox,) = self.inboxes
         limit = inbox.fill(watermark)
@@ -61,15 +61,15 @@ class WeighedSilenceStage(Awaiting):
         return [one for one in made if one is not None]
 
     def wait_ms(self) -> int:
-        """See Awaiting."""
+        """Return how long after an instant a P may begin and perhaps count for the silence."""
         return self._for_ms + self._doubt.slack_ms(self._for_ms)
 
     def awaits_beginning(self) -> bool:
-        """See Awaiting."""
+        """Tell whether the interval from the beginning is not decided yet."""
         return self._early is not None
 
     def known(self) -> int:
-        """See Awaiting."""
+        """Count the P that it remembers."""
         return len(self._recent) + len(self._early or ())
 
     # --- a P comes -------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class WeighedSilenceStage(Awaiting):
         return certainty_at(self._silence.operand, p, self._doubt)
 
     def _left_by(self, p: Occurrence, q: Occurrence) -> int:
-        """How certain the silence after p can still be, with q."""
+        """Return how certain the silence after p can still be, with q."""
         meets = disturbing(spans_of(p), spans_of(q), self._for_ms, self._doubt)
         return YES - min(meets, self._certainty_of(q)) if meets else YES
 
@@ -151,7 +151,7 @@ class WeighedSilenceStage(Awaiting):
         return (told, u, absence, *((None,) * self._empty_places))
 
     def shed(self, count: int) -> int:
-        """See base.Stage: as where times are exact."""
+        """Drop the awaited P, then what is remembered; return how many were dropped."""
         shed = min(count, len(self._since))
         del self._since[:shed], self._certain[:shed], self._instants[:shed]
         for items in (self._recent, self._early or []):
@@ -166,11 +166,11 @@ class WeighedSilenceStage(Awaiting):
     # --- snapshots -------------------------------------------------------------------------
 
     def facts(self) -> list[Any]:
-        """See base.Over."""
+        """Return the P of the beginning, those awaited after, their certainties and recent P."""
         return [self._early, self._since, self._certain, self._recent]
 
     def know(self, facts: list[Any]) -> None:
-        """See base.Over; also what a stage of exact times knew."""
+        """Take up such facts again, or those of a stage of exact times."""
         if len(facts) == EXACT_FACTS:
             early, instants, _ = facts
             self._since = [Absence(u, u, self._place) for u in instants]

@@ -37,7 +37,7 @@ class StagedAgent(StagedGroups):
 
     @property
     def minds_beginning(self) -> bool:
-        """Whether what it reports depends on when the task began."""
+        """Tell whether what it reports depends on when the task began."""
         return self._ending is not None or (self.plan.key is None and self.plan.silences)
 
     def begin(self, instant: int) -> None:
@@ -59,7 +59,7 @@ class StagedAgent(StagedGroups):
         return None if self._ending is None else self._ending.at(self._begin)
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
-        """See agent.Agent."""
+        """Take events and the watermark; return what became known."""
         if self.lone is not None:
             self._watermark = max(self._watermark, watermark)
             if self.plan.observes:
@@ -91,7 +91,7 @@ class StagedAgent(StagedGroups):
         return all_made(self.outcome, found)
 
     def watermark_out(self, watermark: int) -> int:
-        """See agent.Agent."""
+        """Return the end up to which nothing more will come out, given the inputs' watermark."""
         for key, partition in self._moved.items():
             self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
             if self._holds[key] >= WATERMARK_END:
@@ -107,7 +107,7 @@ class StagedAgent(StagedGroups):
         return self.plan.promise.out(watermark, reported, eldest)
 
     def next_due(self) -> int | None:
-        """See agent.Agent."""
+        """Return the least watermark at which `feed` without events could report; None if never."""
         times = [self._pending.first_end, self._agenda.first()]
         known = [time for time in times if time is not None]
         # What is fused has decided all that it can; only what `last` chooses among may wait.
@@ -126,7 +126,7 @@ class StagedAgent(StagedGroups):
         return least([completing, self._agenda.first(), ends])
 
     def held(self) -> int:
-        """See agent.Agent; asking moves no group on, as what is due next would show it.
+        """Count the events it holds; asking moves no group on, as what is due next would show it.
 
         Of what is fused nothing is due, and it counts what it would keep.
         """
@@ -141,7 +141,7 @@ class StagedAgent(StagedGroups):
         return len(self._pending) + self._size + waiting
 
     def dropped(self) -> dict[str, int]:
-        """See agent.Agent."""
+        """Count what it dropped, by reason."""
         dropped = {
             "occurrences_overflow": self.dropped_overflow,
             "start_after_end": self.outcome.dropped_inverted,
@@ -238,7 +238,7 @@ class StagedAgent(StagedGroups):
     # --- snapshots -----------------------------------------------------------------------
 
     def state(self) -> Any:
-        """See agent.Agent; what waits with its group goes on waiting, here and where this goes."""
+        """Return its state; what waits with its group goes on waiting, here and where this goes."""
         if self.plan.is_plain:
             self._catch_up()  # where operators run one by one, nothing waits so
         if isinstance(self._patience, StoredChains):
@@ -267,7 +267,7 @@ class StagedAgent(StagedGroups):
         }
 
     def restore(self, state: Any) -> None:
-        """See agent.Agent."""
+        """Take up such a state, made by an agent of the same task and case."""
         if state["version"] > STATE_VERSION:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         if "chain" not in state and join_snapshot.is_of_joins(state):

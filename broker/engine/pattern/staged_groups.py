@@ -43,7 +43,7 @@ class Outcome(Protocol):
 
 
 class StagedGroups:
-    """What a staged agent is given, and its partitions."""
+    """Hold what a staged agent is given, and its partitions."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ LOG_MIN = 64
 
 
 def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:
-    """Whether the case asks for more than joins in order."""
+    """Tell whether the case asks for more than joins in order."""
     if case.detect.report != "all" or layout.first or layout.named:
         return True
     if layout.last and case.consuming:  # choosing again asks for all that had their turn
@@ -114,7 +114,7 @@ class Partition:
         return min([*starts, self.root.eldest(), eldest_of(self.waiting)])
 
     def idle(self, watermark: int, per_ms: int) -> bool:
-        """Whether a new one would do as well; `per_ms` is that of `at most`."""
+        """Tell whether a new one would do as well; `per_ms` is that of `at most`."""
         waiting = self.waiting
         if self.size or self.fresh or waiting.count() or waiting.answered or waiting.decided:
             return False
@@ -156,7 +156,7 @@ def manner_of(
     doubt: Doubt | None = None,
     as_decided: bool = False,
 ) -> Manner:
-    """How the case's occurrences are chosen and consumed."""
+    """Return how the case's occurrences are chosen and consumed."""
     selects = layout.last or layout.first
     return Manner(
         Selection(layout, duration_max_ms, foresight, doubt) if selects else None,
@@ -171,7 +171,7 @@ def manner_of(
 
 
 def waiting_state(waiting: Waiting) -> list[Any]:
-    """What waits, as occurrences and plain values in lists."""
+    """Return what waits, as occurrences and plain values in lists."""
     return [
         waiting.all_found(),
         [] if waiting.taken is None else [waiting.taken],
@@ -230,7 +230,7 @@ def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | N
 
 
 def reports_at_once(layout: Layout, manner: Manner, *, either: bool = False) -> bool:
-    """Whether a pattern's meaning needs no order of time, so that it waits for nothing.
+    """Tell whether a pattern's meaning needs no order of time, so that it waits for nothing.
 
     `either`: `or` needs none, whatever its context.
     """
@@ -247,7 +247,7 @@ def reports_at_once(layout: Layout, manner: Manner, *, either: bool = False) -> 
 
 
 def consumption_of(layout: Layout, manner: Manner) -> Consumption:
-    """What must be done where an occurrence of the case consumes."""
+    """Return what must be done when an occurrence of the case consumes."""
     parts = list(operands(layout.root))
     if _spends(layout, parts):
         return "spent"
@@ -260,7 +260,7 @@ def consumption_of(layout: Layout, manner: Manner) -> Consumption:
 
 
 def _spends(layout: Layout, parts: list[Operand]) -> bool:
-    """Whether what the root passes on is spent in every operator beneath that chooses.
+    """Tell whether what the root passes on is spent in every operator beneath that chooses.
 
     Then no later occurrence has any of it, nor would choices be others without it. It is spent by
     operator: so no event may be for two of them.
@@ -281,7 +281,7 @@ def _spends(layout: Layout, parts: list[Operand]) -> bool:
 
 
 def log_keep_ms(layout: Layout) -> int | None:
-    """How long before the watermark a consumed pattern's events are needed; None: see `derived`."""
+    """Return how long before the watermark a consumed pattern needs events; None: see `derived`."""
     within_ms = layout.root.within_ms
     parts = list(operands(layout.root))
     if within_ms is None or not all(isinstance(one, (*DERIVED, Distinct)) for one in parts):
@@ -292,16 +292,16 @@ def log_keep_ms(layout: Layout) -> int | None:
 
 
 def derived(layout: Layout) -> bool:
-    """Whether what stages hold follows from the events of what they hold, and no others."""
+    """Tell whether what stages hold follows from the events of what they hold, and no others."""
     return not any(not isinstance(one, DERIVED) or _counts_on(one) for one in operands(layout.root))
 
 
 def _counts_on(operand: Operand) -> bool:
-    """Whether what it makes of some events depends on how many there were before them."""
+    """Tell whether what it makes of some events depends on how many there were before them."""
     return isinstance(operand, Count) and operand.disjoint
 
 
 def without_lists(layout: Layout, occurrence: Occurrence) -> list[Any]:
-    """What an occurrence binds, without what only fills lists."""
+    """Return what an occurrence binds, without what only fills lists."""
     members = enumerate(events_of(occurrence))
     return flat([member for place, member in members if place not in layout.gathered])

@@ -36,7 +36,7 @@ from language.tree import Bound
 
 @dataclass(slots=True)
 class Doubt:
-    """What is known of the uncertainty of a task's inputs; `most_ms` is the greatest ε so far."""
+    """Keep the uncertainty known of a task's inputs; `most_ms` is the greatest ε so far."""
 
     drift: Fraction
     most_ms: int = 0
@@ -78,7 +78,7 @@ def _exact(doubt: Doubt, p: Sequence[Any], q: Sequence[Any] = ()) -> bool:
 
 
 def related(operator: str, p: Sequence[Any], q: Sequence[Any]) -> int:
-    """How certainly p and q are in the relation."""
+    """Judge how certainly p and q are in the relation."""
     if not any(event.uncertainty for event in p) and not any(event.uncertainty for event in q):
         return YES if _nominally(operator, p, q) else NO
     # Drift does not come in: a relation compares instants, and measures no duration.
@@ -107,7 +107,7 @@ def _nominally(operator: str, p: Sequence[Any], q: Sequence[Any]) -> bool:
 
 
 def bounded(operator: str, bound: Bound, p: Sequence[Any], q: Sequence[Any], doubt: Doubt) -> int:
-    """How certainly the gap lies within the bound; each end of it is a statement of its own."""
+    """Judge how certainly the gap lies within the bound, each end of which is its own statement."""
     # `and` has no order: its gap is that of whichever comes second.
     gaps = [(P_END, Q_START)] if operator != "and" else [(P_END, Q_START), (Q_END, P_START)]
     parts = [YES]
@@ -125,7 +125,7 @@ def bounded(operator: str, bound: Bound, p: Sequence[Any], q: Sequence[Any], dou
 
 
 def spanning(p: Sequence[Any], limit_ms: int, doubt: Doubt) -> int:
-    """How certainly all of it lies within so long a time."""
+    """Judge how certainly all of it lies within so long a time."""
     # Without ε and ρ the answer is a comparison of integers, and never a maybe.
     if _exact(doubt, p):
         span = max([event.end for event in p]) - min([event.start for event in p])
@@ -152,7 +152,7 @@ def anchored(anchor: Any, other: Any, limit_ms: int, doubt: Doubt) -> int:
 
 
 def inside(p: Sequence[Any], q: Sequence[Any], window_ms: int | None, doubt: Doubt) -> int:
-    """How certainly q falls where `p without q` (or `without[T]`) does not want it."""
+    """Judge how certainly q falls where `p without q` (or `without[T]`) does not want it."""
     if window_ms is None:
         holds: list[Way] = [(le(P_START, Q_START), le(Q_END, P_END))]
         fails: list[Way] = [(lt(Q_START, P_START),), (lt(P_END, Q_END),)]
@@ -168,7 +168,7 @@ def inside(p: Sequence[Any], q: Sequence[Any], window_ms: int | None, doubt: Dou
 
 
 def disturbing(p: Sequence[Any], q: Sequence[Any], for_ms: int, doubt: Doubt) -> int:
-    """How certainly q meets (u, u + T], u being the end of p: it ends later and starts in time.
+    """Judge how certainly q meets (u, u + T], u the end of p: it ends later, starts in time.
 
     What both have is at one time in both, so that it is nothing that ends later, and has begun.
     """
@@ -193,7 +193,7 @@ def disturbing(p: Sequence[Any], q: Sequence[Any], for_ms: int, doubt: Doubt) ->
 
 
 def certainty_of(occurrence: Occurrence) -> int:
-    """How certain an occurrence is, as its stage has found."""
+    """Return how certain an occurrence is, as its stage has found."""
     if occurrence.__class__ is tuple:
         # A maybe is kept in the class of its end (event.occurrence.Maybe): no field for the others.
         return MAYBE if occurrence[0].__class__ is not int else YES

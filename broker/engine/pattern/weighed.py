@@ -81,7 +81,7 @@ class Weighed:
         self._places = [at for at in range(joint.low, joint.high) if at not in silent]
 
     def test(self, left: Occurrence, right: Occurrence, group: Any, x: Any = None) -> int:
-        """How certainly the two belong together."""
+        """Judge how certainly the two belong together."""
         # Conditions first: they are compiled and exact, and most pairs fail them.
         if not self._timeless(left, right, group, x):
             return NO
@@ -130,7 +130,7 @@ class Weighed:
         group: Any,
         x: Any = None,
     ) -> list[Occurrence]:
-        """See join.JoinWriter; where a partner is chosen both stores hold the new ones."""
+        """Join as `join.JoinWriter` does; if a partner is chosen both stores hold the new ones."""
         if self._joint.operator == "or":
             # `or` asks for no partner, so only the certainty of the one side counts.
             return self._either(lefts, rights, group)

@@ -31,7 +31,7 @@ NEVER_SO_LATE = 2**62
 
 
 def spread_ok(occurrence: Occurrence, distance_m: float) -> bool:
-    """Whether all positions are so near to each other; a missing one is not."""
+    """Tell whether all positions are so near to each other; a missing one is not."""
     positions = [event.position for event in bound_events(occurrence)]
     # LANGUAGE 1: an event without a position fails `spread`.
     if any(position is None for position in positions):
@@ -57,7 +57,7 @@ def _times(variable: str, operand: Operand) -> tuple[str, str]:
 
 
 class Passes:
-    """What suffixes and conjuncts ask of one operand's occurrence."""
+    """Test an operand's occurrence by what suffixes and conjuncts ask."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Passes:
         return parts
 
     def _weigh(self, occurrence: Occurrence) -> int:
-        """How certainly it meets what is asked of its times."""
+        """Judge how certainly it meets what is asked of its times."""
         doubt, operand = self._doubt, self._operand
         assert doubt is not None
         parts = [YES]
@@ -299,6 +299,6 @@ def _conjuncts(
 
 
 def strangers(occurrence: Occurrence, member: Occurrence) -> bool:
-    """Whether they have no event in common."""
+    """Tell whether they have no event in common."""
     ids = {id(event) for event in bound_events(occurrence)}
     return not any(id(event) in ids for event in bound_events(member))

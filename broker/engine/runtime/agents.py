@@ -32,7 +32,7 @@ EXACT = Fraction(0)
 
 
 class Agents:
-    """What the agents of one place share."""
+    """Hold what the agents of one place share."""
 
     def __init__(self, limits: Limits, *, strict: bool) -> None:
         """`strict`: see stages.base.Durations."""
@@ -98,7 +98,7 @@ class Agents:
 
     @property
     def maker(self) -> Maker:
-        """Who makes agents; all their kinds are imported when it is first asked for."""
+        """Return the maker of agents; all their kinds are imported when it is first asked for."""
         if self._maker is None:
             # Agents and their operators are most of the engine; a broker that only relays never
             # loads them.
@@ -138,14 +138,14 @@ class Agents:
         self.durations.makes_no_more(name)
 
     def foresight(self, task: Task) -> Foresight:
-        """How long the events of a task's inputs last."""
+        """Return the bounds on how long the events of a task's inputs last."""
         return Foresight(self.durations, {name: input_name(task, name) for name in task.types})
 
     # --- uncertain times -----------------------------------------------------------------
 
     @property
     def doubting(self) -> bool:
-        """Whether times are weighed."""
+        """Tell whether times are weighed."""
         return self.doubted is not None
 
     def doubt(self, drift: Fraction) -> None:
@@ -158,7 +158,7 @@ class Agents:
             self.doubted.most_ms = max(self.doubted.most_ms, most_ms)
 
     def state(self) -> dict[str, Any]:
-        """What all agents share, as plain data; when tasks began is in their own states."""
+        """Return what all agents share, as plain data; when tasks began is in their own states."""
         doubt_ms = None if self.doubted is None else self.doubted.most_ms
         return {"doubt_ms": doubt_ms, "durations": self.durations.state()}
 
@@ -171,18 +171,18 @@ class Agents:
 
 
 def weighed(state: Any) -> bool:
-    """Whether a state is of an agent that weighs times."""
+    """Tell whether a state is of an agent that weighs times."""
     return isinstance(state, dict) and state.get("doubt_ms") is not None
 
 
 def output_name(task: Task) -> str:
-    """What the filterer calls what a definition detects: see `input_name`."""
+    """Return the filterer's name for what a definition detects, as `input_name` gives it."""
     # Two texts may define one name differently; the key is the digest of the canonical text, so
     # equal definitions share a task and others never meet.
     return f"{task.name}@{task.key}"
 
 
 def input_name(task: Task, event_type: str) -> str:
-    """What the filterer calls an input: definitions by name and key, so that two never meet."""
+    """Return the filterer's name for an input; a definition's has its key, so two never meet."""
     key = task.needs.get(event_type)
     return event_type if key is None else f"{event_type}@{key}"

@@ -131,7 +131,7 @@ class Maker:
         )
 
     def _weighs(self, case: Case, layout: Layout) -> bool:
-        """Whether uncertain times matter to a case at all."""
+        """Tell whether uncertain times matter to a case at all."""
         if self._shared.doubted is None:
             return False
         root = layout.root

@@ -124,7 +124,7 @@ class Matcher:
 
     @property
     def has_beginnings(self) -> bool:
-        """Whether it matters to a task when it began."""
+        """Tell whether it matters to a task when it began."""
         return bool(self._agents.beginning)
 
     def begin(self, instant: int) -> None:
@@ -207,7 +207,7 @@ class Matcher:
         return {key: seats[0].task for key, seats in self._by_task.items() if seats}
 
     def seats_of(self, key: str) -> list[Seat]:
-        """Where the cases of a task work; who changes what an agent holds schedules its seat."""
+        """Return the seats of a task's cases; if what an agent holds changes, schedule its seat."""
         return self._by_task[key]
 
     def wanted(self) -> list[str]:
@@ -417,11 +417,11 @@ class Matcher:
                     self._want(seat.domain, at, watermark_of, wanted)
 
     def held(self) -> int:
-        """How many events and partial results the agents hold."""
+        """Count the events and partial results that the agents hold."""
         return sum(seat.agent.held() for seat in self._seats.values())
 
     def dropped(self) -> dict[str, int]:
-        """What agents dropped, by reason."""
+        """Count what agents dropped, by reason."""
         counts: dict[str, int] = {}
         for seat in self._seats.values():
             for reason, count in seat.agent.dropped().items():

@@ -45,7 +45,7 @@ class OccurrenceScope(PlaceScope):
         super().__init__(layout, keys, lambda place: f"e{place}", constants, layout.silent)
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
+        """Return the code of a span or an attribute and whether it may be null."""
         if isinstance(node, Name):
             if node.name == "duration":
                 return "(end - start)", False
@@ -54,7 +54,7 @@ class OccurrenceScope(PlaceScope):
 
 
 def silent(member: Any) -> bool:
-    """Whether a place has an absence, or where they were collected several."""
+    """Tell whether a place has an absence, or several if they were collected there."""
     first = member[0] if member.__class__ is tuple and member else member
     return first.__class__ is Absence
 

@@ -130,7 +130,7 @@ class Pending:
         return self.release(until)
 
     def _may_merge(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> bool:
-        """Whether so little waits that it may all be gone over; then nothing is on the heap."""
+        """Tell whether so little waits that all of it may be gone over; then the heap is empty."""
         coming = sum([len(events) for _, events in batch])
         if len(self) > MERGED_MOST * coming:
             return False

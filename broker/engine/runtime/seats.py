@@ -127,7 +127,7 @@ def next_report(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
 
 
 def at_once(seat: Seat) -> AtOnce | None:
-    """What makes results of the events of a subscription to single events; None of all others."""
+    """Return the maker of results of a subscription to single events; None for all others."""
     lone = lone_of(seat)
     if seat.task.kind == "definition" or seat.domain.clocks or lone is None:
         return None
@@ -186,7 +186,7 @@ class Direct:
         self.unsettled.clear()
 
     def of(self, content: int) -> list[AtOnce]:
-        """What makes results of a content's events, where that is all; else empty."""
+        """Return the makers of results of a content's events, if that is all; else none."""
         made = self._known.get(content)
         if made is None:
             seats = [seat for seat, _ in self._routes[content]]

@@ -82,7 +82,7 @@ class Shelf:
         return value
 
     def get_all(self, packed: Any) -> Any:
-        """What was put again."""
+        """Return again what was put."""
         if isinstance(packed, list):
             return [self.get_all(part) for part in packed]
         if not isinstance(packed, dict):
@@ -113,7 +113,7 @@ def _fields_of(decoded: type[Event], declared: type[Event]) -> _Fields:
 
 
 def _said(event: Event, fields: _Fields) -> dict[str, Any]:
-    """What an event says, by name; what is null is left out."""
+    """Return what an event says, by name; what is null is left out."""
     names, values_of = fields
     return {
         name: value

@@ -98,7 +98,7 @@ def _members(layout: Layout) -> str:
 
 
 class SubscriptionTemplate:
-    """What all results of one subscription share.
+    """Hold what all results of one subscription share.
 
     `plain` makes a result as other programs meet it. That is written with the first result: of
     thousands of subscriptions most report seldom, and what writes results is larger than the rest.
@@ -280,7 +280,7 @@ class ResultWords:
         return {name: one for name, one in pairs if name is not None and one is not None}
 
     def id_of(self, bound: Bound) -> str:
-        """See identity.bound_ids_of."""
+        """Return the id of an occurrence, as `identity.bound_ids_of` does."""
         hashed = begun_of(self.task, 0)
         hashed.update(ENCODE(bound))
         return hashed.hexdigest()
@@ -393,7 +393,7 @@ class SubscriptionOutcome:
         return OccurrenceResult(self._template, event.start, event.end, group, event, certainty)
 
     def maker_of_one(self) -> Callable[[int, int, tuple[Any, ...], Event], OccurrenceResult]:
-        """What makes the result of a primitive event: from start, end, group and the event."""
+        """Return what makes a primitive event's result: from start, end, group and the event."""
         return self._maker or partial(OccurrenceResult, self._template)
 
     def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
@@ -423,7 +423,7 @@ def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> No
 
 
 def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
-    """What occurrences give with their groups, of whatever outcome; those that give something."""
+    """Make the events or results of occurrences with their groups; leave out those without any."""
     # Only a subscription's results can be made in one go: each event of a definition may be
     # dropped.
     if outcome.__class__ is SubscriptionOutcome:

@@ -260,7 +260,7 @@ class Names(Protocol):
         """The type of a name's values."""
 
     def argument_scope(self) -> Scope:
-        """Where an argument's names live, with the event in `e`."""
+        """Return the scope of an argument's names, with the event in `e`."""
 
     def scattered(self, leaf: int) -> bool:
         """Return True if the leaf's events may begin to count in any order."""

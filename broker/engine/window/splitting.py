@@ -57,7 +57,7 @@ class Split(Struct, frozen=True):
 
 
 def split_of(tasks: Mapping[str, Task]) -> Split | None:
-    """How these tasks are split, which are all that need their events; None: they are not.
+    """Return how these tasks, all that need their events, are split; None if they are not.
 
     Their panes and their types are the same, so that one word tells which are complete.
     """
