@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a plan comes to."""
+    """Report what a plan comes to."""
 
     flow: Number
     violations: tuple[Violation, ...]
@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def feasible(self) -> bool:
-        """Whether no limit is broken."""
+        """Tell whether no limit is broken."""
         return not self.violations
 
     @property

@@ -16,7 +16,7 @@ from planner.problem import PARTIAL_MARK, Mode, Number, Problem
 
 
 class Role(Enum):
-    """What a piece is of its task."""
+    """Tell what a piece is of its task."""
 
     TASK = "task"
     SHARD = "shard"
@@ -25,7 +25,7 @@ class Role(Enum):
 
 
 def piece_name(task: str, role: Role, key: str) -> str:
-    """What a piece is called before people; names hold anything, so two may be called the same."""
+    """Name a piece for people; names hold anything, so two may be called the same."""
     if role is Role.SHARD:
         return f"{task}@{key}"
     if role is Role.PARTIAL:
@@ -35,7 +35,7 @@ def piece_name(task: str, role: Role, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What needs one host, out of `hosts` (numbers of brokers, ascending)."""
+    """Describe what needs one host, out of `hosts` (numbers of brokers, ascending)."""
 
     task: str
     role: Role
@@ -45,7 +45,7 @@ class Piece:
 
     @property
     def known_by(self) -> tuple[str, Role, str]:
-        """What no other piece of a problem has, whatever names hold."""
+        """Return what no other piece of a problem has, whatever names hold."""
         return self.task, self.role, self.key
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is sent at `rate` from a broker, or from where a piece is, to where others are."""
+    """Describe what is sent at `rate` from a broker, or from where a piece is, and to where."""
 
     name: str
     rate: Number
@@ -168,7 +168,7 @@ def _streams(making: _Making) -> list[Stream]:
 
 
 def partial_name(task: str, broker: str) -> str:
-    """What an aggregate's partial at a broker sends; `task` and `broker` may hold any text."""
+    """Name what an aggregate's partial at a broker sends; `task` and `broker` may hold any text."""
     return f"{task}{PARTIAL_MARK}{broker}"
 
 

@@ -25,7 +25,7 @@ START_SHARE = 0.1  # of the time for an optimum goes to finding a plan to begin 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How to plan: `steps`, where given, makes a search the same on every machine."""
+    """Set how to plan: `steps`, if given, makes a search the same on every machine."""
 
     method: str = "tabu"
     radius: int = RADIUS

@@ -28,7 +28,7 @@ Tighten = Callable[[Any, Formulation, float, int, Callable[[], float]], float]
 
 @dataclass(frozen=True)
 class Optimum:
-    """What HiGHS found: a plan, if any; what no plan can be below; whether that was reached."""
+    """Report HiGHS's plan, if any; what no plan can be below; and whether that was reached."""
 
     plan: Plan | None
     flow: float
@@ -81,7 +81,7 @@ def solve(
 
 
 def _grain(layout: Layout) -> int:
-    """What the flow of every plan is a multiple of; 0 where rates are not whole."""
+    """Return what the flow of every plan is a multiple of; 0 if rates are not whole."""
     rates = [stream.rate for stream in layout.streams]
     rates += [aggregate.rate for aggregate in layout.aggregates]
     whole = [rate for rate in rates if isinstance(rate, int)]
@@ -99,7 +99,7 @@ def _begin_with(highs: Any, formulation: Formulation, start: Plan) -> None:
 def _outcome(
     highspy: Any, highs: Any, formulation: Formulation, told: tuple[float, int, float]
 ) -> Optimum:
-    """What came of it; told are the scale of costs, the grain of flows, and a bound."""
+    """Return what came of it; told are the scale of costs, the grain of flows, and a bound."""
     scale, grain, least = told
     status = highs.getModelStatus()
     info = highs.getInfo()

@@ -23,7 +23,7 @@ class Plan:
 
 
 def placement(layout: Layout, hosts: Sequence[int]) -> dict[str, Any]:
-    """Where everything runs, as a document tells it."""
+    """Return where everything runs, as a document tells it."""
     names = [node.id for node in layout.problem.nodes]
     found: dict[str, Any] = {}
     for piece, host in zip(layout.pieces, hosts, strict=True):
@@ -78,7 +78,7 @@ def read_plan(document: object, layout: Layout) -> Plan:
 
 
 def _check_no_more(placed: Mapping[str, Any], layout: Layout) -> None:
-    """What is placed is of the problem's tasks, and by keys that they have."""
+    """Check that what is placed is of the problem's tasks, and by keys that they have."""
     known = {(piece.task, piece.role, piece.key) for piece in layout.pieces}
     modes = {task.id: task.mode for task in layout.problem.tasks}
     for task, value in placed.items():

@@ -29,7 +29,7 @@ class NoSolverError(RuntimeError):
 
 
 class Mode(Enum):
-    """How a task may be divided among brokers."""
+    """Tell how a task may be divided among brokers."""
 
     SINGLE = "single"
     SHARDED = "sharded"
@@ -56,7 +56,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What sources bring in: the rate at each broker where it enters (its origins)."""
+    """Describe what sources bring in: the rate at each broker where it enters (its origins)."""
 
     id: str
     rates: Mapping[str, Number]
@@ -81,11 +81,11 @@ class Task:
     partial_rate: Number = 0
 
     def cost_of(self, key: str) -> Number:
-        """What the work for one key costs."""
+        """Return what the work for one key costs."""
         return self.cost[key] if isinstance(self.cost, Mapping) else self.cost
 
     def rate_of(self, key: str) -> Number:
-        """What the work for one key sends."""
+        """Return what the work for one key sends."""
         return self.rate[key] if isinstance(self.rate, Mapping) else self.rate
 
     def destinations_of(self, key: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ Side = tuple[float, int | None]
 
 
 def _parts(cost: float, unit: float) -> float:
-    """How many whole units a cost has; without a unit, the cost."""
+    """Count the whole units that a cost has; without a unit, return the cost."""
     if not unit:
         return cost
     units = cost / unit * (1 + ROOM_RELATIVE)
@@ -176,7 +176,7 @@ class Formulation:
     # --- streams ------------------------------------------------------------------------------
 
     def _stream(self, stream: Stream) -> None:
-        """What a stream costs, and which links carry it."""
+        """Add what a stream costs, and which links carry it."""
         ends = [*stream.consumers, *(-1 - node for node in stream.destinations)]
         single = len(ends) == 1 and (stream.piece is None or ends[0] < 0)
         if single and not self.limited:
@@ -248,7 +248,7 @@ class Formulation:
                 self._at_least(used[down], wanted, sent)
 
     def _side(self, end: int | None, node: int) -> Side:
-        """Whether an end, a piece or -1 less a broker, is at a broker of a tree or farther out."""
+        """Return whether an end, a piece or -1 less a broker, is at a tree's broker or beyond."""
         assert end is not None
         if end >= 0:
             return 0.0, self.below[end].get(node)
@@ -288,12 +288,12 @@ class Formulation:
                 program.row(terms, amount, amount)
 
     def _balance(self, node: int, units: Sequence[int]) -> Terms:
-        """What leaves a broker less what comes in."""
+        """Return what leaves a broker less what comes in."""
         terms = [(units[number], 1.0) for number in self.outward[node]]
         return terms + [(units[number], -1.0) for number in self.inward[node]]
 
     def _aggregate(self, aggregate: Aggregate) -> None:
-        """Where there is a partial, one unit goes from there to the header."""
+        """Send one unit to the header from wherever there is a partial."""
         program = self.program
         header = self.at[aggregate.header]
         hosts = sorted({host for piece in aggregate.partials for host in self.at[piece]})
@@ -336,7 +336,7 @@ class Formulation:
             self.program.row(terms, 0.0, 0.0)
 
     def _limits(self) -> None:
-        """What links carry and brokers send."""
+        """Limit what links carry and brokers send."""
         groups = [([number], self.net.limits.get(arc)) for number, arc in enumerate(self.arcs)]
         nodes = enumerate(self.layout.problem.nodes)
         groups += [(self.outward[number], node.egress) for number, node in nodes]

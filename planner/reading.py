@@ -191,7 +191,7 @@ def _check_keys(problem: Problem) -> None:
 
 
 def _check_partials(problem: Problem, names: Mapping[str, str]) -> None:
-    """What partials send has names of its own, wherever they run and whatever names hold."""
+    """Check that what partials send has its own names, wherever they run, whatever names hold."""
     aggregates = {task.id for task in problem.tasks if task.mode is Mode.AGGREGATE}
     brokers = {node.id for node in problem.nodes}
     for stream, path in names.items():
@@ -206,7 +206,7 @@ def _check_partials(problem: Problem, names: Mapping[str, str]) -> None:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """What stands before and behind each mark of a partial in a name."""
+    """Yield what stands before and behind each mark of a partial in a name."""
     at = name.find(PARTIAL_MARK)
     while at >= 0:
         yield name[:at], name[at + len(PARTIAL_MARK) :]

@@ -30,7 +30,7 @@ SESSION_PASSES = 0.1  # ten readings to a session, where nobody says it
 
 @dataclass
 class Flow:
-    """What a task or content sends: events and bytes a second, by origin ("": it has one)."""
+    """State what a task or content sends: events and bytes a second, by origin ("": it has one)."""
 
     per_s: dict[str, Number]
     bytes_per_s: dict[str, Number]
@@ -38,7 +38,7 @@ class Flow:
 
     @property
     def keyed(self) -> bool:
-        """Whether what is sent has origins."""
+        """Tell whether what is sent has origins."""
         return "" not in self.per_s
 
 
@@ -227,7 +227,7 @@ class _Making:
         entry["merge_cost"] = _round(self._work(estimate, merged, merged * size))
 
     def _groups(self, task: Task, comes: Flow) -> int:
-        """How many keys `group by` meets, as far as the sources tell."""
+        """Count the keys that `group by` meets, as far as the sources tell."""
         cases = task.node.cases if isinstance(task.node, tree.Definition) else (task.node.case,)
         if not any(case.group_by for case in cases):
             return 1
@@ -289,7 +289,7 @@ def _join(together: Flow, more: Flow) -> None:
 
 
 def _width(node: tree.Definition | tree.Subscription) -> int:
-    """How many values an event or result of a task has."""
+    """Count the values that an event or result of a task has."""
     cases = node.cases if isinstance(node, tree.Definition) else (node.case,)
     return max([len(case.assign) for case in cases], default=0)
 

@@ -65,7 +65,7 @@ def _is_path(region: object) -> bool:
 
 
 def passes(places: Iterable[Asked], source: Source, event_type: str) -> tuple[bool, bool]:
-    """Whether any place takes events of a source, and whether some take every one of them."""
+    """Tell whether any place takes events of a source, and whether some take every one of them."""
     some = every = False
     for one in places:
         if one.type == event_type:

@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known of a task beyond its text; None: nothing.
+    """Hold what is known of a task beyond its text; None: nothing.
 
     `passes` are events sent for each that comes in, `per_s` events sent a second; `work` is for
     each event that comes in; `groups` are keys of its `group by`; `only` is, by input type, the

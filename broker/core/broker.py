@@ -98,7 +98,7 @@ class Broker:
         self.functions = self.installer.functions = functions
 
     def handle(self, message: Message, now: int) -> list[Effect]:
-        """What is to be done because of the message. `now` must not go back."""
+        """Return what is to be done because of the message. `now` must not go back."""
         if now < self._now:
             raise ValueError(f"time went back from {self._now} to {now}")
         self._now = now
@@ -375,20 +375,20 @@ class Broker:
 
     @property
     def subscriptions(self) -> list[Installed]:
-        """What is installed, in the order of installation."""
+        """Return what is installed, in the order of installation."""
         return list(self.catalogue.subscriptions.values())
 
     def held(self) -> int:
-        """How many events and partial results the tasks hold."""
+        """Count the events and partial results that the tasks hold."""
         return self._matcher.held()
 
     def dropped(self) -> dict[str, int]:
-        """What the tasks dropped, by reason."""
+        """Count what the tasks dropped, by reason."""
         return self._matcher.dropped()
 
     @property
     def remembered(self) -> int:
-        """How many events the memory for repeats holds."""
+        """Count the events that the memory for repeats holds."""
         return self._intake.remembered
 
     def check_invariants(self) -> None:

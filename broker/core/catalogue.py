@@ -85,7 +85,7 @@ def waiting_on(tasks: Sequence[Task]) -> tuple[tuple[str, ...], int]:
 
 
 class Uses:
-    """How often each of some keys is used; a key is there while it is used."""
+    """Count how often each of some keys is used; a key is there while it is used."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}

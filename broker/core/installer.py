@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 
 class Asker(Struct, frozen=True):
-    """Who asks; `proven`: by a password or certificate."""
+    """Identify who asks; `proven`: by a password or certificate."""
 
     client: str
     proven: bool = False
 
     def speaks_for(self, one: Installed) -> bool:
-        """Whether a subscription is the asker's to end or to replace."""
+        """Tell whether a subscription is the asker's to end or to replace."""
         known = self.proven or not one.proven
         return known and self.client in (one.subscriber, one.client)
 
@@ -176,7 +176,7 @@ class Installer:
         return tuple([running[key].name for key in idle if key in running])
 
     def activated(self, accepted: Answer) -> Answer | None:
-        """What to tell of a submission that was accepted once all of it runs; None until then.
+        """Return the answer to an accepted submission once all of it runs; None until then.
 
         Here the home is the only host, so that what was installed runs. With further hosts this is
         asked again when one of them has reported what it runs.

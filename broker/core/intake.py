@@ -42,7 +42,7 @@ __all__ = ["Admitted", "ConflictError", "Decoded", "Intake", "IntakeOptions", "t
 
 
 class IntakeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How input is taken.
+    """Set how input is taken.
 
     `lateness_ms` is how far an event may lie behind its source's newest and be on time; None is a
     recording of which all is on time. `by_source` gives each source its clock, as a live broker
@@ -62,7 +62,7 @@ class IntakeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admitted(msgspec.Struct):
-    """What became of events at the door; all but `events` are counted already.
+    """Hold what became of events at the door; all but `events` are counted already.
 
     `repeats` come with whether they say something else than the event that stands.
     """
@@ -132,7 +132,7 @@ class Intake:
         self._clock.withdraw(source, now)
 
     def advertisement(self, source: str) -> Advertisement | None:
-        """What a source said last, while that holds."""
+        """Return what a source said last, while that holds."""
         return self._advertised.of(source)
 
     # --- events --------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class Intake:
         self._repeats.restore(unpacked(state["repeats"]), state.get("prune_at"))
 
     def resume(self, before: int, now: int) -> None:
-        """What was silent or waited for from `before` until now is so from now on instead."""
+        """Let what was silent or waited for from `before` until now be so from now on instead."""
         self._by_name.resume(before, now)
         self._ahead_ms = 0  # a process that begins tells how far it is
 
@@ -318,7 +318,7 @@ class Intake:
 
     @property
     def remembered(self) -> int:
-        """How many events the memory for repeats holds."""
+        """Count the events that the memory for repeats holds."""
         return len(self._repeats)
 
 

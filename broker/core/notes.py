@@ -22,7 +22,7 @@ class Notes:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is any line to take."""
+        """Tell whether there is any line to take."""
         return bool(self._lines)
 
     def tell(self, level: Level, event: str, /, **fields: str | int) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class BrokerOptions(Struct, frozen=True, kw_only=True):
-    """What a broker is told about itself; see `intake.IntakeOptions` for the meaning of most."""
+    """Hold what a broker is told about itself; see `intake.IntakeOptions` for most."""
 
     name: str = "broker"
     lateness_ms: int = 1_000

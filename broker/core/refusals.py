@@ -46,7 +46,7 @@ LATER_COPY: Final = "HW521"
 
 
 class Sentence(NamedTuple):
-    """What is wrong, and what would be right; both are format strings."""
+    """Say what is wrong, and what would be right; both are format strings."""
 
     message: str
     hint: str
@@ -159,14 +159,16 @@ def trouble(code: str, span: Span | None = None, /, **words: object) -> Trouble:
 
 
 def of_diagnostic(diagnostic: Diagnostic) -> Trouble:
-    """What checking a text found."""
+    """Return what checking a text found."""
     one = diagnostic
     return Trouble(one.code, one.message, one.line, one.column, one.hint or "")
 
 
 class Answer(Struct, frozen=True):
-    """What a client is told, before it is written down; `changed` counts what was not so before,
-    and `begun` tells whether any task of that began with nothing.
+    """Hold what a client is told, before it is written down.
+
+    `changed` counts what was not so before, and `begun` tells whether any task of that began with
+    nothing.
 
     `state` is what all of the subscriptions have reached, None where they end; `keys` are theirs
     in the catalogue.
@@ -183,7 +185,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it was done."""
+        """Tell whether it was done."""
         return not self.troubles
 
     def payload(self) -> bytes:

@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def rejected(topic: str, data: bytes, rejections: Sequence[Rejection], now: int) -> Publication:
-    """What to tell of a payload of which something was refused; `topic` is that below the prefix.
+    """Report a payload of which something was refused; `topic` is that below the prefix.
 
     `reason` and `message` are those of the first; `count` tells how many events were refused.
     """
@@ -47,7 +47,7 @@ def rejected(topic: str, data: bytes, rejections: Sequence[Rejection], now: int)
 
 
 def crowded_out(topic: str, events: Sequence[Event], reason: str, now: int) -> Publication:
-    """What to tell of events that were good and for which there was no place."""
+    """Report events that were good and for which there was no place."""
     told = {
         "topic": topic,
         "reason": reason,

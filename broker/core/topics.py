@@ -42,7 +42,7 @@ NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, PREVIEW: 2, CANCEL: 2, R
 
 
 class Address(NamedTuple):
-    """What a topic that a client may publish to says: its kind and its names, decoded."""
+    """Hold what a topic that a client may publish to says: its kind and its names, decoded."""
 
     kind: str
     names: tuple[str, ...]
@@ -72,7 +72,7 @@ def name_of(text: str) -> str:
 
 @lru_cache(maxsize=NAMES_CACHED)
 def read(topic: str) -> Address | None:
-    """What a topic below the prefix says; None where no client may publish to it."""
+    """Read what a topic below the prefix says; None if no client may publish to it."""
     kind, _, rest = topic.partition("/")
     count = NAMES_AFTER.get(kind)
     if count is None:
@@ -84,12 +84,12 @@ def read(topic: str) -> Address | None:
 
 
 def events(type_name: str, source: str) -> str:
-    """Where a source's events of a type are published."""
+    """Return the topic of a source's events of a type."""
     return f"{EVENTS}/{level(type_name)}/{last(source)}"
 
 
 def result(subscriber: str, subscription: str) -> str:
-    """Where a subscription's results go."""
+    """Return the topic of a subscription's results."""
     return f"results/{level(subscriber)}/{last(subscription)}"
 
 
@@ -104,27 +104,27 @@ def suspended(subscriber: str, subscription: str) -> str:
 
 
 def actor(name: str) -> str:
-    """Where an actor listens."""
+    """Return the topic at which an actor listens."""
     return f"{ACTORS}/{last(name)}"
 
 
 def late(type_name: str) -> str:
-    """Where events go that came too late."""
+    """Return the topic of events that came too late."""
     return f"late/{last(type_name)}"
 
 
 def source(name: str) -> str:
-    """Where a source's advertisement stands."""
+    """Return the topic of a source's advertisement."""
     return f"{SOURCES}/{last(name)}"
 
 
 def status(broker: str) -> str:
-    """Where a broker's state stands."""
+    """Return the topic of a broker's state."""
     return f"{STATUS}/{last(broker)}"
 
 
 def reply(request: str) -> str:
-    """Where the answer to a request goes for which no other topic was named.
+    """Return the topic of the answer to a request for which no other topic was named.
 
     With the levels of the request's own topic, so that who wrote a name in another way than it is
     written here (`%20` for a blank) finds the answer under that.

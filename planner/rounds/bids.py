@@ -36,13 +36,13 @@ def homes_of(layout: Layout) -> list[int]:
 
 
 def guardian(home: int, tree: Tree, me: int) -> int:
-    """Who looks after a piece: its home, or where that cannot be reached the first who can be."""
+    """Return who looks after a piece: its home, or if that is not reached the first who can be."""
     reached = tree.hops(me)
     return home if home in reached else min(reached)
 
 
 def first_host(layout: Layout, piece: int, tree: Tree, me: int) -> int | None:
-    """Where a piece begins: a shard or partial where its key's source is, else at the guardian.
+    """Return where a piece begins: a shard or partial at its key's source, else at the guardian.
 
     Where it is not allowed there, at the nearest broker that is; None where none can be reached.
     """

@@ -83,7 +83,7 @@ class Keeping:
         return {piece: broker for piece, (_, broker) in self._claims.items()}
 
     def hosted(self) -> tuple[Hosted, ...]:
-        """What runs here, for the tables."""
+        """Return what runs here, for the tables."""
         return tuple(
             Hosted(piece, term, self._costs[piece]) for piece, term in sorted(self.terms.items())
         )

@@ -179,12 +179,12 @@ class Rounds:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is under way here."""
+        """Tell whether nothing is under way here."""
         return self.next_wake() is None and not self.busy
 
     @property
     def busy(self) -> bool:
-        """Whether a turn of its own or another's holds this broker."""
+        """Tell whether a turn of its own or another's holds this broker."""
         return self._turn is not None or self._promise.held is not None
 
     @property

@@ -13,7 +13,7 @@ from planner.rounds.view import Summary
 
 
 class Tell(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """What somebody knows of itself, for all within so many further hops."""
+    """Tell what a broker knows of itself, for all within so many further hops."""
 
     summary: Summary
     hops: int
@@ -106,5 +106,5 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 def size_bytes(envelope: Envelope) -> int:
-    """What an envelope takes on a link, the link's own frame left out."""
+    """Count the bytes that an envelope takes on a link, the link's own frame left out."""
     return len(_ENCODER.encode(envelope))

@@ -49,7 +49,7 @@ Effect = Send | Host | Leave
 
 
 class Post:
-    """What one broker has to send, in order."""
+    """Gather what one broker has to send, in order."""
 
     def __init__(self, me: int) -> None:
         self.me = me
@@ -68,7 +68,7 @@ class Post:
         return [envelope for envelope in ahead if envelope.epoch >= epoch]
 
     def sort(self, envelope: m.Envelope) -> bool:
-        """Whether an envelope is to be read here and now; sends on what is for others."""
+        """Tell whether an envelope is to be read here and now; send on what is for others."""
         if envelope.epoch != self.epoch:
             if envelope.epoch > self.epoch and len(self._ahead) < AHEAD_MAX:
                 self._ahead.append(envelope)

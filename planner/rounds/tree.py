@@ -28,7 +28,7 @@ class Tree:
         self._toward: dict[int, tuple[dict[int, int], dict[int, int]]] = {}
 
     def hops(self, a: int) -> dict[int, int]:
-        """How many hops away from `a` each broker is that can be reached, the nearest first."""
+        """Count the hops from `a` to each broker that can be reached, the nearest first."""
         return self._look(a)[0]
 
     def next_hop(self, a: int, to: int) -> int | None:
@@ -48,7 +48,7 @@ class Tree:
         return [node for node, hops in self.hops(a).items() if hops <= radius]
 
     def overseen(self, a: int, radius: int, others: int) -> bool:
-        """Whether another's vicinity is all that `a` sees, and it sees more or is ahead in rank.
+        """Tell whether another sees all that `a` sees, and sees more or is ahead in rank.
 
         `radius` is how far `a` sees, `others` how far the others do.
         """

@@ -18,7 +18,7 @@ from planner.rounds.tree import Tree
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """What a broker tells of itself; `version` grows with each change of it.
+    """State what a broker tells of itself; `version` grows with each change of it.
 
     `drained`: it is to be rid of what it runs, and takes nothing up.
     """
@@ -81,7 +81,7 @@ class View:
 def view_of(
     layout: Layout, tree: Tree, leader: int, radius: int, known: Mapping[int, Summary]
 ) -> View | None:
-    """What `leader` knows of its vicinity; None while that contradicts itself.
+    """Return what `leader` knows of its vicinity; None while that contradicts itself.
 
     A broker of which nothing is known yet hides those behind it.
     """
@@ -173,7 +173,7 @@ def _joints(view: View, member: Mapping[int, int]) -> bool:
 
 
 def _agree(view: View, member: Mapping[int, int]) -> bool:
-    """Whether both ends of each link between members tell the same of it."""
+    """Tell whether both ends of each link between members tell the same of it."""
     passing = [{one.stream: one for one in summary.tables.passing} for summary in view.summaries]
     for summary in view.summaries:
         own = summary.broker

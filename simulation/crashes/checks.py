@@ -65,7 +65,7 @@ class Undisturbed:
                     self.let_in.setdefault(key_of(event), event)
 
     def _begin(self, one: Told) -> None:
-        """What a process does that goes on with what another did, perhaps otherwise set."""
+        """Begin as a process that goes on with what another did, perhaps otherwise set."""
         if one.options != self.core.options:
             state = msgspec.msgpack.decode(msgspec.msgpack.encode(self.core.state()))
             self.core = RestorableBroker(one.options, self.core.limits)
@@ -143,7 +143,7 @@ def check_outbox(rows: list[Emission], expected: list[Emission]) -> None:
 
 
 def check_state(site: Site, undisturbed: Undisturbed) -> None:
-    """What is installed, counted and retained is what it would be without any crash.
+    """Check that what is installed, counted and retained is what it would be without any crash.
 
     What agents hold may be less: one that was restored has let go of what can matter no more.
     """
@@ -170,7 +170,7 @@ def check_state(site: Site, undisturbed: Undisturbed) -> None:
 
 
 def check_holds(site: Site, asker: Asker) -> None:
-    """What a client was told is so."""
+    """Check that what a client was told is so."""
     assert site.process is not None
     catalogue = site.process.core.catalogue.subscriptions
     for name, seq in asker.holds.items():

@@ -70,7 +70,7 @@ class Connection:
         self.world.at(self._arrives, there)
 
     def back(self, arrive: Any) -> Any:
-        """What brings an answer to the client, unless the connection is cut meanwhile."""
+        """Return what brings an answer to the client, unless the connection is cut meanwhile."""
         serial = self._serial
 
         def there() -> None:
@@ -86,7 +86,7 @@ class Connection:
 
 
 class Packet(Struct):
-    """What a sensor publishes; `events` are what is in it."""
+    """Hold what a sensor publishes; `events` are what is in it."""
 
     message: str
     data: bytes
@@ -144,12 +144,12 @@ class Sensor:
         self._world.after(away_ms, self.reached)
 
     def reached(self) -> None:
-        """See Client."""
+        """Connect once it has begun, and send what waits."""
         if self.begun and not self._way.open and self._way.connect():
             self._pump()
 
     def lost(self) -> None:
-        """See Client."""
+        """Close the connection, and count all packets as not sent."""
         self._way.close()
         for one in self._packets:
             one.sent = False
@@ -194,7 +194,7 @@ class Sensor:
 
 
 class Wish(Struct, frozen=True):
-    """What a client wants next: a text, or an end for a name; and what holds after it."""
+    """State what a client wants next: a text, or an end for a name; and what holds after it."""
 
     what: str
     text: str
@@ -227,12 +227,12 @@ class Asker:
         self._ask()
 
     def reached(self) -> None:
-        """See Client."""
+        """Connect, and ask."""
         if not self._way.open and self._way.connect():
             self._ask()
 
     def lost(self) -> None:
-        """See Client."""
+        """Close the connection, and count the wish as not sent."""
         self._way.close()
         self._sent = False
 

@@ -22,7 +22,7 @@ UNFINISHED = "unfinished-"
 
 
 class Found(Struct, frozen=True):
-    """What a process finds: the newest snapshot, and the records of the journal."""
+    """Hold what a process finds: the newest snapshot, and the records of the journal."""
 
     snapshot: bytes | None
     records: list[Record]
@@ -46,7 +46,7 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """How many records are not durable."""
+        """Count the records that are not durable."""
         return len(self._behind)
 
     # --- the beginning ---------------------------------------------------------------------

@@ -32,7 +32,7 @@ AnyProcess = TypeVar("AnyProcess", bound=Process)
 
 
 class Lives(Generic[AnyProcess]):
-    """See the module."""
+    """Run the processes of one machine, one after the other."""
 
     def __init__(self, world: World, machine: Machine) -> None:
         self.world = world
@@ -47,14 +47,14 @@ class Lives(Generic[AnyProcess]):
         self._steps_left: int | None = None  # None: it does not end by itself
 
     def step(self) -> None:
-        """See Around."""
+        """Count a step, and end the process if it was its last."""
         if self.mortal and self._steps_left is not None:
             self._steps_left -= 1
             if self._steps_left <= 0:
                 raise EndedError
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """See Around."""
+        """Do something after so long, if the process is still there."""
         connection = self.connection
 
         def guarded() -> None:

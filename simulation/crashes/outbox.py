@@ -15,7 +15,7 @@ from simulation.account import CheckFailedError
 
 
 class Group(Struct):
-    """What one transaction stores."""
+    """Hold what one transaction stores."""
 
     rows: list[Emission] = []
     listing: list[Enlist] = []

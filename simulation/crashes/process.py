@@ -42,7 +42,7 @@ RETRY_MS = 100
 
 
 class Machine(Struct, frozen=True):
-    """What a process finds itself on; times in ms are the most that something takes."""
+    """Hold what a process finds itself on; times in ms are the most that something takes."""
 
     disk: Disk
     outbox: Outbox
@@ -56,7 +56,7 @@ class Machine(Struct, frozen=True):
 
 
 class Around(Protocol):
-    """Who watches a process, and gets what leaves it."""
+    """Watch a process, and get what leaves it."""
 
     def step(self) -> None:
         """Something is about to happen; the process may end here, by an exception."""
@@ -75,7 +75,7 @@ class Around(Protocol):
 
 
 class Process:
-    """See the module; making one is a start."""
+    """Run one process of the broker; making one is a start."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class Process:
         self._around.later(RETRY_MS, self._write)
 
     def _takes(self, most_ms: int) -> int:
-        """How long something takes; mostly a fraction."""
+        """Draw how long something takes; mostly a fraction."""
         draw = self._world.random
         return draw.randint(0, most_ms if draw.random() < 0.1 else most_ms // 10)
 

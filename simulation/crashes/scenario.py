@@ -39,7 +39,10 @@ class RunFailedError(AssertionError):
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to. `digest` is that of all that left, in order; `ends` counts processes."""
+    """Report what a run came to.
+
+    `digest` is that of all that left, in order; `ends` counts processes.
+    """
 
     seed: int
     events: int
@@ -134,7 +137,7 @@ class Run:
             self._askers.append(Asker(self.site, client, wishes))
 
     def _begin_sensors(self) -> None:
-        """What is detected of all events has to be there before the first."""
+        """Begin the sensors; what is detected of all events has to be there before the first."""
         for sensor in self._sensors:
             sensor.begun = True
             sensor.reached()

@@ -38,7 +38,7 @@ class Told(Struct, frozen=True):
 
 
 class Site(Lives[Process]):
-    """See the module."""
+    """Run the processes of one machine, and keep what left them."""
 
     def __init__(self, world: World, machine: Machine, steps_max: int) -> None:
         super().__init__(world, machine)
@@ -89,14 +89,14 @@ class Site(Lives[Process]):
         self.world.after(draw.randint(1, RESTART_MS_MAX), self.start)
 
     def _life(self) -> int:
-        """How many steps a process takes."""
+        """Draw how many steps a process takes."""
         draw = self.world.random
         return draw.randint(1, draw.choice((20, 200, self._steps_max, self._steps_max)))
 
     # --- around a process ------------------------------------------------------------------
 
     def told(self, number: int, message: Message | None, now: int) -> None:
-        """See Around."""
+        """Keep what a record was made of, in place of records that a crash took."""
         if message is None:
             if number <= self.kept:
                 raise CheckFailedError(
@@ -111,7 +111,7 @@ class Site(Lives[Process]):
         self.history.append(Told(message, now, self.machine.options))
 
     def leaves(self, effect: Effect) -> None:
-        """See Around."""
+        """Log what leaves for good, and answer clients."""
         self.log += _encode((self.world.now, type(effect).__name__, effect))
         match effect:
             case Acknowledge(tokens, outcome, after):
@@ -130,7 +130,7 @@ class Site(Lives[Process]):
                         self.retained.pop(one.topic, None)
 
     def delivered(self, rows: list[Emission]) -> None:
-        """See Around."""
+        """Log the results that were delivered, and how far they go."""
         self.log += _encode((self.world.now, rows))
         self.delivered_end = max(self.delivered_end, rows[-1].offset + 1)
 

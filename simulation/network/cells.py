@@ -30,7 +30,7 @@ MOVES = (4, 25)
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to. `digest` is that of all that left, in order."""
+    """Report what a run came to. `digest` is that of all that left, in order."""
 
     seed: int
     brokers: int
@@ -64,7 +64,7 @@ class CellRun(Run):
         super().__init__(seed, shape)
 
     def came_to(self) -> Outcome:
-        """What it came to."""
+        """Report what it came to."""
         log = sha256()
         for place in self.places:
             log.update(place.log)
@@ -163,7 +163,7 @@ def _book(place: Place) -> CellBook:
 
 
 def _lasts(name: str) -> bool:
-    """Whether events that last are in it: what is found of these depends on what came before."""
+    """Tell whether it has events that last: what is found of these depends on what came before."""
     definitions, detect = texts.SUBSCRIPTIONS.get(name, ((), ""))
     parts = [detect, *[texts.DEFINITIONS[one] for one in definitions]]
     return any(texts.LASTING in part for part in parts)

@@ -37,7 +37,7 @@ HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to: of events that met a link those that waited, found a partner, or not."""
+    """Report what a run came to: events that met a link and waited, found a partner, or did not."""
 
     of_run: OfRun
     waited: int

@@ -29,14 +29,14 @@ class End(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether there is a process."""
+        """Tell whether there is a process."""
 
     def hear(self, message: FromNetwork) -> None:
         """Its link tells it something."""
 
 
 class Load(Struct):
-    """What went over a link in one direction."""
+    """Count what went over a link in one direction."""
 
     frames: int = 0
     events: int = 0
@@ -64,7 +64,10 @@ class _Way:
 
 
 class Link:
-    """See the module. `delay_ms` is the most that a frame is under way."""
+    """Carry frames between two brokers, over a virtual link.
+
+    `delay_ms` is the most that a frame is under way.
+    """
 
     def __init__(self, world: World, one: End, other: End, delay_ms: int) -> None:
         self.ends = {one.name: one, other.name: other}
@@ -83,7 +86,7 @@ class Link:
         return next(end for known, end in self.ends.items() if known != name)
 
     def load(self, name: str) -> Load:
-        """What was sent by an end."""
+        """Return what was sent by an end."""
         return self._ways[name].load
 
     def waiting(self, name: str) -> list[SendFrame]:
@@ -129,14 +132,14 @@ class Link:
         self._world.at(at, arrive)
 
     def takes_ms(self) -> int:
-        """How long the next frame is under way."""
+        """Draw how long the next frame is under way."""
         return self._world.random.randint(0, self.delay_ms)
 
     def arrived(self, name: str, frame: SendFrame) -> None:
         """A frame of an end has come to the other; whoever counts that does it here."""
 
     def _go_on(self) -> None:
-        """What is under way goes on where it was stopped."""
+        """Let what is under way go on where it was stopped."""
         for name, way in self._ways.items():
             if self.up and not way.stalled:
                 way.turn += 1

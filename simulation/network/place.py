@@ -27,7 +27,10 @@ ACTOR = "alerts"  # of all results
 
 
 class Place(Lives[BrokerProcess]):
-    """See the module. It is what clients of `simulation.crashes` call a site."""
+    """Run a machine's broker processes, one after the other, with the links at it.
+
+    It is what clients of `simulation.crashes` call a site.
+    """
 
     identifies = False  # whether a process asks others how far they have seen it
     dated = False  # whether processes are numbered by the time, as real ones are
@@ -45,7 +48,7 @@ class Place(Lives[BrokerProcess]):
 
     @property
     def alive(self) -> bool:
-        """See End."""
+        """Tell whether there is a process."""
         return self.process is not None
 
     # --- beginnings and ends ---------------------------------------------------------------
@@ -108,10 +111,10 @@ class Place(Lives[BrokerProcess]):
     # --- around a process ------------------------------------------------------------------
 
     def told(self, number: int, message: Message | None, now: int) -> None:
-        """See Around; what was told is not looked at here."""
+        """Pass over what was told: it is not looked at here."""
 
     def leaves(self, effect: Effect) -> None:
-        """See Around."""
+        """Answer clients, and keep what was published late, suspended or to the actor."""
         match effect:
             case Acknowledge(tokens, outcome, _):
                 for token in tokens:
@@ -130,7 +133,7 @@ class Place(Lives[BrokerProcess]):
                         self.heard[one.payload] += 1
 
     def delivered(self, rows: list[Emission]) -> None:
-        """See Around."""
+        """Log the results that were delivered."""
         for one in rows:
             self.log += one.payload
 
@@ -145,13 +148,13 @@ class Place(Lives[BrokerProcess]):
     # --- what comes ------------------------------------------------------------------------
 
     def hear(self, message: FromNetwork | ActorsListening) -> None:
-        """See End."""
+        """Bring the message to the process, if there is one."""
         process = self.process
         if process is not None:
             self._guarded(lambda: process.tell(message))  # type: ignore[arg-type]
 
     def counted(self, name: str) -> int:
-        """What the process that is there has counted under that name."""
+        """Return what the process that is there has counted under that name."""
         return 0 if self.process is None else self.process.network.counts[name]
 
     def _answer(self, token: Any, what: Any) -> None:

@@ -37,7 +37,7 @@ class PlannedPlace(Place):
         self.planning: Planning | None = None
 
     def start(self) -> None:
-        """See Place."""
+        """Start a process, and planning with it."""
         super().start()
         process = self.process
         if process is not None:

@@ -19,7 +19,7 @@ CHECKED_EACH = 64  # messages; each time costs as much as a message
 
 
 class BrokerProcess(Process):
-    """See the module; `send` brings a frame to its link."""
+    """Run one process of a broker among brokers; `send` brings a frame to its link."""
 
     network: NetworkBroker
 

@@ -44,7 +44,7 @@ class RunFailedError(AssertionError):
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to. `digest` is that of all that left, in order."""
+    """Report what a run came to. `digest` is that of all that left, in order."""
 
     seed: int
     brokers: int
@@ -58,7 +58,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Shape(Struct, frozen=True):
-    """What a run is like, where the seed is not to decide it."""
+    """Set what a run is like, if the seed is not to decide it."""
 
     brokers: int | None = None
     faults: int | None = None
@@ -194,11 +194,11 @@ class Run:
         return tuple(self.draw.sample(known, self.draw.randint(2, 5)))
 
     def _home(self) -> Place:
-        """Where the next subscription is."""
+        """Draw where the next subscription is."""
         return self.world.random.choice(self.places)
 
     def _source_place(self) -> Place:
-        """Where the next source is."""
+        """Draw where the next source is."""
         return self.world.random.choice(self.places)
 
     def _plan_sensors(self) -> None:
@@ -230,7 +230,7 @@ class Run:
         raise AssertionError(f"not all is active after {READY_S_MAX} s")
 
     def _all_linked(self) -> bool:
-        """Whether every broker knows the way to every other."""
+        """Tell whether every broker knows the way to every other."""
         count = len(self.places) - 1
         return all(
             place.process is not None and len(place.process.network.ways.via) == count

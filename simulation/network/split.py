@@ -74,7 +74,7 @@ SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to: of cells those whose windows are split, and what was in doubt."""
+    """Report what a run came to: of cells those whose windows are split, and what was in doubt."""
 
     of_run: cells.Outcome
     split: int
@@ -108,7 +108,7 @@ class SplitRun(TwinRun, CellRun):
     splits = True
 
     def outcome(self) -> Outcome:
-        """What it came to."""
+        """Report what it came to."""
         kept = [
             cell
             for place in self.places

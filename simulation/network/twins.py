@@ -24,7 +24,7 @@ from simulation.network.scenario import Outcome as OfRun
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to: sources that were at two brokers, and those that left one of them."""
+    """Report what a run came to: sources that were at two brokers, and those that left one."""
 
     of_run: OfRun
     twins: int
@@ -50,7 +50,7 @@ class Twin(Sensor):
     _spoke = False
 
     def publish(self, events: list[Said]) -> None:
-        """See Sensor."""
+        """Publish events, and some of them at the second broker, too."""
         super().publish(events)
         if self.other is None:
             return
@@ -60,7 +60,7 @@ class Twin(Sensor):
             self.other.publish(events)
 
     def withdraw(self) -> None:
-        """See Sensor."""
+        """Withdraw the source, at the second broker, too."""
         super().withdraw()
         if self.other is not None:
             self.other.withdraw()
@@ -85,7 +85,7 @@ class TwinRun(Run):
         super().__init__(seed, shape)
 
     def _twins(self) -> int:
-        """How many of the sources are at two brokers."""
+        """Draw how many of the sources are at two brokers."""
         return self.world.random.randint(1, 3)
 
     def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
@@ -106,7 +106,7 @@ class TwinRun(Run):
             self.twins.append(other)
 
     def _where_else(self, place: dict[str, Any]) -> dict[str, Any]:
-        """What a source says at its second broker of where it is."""
+        """Return what a source says at its second broker of where it is."""
         return place
 
     def _settle(self) -> None:

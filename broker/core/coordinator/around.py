@@ -15,7 +15,7 @@ from broker.network.overlay.tree import Tree as Overlay
 
 
 class Around(Protocol):
-    """What the coordinator needs of its broker."""
+    """Offer what the coordinator needs of its broker."""
 
     def peers(self) -> Sequence[str]:
         """The neighbours with whom a session stands."""

@@ -72,7 +72,7 @@ RATE_MAX = 2**50
 
 
 class CoordinatorSettings(Struct, frozen=True):
-    """What can be configured; 0 is no limit of `capacity`, `egress`, `link`, in bytes a second.
+    """Configure the coordinator; 0 is no limit of `capacity`, `egress`, `link`, in bytes a second.
 
     `capacity` bounds what the tasks that run here take in, `egress` what this broker sends to
     others, `link` what it sends to each neighbour. `price_percent` of the rate of its inputs is

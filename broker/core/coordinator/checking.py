@@ -12,7 +12,7 @@ from planner.rounds.tree import Tree
 
 
 class Numbers:
-    """How many brokers, pieces and streams there are."""
+    """Check numbers in messages: how many brokers, pieces and streams there are."""
 
     def __init__(self, tree: Tree, pieces: int, streams: int) -> None:
         self._brokers = len(tree.neighbours)
@@ -20,7 +20,7 @@ class Numbers:
         self._streams = streams
 
     def fit(self, envelope: m.Envelope) -> bool:
-        """Whether all numbers of an envelope stand for something."""
+        """Tell whether all numbers of an envelope stand for something."""
         if not self._broker(envelope.origin):
             return False
         if envelope.to != HERE and not self._broker(envelope.to):

@@ -48,7 +48,10 @@ from planner.rounds.units import scaled
 
 
 class Coordinator:
-    """See the module. `life` ascends with each process; `rounds` is new."""
+    """Take one broker's part in deciding where tasks run.
+
+    `life` ascends with each process; `rounds` is new.
+    """
 
     def __init__(
         self,
@@ -164,7 +167,7 @@ class Coordinator:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is under way: no epoch is about to begin, and nobody plans here."""
+        """Tell whether nothing is under way: no epoch is due, no rounds run and no wish waits."""
         return self._changed is None and self.rounds.quiet and not self.works.wishes
 
     # --- what is said -----------------------------------------------------------------------
@@ -182,7 +185,7 @@ class Coordinator:
                     self._around.say(peer, data)
 
     def _look(self) -> None:
-        """See what is at home here, and say it if it is not as it was said."""
+        """Read what is at home here, and state it again if it differs from the last statement."""
         self._look_at = None
         self.works.put(self._around.works(), self.known.statements, self._now)
         self._look_at = self.works.due(self._now)
@@ -192,7 +195,7 @@ class Coordinator:
         self._settle_hosts()
 
     def _own(self) -> Statement:
-        """What would be said now, under the last number."""
+        """Return the statement that would be made now, under the last number."""
         overlay = self._around.overlay()
         others = self.known.statements
         subs = self.works.submissions(lambda name: name in overlay.hops and name in others)
@@ -201,7 +204,7 @@ class Coordinator:
         return Statement(*place, *limits, self.drained, subs, self.settings.link)
 
     def _shape(self, statement: Statement) -> list[object]:
-        """What of a statement makes for another epoch at once; hosts can wait."""
+        """Return what of a statement makes for another epoch at once; hosts can wait."""
         return [statement.drained, [(one.key, one.not_at) for one in statement.submissions]]
 
     def _restate(self) -> None:
@@ -227,7 +230,7 @@ class Coordinator:
             self._restate()
 
     def _stale(self) -> bool:
-        """Whether hosts or rates of what is at home here are others than they were said."""
+        """Tell whether hosts or rates of what is at home here differ from the last statement."""
         stated = self.known.statements.get(self.me)
         return stated is not None and self._own().submissions[: len(stated.submissions)] != (
             stated.submissions
@@ -346,7 +349,7 @@ class Coordinator:
         self._measure_at = self._now + self.metering.every_ms
 
     def _measured(self, word: Measured) -> None:
-        """What is at home here has other rates: all are told."""
+        """Take other rates of a submission at home here, and send all of them on."""
         statement = self.known.statements.get(self.me)
         one = None if statement is None else _of(statement, word.key)
         if statement is None or one is None or self.works.host_of(word.key) != word.host:
@@ -367,7 +370,7 @@ class Coordinator:
                 self._rate()
 
     def _regrouped(self, laid: Laid) -> bool:
-        """Whether others take alike much of an input than the epoch's network has it."""
+        """Tell whether rates group the takers of an input otherwise than in the epoch's network."""
         for place, some in levels_of(rated(self.known)).items():
             levels = laid.levels.get(place)
             if levels is not None and tuple(tuple(level) for level in some) != levels:

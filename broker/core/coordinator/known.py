@@ -32,7 +32,10 @@ class _Coming:
 
 
 class Known:
-    """See the module; `statements` by broker, this one's own included."""
+    """Keep each home's statement, and rates that changed since.
+
+    `statements` are by broker, this one's own included.
+    """
 
     def __init__(self) -> None:
         self.statements: dict[str, Statement] = {}
@@ -75,7 +78,7 @@ class Known:
         self.rated.pop(statement.broker, None)
 
     def rate(self, one: Rated) -> bool:
-        """Whether this is of a submission as it stands, and other than before."""
+        """Keep rates of a submission as it stands; tell whether they are other than before."""
         statement = self.statements.get(one.home)
         if statement is None or statement.place != (one.life, one.serial):
             return False

@@ -50,7 +50,7 @@ class Laid:
 
 
 def levels_of(rates: Mapping[Input, Mapping[Piece, int]]) -> dict[Input, list[list[Piece]]]:
-    """Who takes alike much of each input, those who take least first."""
+    """Group the takers of each input by how much they take, those who take least first."""
     found: dict[Input, list[list[Piece]]] = {}
     for one in sorted(rates):
         some = sorted(rates[one].items(), key=lambda row: (row[1], row[0]))
@@ -131,7 +131,7 @@ def _of(known: Known, home: str) -> tuple[Submission, ...]:
 
 
 def _entries(names: tuple[str, ...], overlay: Overlay) -> dict[str, str]:
-    """Where what an origin sends comes in: there, or at the first broker on the way that plans."""
+    """Map origins to where what they send comes in: there, or at the first broker that plans."""
     beside: dict[str, list[str]] = {}
     for edge in overlay.edges:
         beside.setdefault(edge.low, []).append(edge.high)

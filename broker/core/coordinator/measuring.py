@@ -32,7 +32,7 @@ def measured(
 
 
 def rates_of(word: Measured) -> Rates:
-    """What such a word tells."""
+    """Return the rates that such a word states."""
     inputs = {
         (origin, type_name): rate
         for origin, some in word.rates.items()

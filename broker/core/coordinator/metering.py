@@ -28,7 +28,7 @@ STATE_LASTS = 10  # times the time of a mean: a state that was so large may be a
 
 
 class Counts(Struct, frozen=True):
-    """What one submission's tasks have been sent and have sent since they began at this host.
+    """Count what one submission's tasks received and sent since they began at this host.
 
     `inputs` in bytes by (origin, type), after the simple filters; `sent` in bytes of results.
     `state_bytes` is the size of the last snapshot, 0 before the first. `term` tells one beginning
@@ -53,7 +53,7 @@ class Rates(Struct, frozen=True):
 
 
 class _Apart(Struct):
-    """How far a rate goes up and down: what two values after each other are apart.
+    """Estimate how far a rate goes up and down: what two values after each other are apart.
 
     It is half of von Neumann's mean square successive difference (Ann. Math. Stat. 12, 1941,
     section 1): the variance, but that a step counts once.
@@ -95,7 +95,7 @@ class _Mean(Struct):
     ended: bool = False  # silent for so long that what was before says nothing
 
     def add(self, came: int, took_ms: int, fresh: float, stretch_ms: int) -> None:
-        """What one look saw; `fresh` is its part of the mean of late."""
+        """Add what one look saw; `fresh` is its part of the mean of late."""
         rate, lasting = came * 1000 / took_ms, fresh / SINCE
         self.late += (rate - self.late) * fresh
         self.since += (rate - self.since) * lasting
@@ -144,7 +144,7 @@ class _Mean(Struct):
 
 
 def is_other(one: float, other: float, error: float, settings: CoordinatorSettings) -> bool:
-    """Whether two rates are as far apart as is worth telling, and not by chance."""
+    """Tell whether two rates are as far apart as is worth telling, and not by chance."""
     change = abs(one - other)
     most = settings.change_percent * min(one, other)
     return change >= max(settings.rate_least, error) and change * 100 > most

@@ -23,7 +23,7 @@ Piece = tuple[str, str]
 
 
 class StatementError(ValueError):
-    """What another broker said cannot be; the sentence tells why."""
+    """Report that what another broker said cannot be; the sentence tells why."""
 
 
 class Submission(Struct, array_like=True, frozen=True):
@@ -60,7 +60,7 @@ class Statement(Struct, array_like=True, frozen=True):
 
     @property
     def place(self) -> tuple[int, int]:
-        """What it is told from older and newer ones by."""
+        """Return what it is told from older and newer ones by."""
         return self.life, self.serial
 
 
@@ -111,7 +111,7 @@ _statements = msgspec.msgpack.Decoder(Statement)
 
 
 def word_of(data: bytes) -> Word:
-    """What a neighbour said. Raises StatementError."""
+    """Decode what a neighbour said. Raises StatementError."""
     try:
         found: Word = _words.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

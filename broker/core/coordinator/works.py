@@ -34,7 +34,7 @@ class Work(Struct, frozen=True):
 
 
 class _Stay(Struct):
-    """How long a task stays where it was moved to, and where it was before."""
+    """Record how long a task stays where it was moved to, and where it was before."""
 
     since: int
     for_ms: int
@@ -42,7 +42,10 @@ class _Stay(Struct):
 
 
 class Works:
-    """See the module; `untold` counts those of which too much would have to be said."""
+    """Keep what a home states of its submissions, and where it asked for them to run.
+
+    `untold` counts those of which too much would have to be said.
+    """
 
     def __init__(self, me: str, stay_ms: int) -> None:
         self.me = me
@@ -101,7 +104,7 @@ class Works:
 
     @property
     def wishes(self) -> int:
-        """How many submissions are soon to be asked to run elsewhere."""
+        """Count the submissions that are soon to be asked to run elsewhere."""
         return len(self._wishes)
 
     def due(self, now: int) -> int | None:
@@ -116,11 +119,11 @@ class Works:
         return min(times, default=None)
 
     def _waits(self, key: str) -> bool:
-        """Whether somebody was asked of whom nothing is seen yet; who begins is waited for."""
+        """Tell whether a broker was asked that is not seen yet; who begins is waited for."""
         return key in self._asked and self._asked[key][0] != self._works[key].host
 
     def host_of(self, key: str) -> str:
-        """Who runs a submission, or is about to; the home, where it has just gone."""
+        """Return the broker that runs a submission, or is about to; the home if it is just gone."""
         asked, known = self._asked.get(key), self._works.get(key)
         if asked is not None:
             return asked[0]
@@ -185,7 +188,7 @@ class Works:
         return now - self._lost.setdefault(key, now)
 
     def rate(self, key: str, rates: Rates) -> bool:
-        """What a submission takes in and sends by now; whether it is at home here."""
+        """Keep what a submission takes in and sends by now; tell whether it is at home here."""
         if key not in self._works:
             return False
         taken = sorted(rates.inputs.items(), key=lambda row: (-row[1], row[0]))
@@ -194,7 +197,7 @@ class Works:
         return True
 
     def submissions(self, known: Callable[[str], bool]) -> tuple[Submission, ...]:
-        """What is to be said of all; who is not `known` runs nothing, as far as is known."""
+        """Return what is to be said of all; who is not `known` runs nothing, as far as is known."""
         found = []
         for key, one in self._works.items():
             rates = self._rates.get(key, NOTHING)

@@ -28,7 +28,7 @@ Key = tuple[str, str]
 
 
 class ActivatingBroker(RestorableBroker):
-    """See the module."""
+    """Activate subscriptions once all whom they need have answered."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
@@ -123,6 +123,6 @@ class ActivatingBroker(RestorableBroker):
         ]
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """See RestorableBroker."""
+        """Take up a state, and note whether any subscription is not active yet."""
         super().restore(state)
         self.dormant = bool(self.inactive())

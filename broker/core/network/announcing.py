@@ -45,7 +45,10 @@ class _Batch(Struct):
 
 
 class Announcing:
-    """See the module. Nothing is taken while the process is not settled (`incarnation`)."""
+    """Hold first events of a type back until all others have said whether they want it.
+
+    Nothing is taken while the process is not settled (`incarnation`).
+    """
 
     def __init__(self, limits: Limits, incarnation: Incarnation) -> None:
         self._overflowed = 0  # types that were taken before all had answered: too much waited,

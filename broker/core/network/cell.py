@@ -48,7 +48,7 @@ _typed = msgspec.msgpack.Decoder(_Typed).decode
 
 
 class Cell(Hosting):
-    """See the module. `host` is the broker in which it runs; `life` ascends with each beginning."""
+    """Run a submission's tasks at the broker `host`; `life` ascends with each beginning."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class Cell(Hosting):
 
     @property
     def complete(self) -> bool:
-        """Whether it is active, and every origin knows it by its name."""
+        """Tell whether it is active, and every origin knows it by its name."""
         network = self.durable.network
         waits = self.needs.waits or self.needs.asked or self._named or network.inactive()
         is_begun = len(network.catalogue) > 0
@@ -263,7 +263,7 @@ class Cell(Hosting):
             self._said_ends = 0  # a home hears of ends from a term that serves alone
 
     def _unstored(self) -> list[tuple[str, int, int]]:
-        """See Hosting: what is stored is what the home has."""
+        """Return what is stored of each origin and not reported: what the home has is stored."""
         found = []
         for origin, one in self.durable.network.upstream.items():
             if origin in self.ways.via:
@@ -291,12 +291,12 @@ class Cell(Hosting):
         self.said = False  # a snapshot may have waited for that
 
     def say_again(self) -> None:
-        """What was told may be lost."""
+        """Begin to say all again, as what was told may be lost."""
         self._told, self._said_ends, self._said_standing = self._first, 0, None
         self.said = self.said_names = False
 
     def to_say(self) -> list[cell_frames.Said]:
-        """What the home has not been told yet."""
+        """Return what the home has not been told yet."""
         found: list[cell_frames.Said] = []
         settled, standing = self._settled(), self._standing()
         if standing != self._said_standing:
@@ -338,12 +338,12 @@ class Cell(Hosting):
 
     @property
     def results_waiting(self) -> int:
-        """How many results its home has not taken."""
+        """Count the results that its home has not taken."""
         return len(self._results)
 
     @property
     def waits_for_home(self) -> bool:
-        """Whether there is something that the home has not taken."""
+        """Tell whether there is something that the home has not taken."""
         waits = self._results or self._named or self._standing() != self._confirmed
         return bool(waits) or self.saver.waiting is not None
 

@@ -68,7 +68,10 @@ _id_of = msgspec.json.Decoder(_OfResult).decode
 
 
 class CellBook:
-    """See the module. `cells` are by name; `of` tells which one a subscription belongs to."""
+    """Remember a home's cells: where each runs, its last snapshot, and what it has found since.
+
+    `cells` are by name; `of` tells which one a subscription belongs to.
+    """
 
     def __init__(self, home: str) -> None:
         self.cells: dict[str, Kept] = {}
@@ -124,7 +127,7 @@ class CellBook:
                 cell.serving = term
 
     def is_over(self, name: str, term: int) -> bool:
-        """Whether that term of a cell will never be heard of again."""
+        """Tell whether that term of a cell will never be heard of again."""
         cell = self.cells.get(name)
         return cell is None or cell.term(term) is None
 
@@ -139,7 +142,7 @@ class CellBook:
                 known += [one for one in types if one not in known]
 
     def knows(self, name: str, origins: Mapping[str, Iterable[str]]) -> bool:
-        """Whether that is written down already."""
+        """Tell whether these types of these origins are written down already."""
         known = self.cells[name].origins
         return all(set(types) <= set(known.get(origin, ())) for origin, types in origins.items())
 
@@ -151,7 +154,7 @@ class CellBook:
     # --- results ---------------------------------------------------------------------------
 
     def takes(self, one: CellResults) -> int | None:
-        """How many of the rows are known by number; None where they cannot be taken.
+        """Count the rows that are known by number; None if they cannot be taken.
 
         Raises msgspec.DecodeError or UnicodeDecodeError where a row is no result: it is not to be
         journaled.
@@ -213,7 +216,7 @@ class CellBook:
         return term
 
     def settles(self, one: CellSettled) -> bool:
-        """Whether that says more than was known, and all results before it were taken."""
+        """Tell whether that says more than was known, and all results before it were taken."""
         cell = self.cells.get(one.cell)
         if cell is None or not cell.active or one.term != cell.serving.number:
             return False
@@ -234,7 +237,7 @@ class CellBook:
     # --- snapshots of cells ----------------------------------------------------------------
 
     def saves(self, one: CellSaved) -> bool:
-        """Whether a snapshot can take the place of the last one: what is before it was taken.
+        """Tell whether a snapshot can take the place of the last one: what is before it was taken.
 
         While a cell moves, the last one is what the coming term begins from: until each origin has
         heard of that, none may forget what is behind it.

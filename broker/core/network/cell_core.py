@@ -35,7 +35,7 @@ _encode = msgspec.json.encode
 
 
 class CellKeepingBroker(ActivatingBroker):
-    """See the module."""
+    """Keep the book of the cells in which a home's submissions run."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
@@ -71,7 +71,7 @@ class CellKeepingBroker(ActivatingBroker):
             self.book.begin([one.key for one in part], self._now, splits=splits)
 
     def _is_new(self, key: Key) -> bool:
-        """Whether a subscription was installed by this very message."""
+        """Tell whether a subscription was installed by this very message."""
         known = self._texts.get(key)  # which tells of it only afterwards
         return known is None or known[0] is not self.catalogue.subscriptions[key]
 
@@ -130,7 +130,7 @@ class CellKeepingBroker(ActivatingBroker):
         return {**super()._frontiers(watermark_of), **self.book.settled}
 
     def waits_for(self, key: Key) -> str:
-        """See RestorableBroker."""
+        """Return what keeps a subscription from being settled further; for a cell, its broker."""
         cell = self.book.cells.get(self.book.of.get(key, ""))
         return super().waits_for(key) if cell is None else f"what runs at {cell.serving.broker}"
 
@@ -158,11 +158,11 @@ class CellKeepingBroker(ActivatingBroker):
     # --- the state -------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """See RestorableBroker."""
+        """Return the whole state as plain data, cells included."""
         return {**super().state(), "cells": self.book.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """See RestorableBroker."""
+        """Take up a state, cells included."""
         said = state.get("cells")
         if said is not None:
             self.book.restore(said)

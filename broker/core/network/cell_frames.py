@@ -49,7 +49,7 @@ class Which(Struct, array_like=True, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called among brokers."""
+        """Return what it is called among brokers."""
         return term_name(self.cell, self.term)
 
 
@@ -117,7 +117,7 @@ class Noted(Struct, array_like=True, frozen=True, tag="noted"):
 
 
 class Results(Struct, array_like=True, frozen=True, tag="results"):
-    """What it found, numbered from `first`; all before `floor` have been taken."""
+    """Carry what it found, numbered from `first`; all before `floor` have been taken."""
 
     which: Which
     life: int
@@ -216,7 +216,7 @@ _decode = msgspec.msgpack.Decoder(Said).decode
 
 
 def decoded(data: bytes) -> Said:
-    """What was said. Raises FrameError."""
+    """Decode what was said. Raises FrameError."""
     try:
         found: Said = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

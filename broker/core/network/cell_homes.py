@@ -35,7 +35,7 @@ MOVING_MS_MAX = 60_000  # a move that takes longer is given up, if it runs where
 
 
 class _Wish(Struct):
-    """What a broker was asked to run last."""
+    """Record what a broker was asked to run last."""
 
     which: Which
     broker: str
@@ -44,7 +44,7 @@ class _Wish(Struct):
 
 
 class CellHomes(Hosting):
-    """See the module."""
+    """Have a home's cells run where they are to run, and take what comes of it."""
 
     _mail: CellMail
     _actors: ActorNews
@@ -152,7 +152,7 @@ class CellHomes(Hosting):
         ]
 
     def _is_lost(self, cell: Kept) -> bool:
-        """Whether it runs no more where it serves, as far as this is known here."""
+        """Tell whether it no longer runs where it serves, as far as this is known here."""
         failed = _which(cell, cell.serving).name in self._failed
         return failed or self._is_away(cell.serving.broker)
 

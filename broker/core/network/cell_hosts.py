@@ -41,7 +41,7 @@ class CellRefusedError(Exception):
 
 
 class CellHosts(CellHomes):
-    """See the module."""
+    """Run cells in this broker, each as one more neighbour."""
 
     def _begin_hosts(self) -> None:
         """Begin; to be called once."""
@@ -205,7 +205,7 @@ class CellHosts(CellHomes):
         self._sender.out.append(Note("error", "cell_failed", words))
 
     def _look_after(self, cell: Cell) -> None:
-        """See whether its core failed, and have it make a snapshot where it is time for one."""
+        """Check whether its core failed, and have it make a snapshot if it is time for one."""
         at_home = self._mail.home_of(cell.which.cell) == self.me
         fault, cell.fault = cell.fault, None
         if fault is not None:

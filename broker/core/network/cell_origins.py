@@ -39,7 +39,7 @@ def places(
 
 
 class CellTerms:
-    """What this origin keeps for terms; `tell` has the core take something in."""
+    """Hold what this origin keeps for terms; `tell` has the core take something in."""
 
     def __init__(
         self,

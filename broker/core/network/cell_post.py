@@ -40,7 +40,10 @@ class _Coming(Struct):
 
 
 class Post:
-    """See the module. `life` tells this process from earlier ones of the same broker."""
+    """Send messages between any two brokers, in parts that links take.
+
+    `life` tells this process from earlier ones of the same broker.
+    """
 
     def __init__(self, me: str, life: int) -> None:
         self.lost = 0
@@ -51,7 +54,7 @@ class Post:
         self._coming: dict[str, _Coming] = {}
 
     def send(self, to: str, data: bytes) -> list[Parcel]:
-        """What is to go now of a message."""
+        """Return the parcels of a message that are to go now."""
         self._serial += 1
         if len(data) <= PART_BYTES:
             return [Parcel(self._me, to, self._life, self._serial, 0, 1, data)]
@@ -63,7 +66,7 @@ class Post:
         return list(self._parts(to, -1)) if len(waiting) == 1 else []
 
     def taken(self, one: PartTaken) -> list[Parcel]:
-        """What may go now that this part is there."""
+        """Return the parcels that may go now that this part is there."""
         waiting = self._long.get(one.to)
         if not waiting or (one.life, one.serial) != (self._life, waiting[0].serial):
             return []
@@ -73,7 +76,7 @@ class Post:
         return list(self._parts(one.to, -1)) if waiting else []
 
     def lost_way(self, to: str) -> None:
-        """What was under way to a broker may be lost: it will be said again."""
+        """Drop what was under way to and from a broker: it may be lost, and will be said again."""
         self._long.pop(to, None)
         self._coming.pop(to, None)
 

@@ -27,7 +27,7 @@ class Numbered(Protocol):
 
 
 class CellMail:
-    """What is under way; `on_said` takes what came, by its type, with who said it."""
+    """Carry what is under way; `on_said` takes what came, by its type, with who said it."""
 
     def __init__(
         self,

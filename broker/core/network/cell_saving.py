@@ -32,7 +32,10 @@ class Saving(Struct, frozen=True):
 
 
 class Saver:
-    """See the module. `stored` are the positions that the home has."""
+    """Decide when a cell's state goes to its home, and keep what of it is under way.
+
+    `stored` are the positions that the home has.
+    """
 
     def __init__(self, stored: Positions, now: int) -> None:
         self.stored = stored
@@ -45,7 +48,7 @@ class Saver:
 
     @property
     def began(self) -> bool:
-        """Whether there was one since the cell began here."""
+        """Tell whether there was a snapshot since the cell began here."""
         return self._last is not None
 
     def due_at(

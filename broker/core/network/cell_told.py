@@ -36,7 +36,7 @@ class CellNamed(Struct, array_like=True, frozen=True, tag="cell_named"):
 
 
 class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
-    """What a term of a cell has found: numbers from `first` on; all before `floor` were taken."""
+    """Record what a term of a cell found: numbers from `first`; all before `floor` were taken."""
 
     outlasts: ClassVar[bool] = True
 
@@ -62,7 +62,7 @@ class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
 
 
 class CellSettled(Struct, array_like=True, frozen=True, tag="cell_settled"):
-    """How far a term is settled, behind its results before `next`."""
+    """Record how far a term is settled, behind its results before `next`."""
 
     outlasts: ClassVar[bool] = True
 

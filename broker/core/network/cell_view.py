@@ -20,7 +20,7 @@ CellState: TypeAlias = Literal["waiting", "starting", "active", "moving", "unkno
 
 
 class Load(Struct):
-    """What was counted of one kind of events: how many, and their packed bytes."""
+    """Count one kind of events: how many, and their packed bytes."""
 
     events: int = 0
     size_bytes: int = 0
@@ -32,7 +32,7 @@ class Load(Struct):
 
 
 class CellCounts(Struct):
-    """What went into a cell and came out of it since it began at its host.
+    """Count what went into a cell and came out of it since it began at its host.
 
     `inputs` by (origin, event type): what came behind the operators, that is after the simple
     filters. `saved`: the snapshots that went to the home, each counted as one event.
@@ -67,12 +67,12 @@ class CellView(Struct, frozen=True):
 
 
 def is_cell(name: str) -> bool:
-    """Whether a name is that of a cell's term, and of no broker."""
+    """Tell whether a name is that of a cell's term, and of no broker."""
     return MARK in name
 
 
 def term_name(cell: str, term: int) -> str:
-    """What a term of a cell is called among brokers."""
+    """Return what a term of a cell is called among brokers."""
     return f"{cell}{MARK}{term}"
 
 
@@ -85,7 +85,7 @@ def cell_of(name: str) -> tuple[str, int]:
 
 
 def rows_of(types: Sequence[str], cell: str) -> str:
-    """What stands for a type where an origin folds these for a cell: nobody else has use of it."""
+    """Name the stand-in for types that an origin folds for a cell: no other host has use of it."""
     more = f" and {len(types) - 1} more" if len(types) > 1 else ""
     return f"{ROWS}{types[0]}{more} for {cell}"
 

@@ -22,7 +22,7 @@ from broker.core.network.frames import Offered, Reoffer
 
 
 class Certainty:
-    """See the module."""
+    """Decide whether a broker knows all that may come before it holds an event back."""
 
     def __init__(self) -> None:
         self.absent: dict[str, dict[str, dict[str, None]]] = {}  # by neighbour, host: for whom
@@ -114,7 +114,7 @@ class Certainty:
     def certain_after(
         self, neighbour: str, types: Iterable[str], origins: Mapping[str, Iterable[str]]
     ) -> int | None:
-        """What ends later than this is known here when it is known beyond the neighbour.
+        """Return the time behind which what is known beyond the neighbour is known here, too.
 
         `types` are those that must find each other, `origins` who is on this side, with what they
         send. None: nothing is certain.
@@ -131,6 +131,6 @@ class Certainty:
         return max(answered.values())
 
     def may_ask(self, neighbour: str, reachable: Iterable[str]) -> bool:
-        """Whether more questions of hosts there may make it certain: not while one is away."""
+        """Tell whether more questions of hosts there may make it certain: not while one is away."""
         names = {name for known in self.absent.get(neighbour, {}).values() for name in known}
         return not self._open.get(neighbour) and names <= set(reachable)

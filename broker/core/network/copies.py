@@ -31,7 +31,10 @@ class Copy(Struct, frozen=True):
 
 
 class Copies:
-    """See the module; `fresh` are those that nobody has asked for yet."""
+    """Keep results for actors that listen at other brokers, until these have them.
+
+    `fresh` are those that no broker has asked for yet.
+    """
 
     def __init__(self, copies_max: int) -> None:
         self.life = 0
@@ -67,7 +70,7 @@ class Copies:
         return [name for name, kept in self._kept.items() if kept]
 
     def kept_for(self, broker: str) -> list[Copy]:
-        """What a broker has not taken yet, in order."""
+        """Return what a broker has not taken yet, in order."""
         return list(self._kept.get(broker, ()))
 
     def taken(self, broker: str, life: int, serial: int) -> None:

@@ -39,11 +39,11 @@ TEXTS_KEPT = 64  # texts that were read last
 
 
 class FoldError(ValueError):
-    """What was asked cannot be folded here; the sentence tells why."""
+    """Report that what was asked cannot be folded here; the sentence tells why."""
 
 
 class Folding:
-    """What is folded for one host: all behind `after` that was not sent."""
+    """Hold what is folded for one host: all behind `after` that was not sent."""
 
     def __init__(
         self, question: frames.Fold, split: Split, tasks: Sequence[Task], after: int
@@ -81,7 +81,7 @@ class Folding:
         self._promised |= {name: one for name, one in watermarks.items() if name in types}
 
     def is_due(self) -> bool:
-        """Whether it is time to send."""
+        """Tell whether it is time to send."""
         if any(self._tells(name, one) for name, one in self._promised.items()):
             return True
         if self._looked >= LOOK_EVENTS:
@@ -90,7 +90,7 @@ class Folding:
         return len(self._events) >= LOOK_EVENTS
 
     def _tells(self, name: str, promised: int | None) -> bool:
-        """Whether a promise ends a pane, or is the first or the last."""
+        """Tell whether a promise ends a pane, or is the first or the last."""
         before = self.told.get(name)
         if promised is None or before is None or before <= WATERMARK_NONE:
             return promised != before
@@ -98,11 +98,11 @@ class Folding:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was taken that was not sent."""
+        """Tell whether nothing was taken that was not sent."""
         return not self._took
 
     def sent(self, me: str, life: int, *, whole: bool = False) -> list[told.Folded]:
-        """What is to be sent now."""
+        """Return what is to be sent now."""
         question, promised = self.question, self._promised
         parts: list[tuple[int, bytes, list[Row]]] = []
         if question.raw:
@@ -164,7 +164,7 @@ class _Declared:
 
 
 class FoldOrigin:
-    """What this origin folds, by host.
+    """Keep what this origin folds, by host.
 
     `tell` has the core take something in; `doubts` tells if a question of a neighbour waits.
     """

@@ -50,7 +50,7 @@ class States(Struct, array_like=True, frozen=True, tag="states"):
 
 
 class Routed(Struct, array_like=True, frozen=True, tag="routed"):
-    """What one router says to the next."""
+    """Carry what one router says to the next."""
 
     message: Advertise | Withdraw | Want | Unwant
 
@@ -128,7 +128,7 @@ class Fold(Struct, array_like=True, frozen=True, tag="fold"):
 
 
 class Folded(Struct, array_like=True, frozen=True, tag="folded"):
-    """What an origin has folded for a host, since the question with this number.
+    """Carry what an origin has folded for a host, since the question with this number.
 
     `last`: the answer is whole; `more`: the host is to ask again for the rest.
     """
@@ -161,7 +161,7 @@ class Stored(Struct, array_like=True, frozen=True, tag="stored"):
 
 
 class Passed(Struct, array_like=True, frozen=True, tag="passed"):
-    """What hosts beyond this link need of an origin, in one with what is thereby complete.
+    """Carry what hosts beyond this link need of an origin, in one with what is thereby complete.
 
     `serial` counts those of an origin in a session; 0: the sender does not count.
     """

@@ -24,7 +24,7 @@ SOURCES_MAX = 1_000_000  # digests in panes that are not complete: some 100 MB
 
 
 class Held(Struct):
-    """What came of a maker for a pane: the first of it behind a position, and whose events.
+    """Hold what came of a maker for a pane: the first of it behind a position, and whose events.
 
     `unknown`: too much would have to be remembered; then it may be anybody's.
     """
@@ -37,12 +37,15 @@ class Held(Struct):
 
     @property
     def flags(self) -> tuple[bool, bool]:
-        """What else there is to say of it."""
+        """Return what else there is to say of it."""
         return self.unknown, self.rows
 
 
 class Gathered:
-    """See the module. A *maker* is an origin in one of its lives (`maker_of`)."""
+    """Keep what a header has of incomplete panes: of whom, and whose events they are of.
+
+    A *maker* is an origin in one of its lives (`maker_of`).
+    """
 
     def __init__(self, events_max: int, sources_max: int = SOURCES_MAX) -> None:
         self.began = False
@@ -56,7 +59,7 @@ class Gathered:
         self.repeats = Repeats(events_max)
 
     def sharing(self, maker: str, sources: Sources, *, raw: bool) -> list[str]:
-        """Who has to send events and does not, as sources are shared with this one."""
+        """Return who has to send events and does not, as sources are shared with this one."""
         found: dict[str, None] = {}
         for pane, some in sources.items():
             for other, held in self._panes.get(pane, {}).items():
@@ -99,7 +102,7 @@ class Gathered:
         return min([position, *held, self.doubted.get(maker, position)])
 
     def drop(self, maker: str) -> None:
-        """What came of it for panes that are not complete was taken back."""
+        """Take back what came of it for panes that are not complete."""
         self.doubted.pop(maker, None)
         for pane, some in list(self._panes.items()):
             some.pop(maker, None)
@@ -177,7 +180,7 @@ class Gathered:
 
 
 def maker_of(origin: str, life: int) -> str:
-    """What an origin is called in one of its lives."""
+    """Name an origin in one of its lives."""
     return f"{origin} {life}"
 
 

@@ -27,7 +27,7 @@ COPY_BYTES_MAX = PART_BYTES  # of one result; a longer one is in the home's log 
 
 
 class GivingBroker(ActivatingBroker):
-    """See the module."""
+    """Give results to actors, wherever in the network they listen."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
@@ -79,7 +79,7 @@ class GivingBroker(ActivatingBroker):
             self.ledger.note("copies_overflow")
 
     def _nearest(self, actor: str) -> str:
-        """Where none listens, one that has just left: it may come back. A cell's home chooses."""
+        """Return the nearest, else one that just left: it may come back. A cell's home chooses."""
         if is_cell(self.options.name):
             return actor
         if self._actors.nearest(actor) is None:
@@ -114,11 +114,11 @@ class GivingBroker(ActivatingBroker):
         self._since = {name: self._since[name] if name in known else version for name in after}
 
     def version_of(self, broker: str) -> int:
-        """How often who listens at a broker has changed, as far as is known."""
+        """Count the changes of who listens at a broker, as far as they are known."""
         return self._versions.get(broker, 0)
 
     def listens(self, actor: str, version: int, *, alone: bool) -> bool:
-        """Whether an actor listens here; where it may do so elsewhere, since that version."""
+        """Tell whether an actor listens here; if not `alone`, since that version at the latest."""
         since = self._since.get(actor)
         return since is not None and (alone or since <= version)
 
@@ -159,7 +159,7 @@ class GivingBroker(ActivatingBroker):
     # --- the state -------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """See RestorableBroker."""
+        """Return the whole state as plain data, results under way included."""
         said = {
             "copies": self.copies.state(),
             "roaming": self.roaming.state(),
@@ -170,7 +170,7 @@ class GivingBroker(ActivatingBroker):
         return {**super().state(), "giving": said}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """See RestorableBroker."""
+        """Take up a state, results under way included."""
         super().restore(state)
         said = state.get("giving")
         if said is not None:

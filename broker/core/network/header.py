@@ -38,7 +38,7 @@ UNRESOLVED = "a source was at two brokers in one window, and one of these cannot
 
 
 class HeaderBroker(NetworkedBroker):
-    """See the module. `to_ask` are origins that are to be asked anew, `unsure` as there."""
+    """Merge folded windows. `to_ask` are origins that are to be asked anew, `unsure` as there."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
@@ -50,7 +50,7 @@ class HeaderBroker(NetworkedBroker):
         self._by_what[told.Folded] = self._folded
 
     def split(self) -> Split | None:
-        """How the tasks that run here are split."""
+        """Return the split of the tasks that run here."""
         tasks = self.tasks()
         keys = tuple(tasks)
         if self._split[0] != keys:
@@ -60,7 +60,7 @@ class HeaderBroker(NetworkedBroker):
     # --- what an origin is asked -----------------------------------------------------------
 
     def is_raw(self, origin: str) -> bool:
-        """Whether an origin is to send events as they are."""
+        """Tell whether an origin is to send events as they are."""
         return self._maker(origin) in self.gathered.raw
 
     def doubted(self, origin: str) -> int | None:
@@ -121,7 +121,7 @@ class HeaderBroker(NetworkedBroker):
             self._matcher.due(self._watermark_of)  # types without a source are waited for from now
 
     def _goes_on(self, one: told.Folded, known: Upstream) -> bool:
-        """Whether it is the next of an origin; an answer is, and what is missing then is lost."""
+        """Tell whether it is the next of an origin; an answer is, and what is missing is lost."""
         if one.whole:
             maker = maker_of(one.origin, one.life)
             if one.again and known.life != one.life:
@@ -242,7 +242,7 @@ class HeaderBroker(NetworkedBroker):
             self.gathered.repeats.advance(complete_ms)
 
     def forget_what_is_late(self) -> None:
-        """See NetworkedBroker."""
+        """Forget what is late, and repeats in panes that are complete."""
         super().forget_what_is_late()
         complete_ms = self.complete_ms()
         if complete_ms is not None:
@@ -256,12 +256,12 @@ class HeaderBroker(NetworkedBroker):
     # --- the state -------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """See NetworkedBroker."""
+        """Return the whole state as plain data, what was gathered included."""
         said = super().state()
         return {**said, "gathered": self.gathered.state()} if self.gathered.began else said
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """See NetworkedBroker."""
+        """Take up a state, what was gathered included."""
         super().restore(state)
         said = state.get("gathered")
         if said is not None:

@@ -22,7 +22,7 @@ from broker.engine.window.splitting import Split
 
 
 class HeaderCell(Cell):
-    """See the module."""
+    """Run a cell whose windows are split: origins fold their events, and the cell merges them."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class HeaderCell(Cell):
         self._on_frame |= {frames.Folded: self._folded}
 
     def keep_only(self, one: cell_frames.Wanted | cell_frames.Hosted, now: int) -> None:
-        """See Cell."""
+        """Keep only what the home names; the first time, look at what is needed, too."""
         super().keep_only(one, now)
         if not self._begun:
             self._begun = True
@@ -158,7 +158,7 @@ class HeaderCell(Cell):
         return None if at is None else self.saver.may_tell(origin, one.life, at)
 
     def split_status(self) -> dict[str, Any]:
-        """What of it is split, for people."""
+        """Describe for people what of it is split."""
         network, notes = self.durable.network, self.durable.network.ledger.notes
         return {
             "types": [] if self._split is None else list(self._split.types),

@@ -26,7 +26,7 @@ ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked ag
 
 
 class Hosting(Linking):
-    """See the module; `correlates`: whether events may be kept back for partners."""
+    """Take what subscriptions need. `correlates`: whether events may be kept back for partners."""
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None) -> None:
         super().__init__(durable.options.name, epoch, durable.limits.partners_max)
@@ -136,7 +136,7 @@ class Hosting(Linking):
     def _question(
         self, origin: str, serial: int, types: dict[str, told.Attributes]
     ) -> frames.Sealed:
-        """What an origin is asked: types of which all that is needed is to be offered; or none."""
+        """Return what an origin is asked: to offer all that is needed of types, or of none."""
         known = self.durable.network.upstream.get(origin)
         life, position, taken = known.place() if known is not None and types else (0, None, ())
         own = [operator for operator, _ in self.router.operators(LOCAL)]
@@ -187,7 +187,7 @@ class Hosting(Linking):
                 self._ask(origin)
 
     def _is_open(self, origin: str) -> bool:
-        """Whether a question to an origin is not answered yet.
+        """Tell whether a question to an origin is not answered yet.
 
         Until it is, what passes may have been claimed where this broker's operators, or its way,
         were not known yet. It is all in the answer, or comes behind it.

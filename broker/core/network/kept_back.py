@@ -95,7 +95,7 @@ class KeptBack(dict[int, Waiting]):
     # --- what goes -------------------------------------------------------------------------
 
     def take(self, positions: Iterable[int]) -> list[Row]:
-        """What waits of these; it waits no more."""
+        """Take out what waits of these; it waits no more."""
         return [(position, self.pop(position)) for position in positions if position in self]
 
     def take_first(self, events_max: int, before: int) -> list[Row]:
@@ -118,7 +118,7 @@ class KeptBack(dict[int, Waiting]):
         return taken
 
     def take_over(self, reached_ms: Callable[[str, tuple[str, ...]], float]) -> list[Row]:
-        """What has no partner that begins behind the time that is reached for its kind."""
+        """Take out what has no partner that begins behind the time that is reached for its kind."""
         found: list[Row] = []
         for kind, heap in self._overs.items():
             if self._least(heap) is None:

@@ -112,7 +112,7 @@ def use(deciding: Planning | None, used: CpuUsed) -> None:
 
 
 class Linking:
-    """See the module; `NetworkBroker` adds what is said of origins and to hosts."""
+    """Keep a broker's links. `NetworkBroker` adds what is said of origins and to hosts."""
 
     deciding: Planning | None = None  # nobody: tasks run where they were submitted
     incarnation: Incarnation

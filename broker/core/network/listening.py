@@ -53,7 +53,7 @@ class Others:
 
 
 class ActorNews:
-    """Who listens where, and copies under way; `tell` has the core handle a message."""
+    """Keep who listens where, and copies under way; `tell` has the core handle a message."""
 
     def __init__(
         self,

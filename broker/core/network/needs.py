@@ -42,7 +42,9 @@ class _TaskNeed(Struct):
 
 
 class Needs:
-    """See the module. Serial numbers begin behind `first`, which ascends with each process.
+    """Keep what this broker's own subscriptions need of others, and what they still wait for.
+
+    Serial numbers begin behind `first`, which ascends with each process.
 
     `joins_ms`: operators may ask for events that have partners no further away than that; None: of
     each event only what itself says is asked. `promised`: what is known of the times of a type.
@@ -137,7 +139,7 @@ class Needs:
 
     @staticmethod
     def is_quiet(serial: int) -> bool:
-        """Whether that is the number of such a question."""
+        """Tell whether that is the number of a question to which no answer is waited for."""
         return serial < 0
 
     def answered(self, origin: str, serial: int) -> bool:

@@ -72,7 +72,7 @@ Message = core_messages.Message | FromNetwork
 
 
 class NetworkBroker(Relaying):
-    """See the module. `epoch` ascends with each process of this broker.
+    """Run a broker among brokers. `epoch` ascends with each process of this broker.
 
     `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
     """
@@ -168,11 +168,11 @@ class NetworkBroker(Relaying):
     # --- the door --------------------------------------------------------------------------
 
     def begun(self) -> list[Effect]:
-        """What is to be done at the beginning, behind what `recover` returned."""
+        """Return what is to be done at the beginning, behind what `recover` returned."""
         return self._taken()
 
     def handle(self, message: Message, now: int) -> list[Effect]:
-        """What is to be done because of the message. Raises CoreFaultError."""
+        """Return what is to be done because of the message. Raises CoreFaultError."""
         self._now = max(now, self._now)
         try:
             self._handle(message)
@@ -389,7 +389,7 @@ class NetworkBroker(Relaying):
         }
 
     def _comes_from(self, host: str, peer: str) -> bool:
-        """Whether a neighbour can know what a host says; a cell's home may speak for the cell."""
+        """Tell whether a neighbour can know what a host says; a cell's home may speak for it."""
         if is_cell(host) or (host != self.me and self.ways.via.get(host, peer) == peer):
             return True
         self.counts["frames_astray"] += 1

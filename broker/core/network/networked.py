@@ -61,7 +61,7 @@ _OF_ABSENCE: tuple[type[Any], ...] = (absence.OriginAway, absence.OriginBack)
 
 
 class Fresh(Struct, frozen=True):
-    """What happened here at `first` and on that others may have to hear of."""
+    """Record what happened here at `first` and on that others may have to hear of."""
 
     first: int
     events: list[Event]
@@ -74,7 +74,7 @@ class Fresh(Struct, frozen=True):
 
 
 class NetworkedBroker(CellKeepingBroker, GivingBroker):
-    """See the module. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
+    """Keep network state. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
@@ -175,7 +175,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         return changed
 
     def left_off(self, types: Iterable[str]) -> dict[str, int]:
-        """What was promised last of those types of which nothing is told any more."""
+        """Return what was promised last of those types of which nothing is told any more."""
         last = self._intake.clock.promised_last
         found = {name: last(name) for name in types if name not in self.told}
         return {name: one for name, one in found.items() if one > WATERMARK_NONE}
@@ -185,7 +185,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         return by_wait(self._matcher.due(self._foreseen, ends=True, due_of=next_report))
 
     def due_to_promise(self, now: int) -> bool:
-        """Whether others would be told something new; asking changes nothing."""
+        """Tell whether others would be told something new; asking changes nothing."""
         return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
 
     def _sends(self, source: str, type_name: str) -> None:
@@ -215,7 +215,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             self._sends(payload.source, payload.type_name)
 
     def advertisement(self, source: str) -> Advertisement | None:
-        """What a source here says, or has shown, of itself; None where it sends nothing."""
+        """Return what a source here says, or has shown, of itself; None if it sends nothing."""
         types = self.sources.by_name.get(source)
         if types is None:
             return None
@@ -245,7 +245,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         return {name: dict(entries[name].attributes) for name in self._matcher.wanted()}
 
     def watermarks_of(self, origin: str) -> dict[str, int]:
-        """What an origin has promised."""
+        """Return what an origin has promised."""
         return {
             name: watermark
             for name in sorted(self._intake.clock.types_of(origin))
@@ -328,7 +328,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
     # --- the state -------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """See RestorableBroker."""
+        """Return the whole state as plain data, that of the network included."""
         said = {
             "own": self.own.state(),
             "wants": self.wants.state(),
@@ -346,7 +346,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         return {**super().state(), "network": said}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """See RestorableBroker."""
+        """Take up a state, that of the network included."""
         super().restore(state)
         said = state.get("network")
         if said is None:  # it was not one of several before

@@ -72,7 +72,7 @@ def rows_since(
     wanted: Callable[[Event], bool],
     taken: Container[int] = (),
 ) -> tuple[list[Row], int]:
-    """What goes into one answer, and the position up to which that is all."""
+    """Return what goes into one answer, and the position up to which that is all."""
     rows: list[Row] = []
     looked = 0
     last = after

@@ -30,14 +30,17 @@ UNHEARD_NAMED_MAX = 20  # brokers in one line of the log
 
 
 class Interest(Struct):
-    """What a host needs: types as it declares them; it has stored all up to `position`."""
+    """Record what a host needs: types as it declares them; it has stored all up to `position`."""
 
     types: dict[str, Attributes]
     position: int
 
 
 class OwnLog:
-    """See the module. `position` is the last one that was given."""
+    """Keep what happened at this origin that other brokers may have to hear of.
+
+    `position` is the last one that was given.
+    """
 
     def __init__(self, retained_events_max: int) -> None:
         self.descent = Descent()
@@ -91,13 +94,13 @@ class OwnLog:
         return self.position
 
     def since(self, position: int) -> list[tuple[int, Event]]:
-        """What is kept behind a position."""
+        """Return what is kept behind a position."""
         return [one for one in self._kept if one[0] > position]
 
     # --- hosts -----------------------------------------------------------------------------
 
     def interest(self, host: str, types: dict[str, Attributes], position: int | None) -> None:
-        """What a host needs from now on; with no types nothing is kept for it."""
+        """Note what a host needs from now on; with no types nothing is kept for it."""
         if not types:
             self.hosts.pop(host, None)
         else:

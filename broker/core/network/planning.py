@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 class Planning:
-    """See the module. `life` ascends with each process; `rounds` is new.
+    """Run the coordinator of a broker among brokers, and bring it links, cells and time.
+
+    `life` ascends with each process; `rounds` is new.
 
     A fault of planning ends planning, and nothing else: tasks stay where they are, and `failed`
     says why.
@@ -113,7 +115,7 @@ class Planning:
         return None if self.failed else self.coordinator.next_wake()
 
     def decided(self) -> list[CellPlaced]:
-        """What was decided since this was asked last."""
+        """Return what was decided since this was asked last."""
         found, self._decided = self._decided, []
         return found
 

@@ -183,7 +183,7 @@ class ProgressRelay:
 
 
 class Relaying(CellHosts):
-    """See the module."""
+    """Relay what passes a broker on its way from an origin to hosts."""
 
     def _begin_relaying(self) -> None:
         """Begin; to be called once."""

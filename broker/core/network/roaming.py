@@ -30,7 +30,10 @@ class Held(Struct, frozen=True):
 
 
 class Roaming:
-    """See the module; at most so many results are held, and actors known, the oldest go first."""
+    """Hold results for actors that have just left the broker where they listened.
+
+    At most so many results are held, and actors known; the oldest go first.
+    """
 
     def __init__(self, held_max: int) -> None:
         self._max = held_max
@@ -80,7 +83,7 @@ class Roaming:
         return found
 
     def published(self, actor: str, payload: bytes) -> bool:
-        """Whether a result of another home was published to the actor here.
+        """Tell whether a result of another home was published to the actor here.
 
         Nobody else can tell that somebody heard it. A process that ends forgets this.
         """

@@ -45,7 +45,10 @@ class _Session(Struct):
 
 
 class Sessions:
-    """See the module. Numbers begin behind `first`, which ascends with each process."""
+    """Keep when neighbours have agreed to say all again, and which frames belong to that.
+
+    Numbers begin behind `first`, which ascends with each process.
+    """
 
     def __init__(self, first: int) -> None:
         self.tree = ""
@@ -55,7 +58,7 @@ class Sessions:
         self.outlet = LinkOutlet(bundled, self.bundles)
 
     def __contains__(self, peer: str) -> bool:
-        """Whether a session stands."""
+        """Tell whether a session stands."""
         one = self._all.get(peer)
         return one is not None and one.stands
 
@@ -130,7 +133,7 @@ class Sessions:
         return ShortFrame(digest(*numbers), body)
 
     def lets_in(self, peer: str, frame: Frame | ShortFrame) -> bool:
-        """Whether a frame belongs to the session that stands."""
+        """Tell whether a frame belongs to the session that stands."""
         one = self._all.get(peer)
         if one is None or not one.stands:
             return False

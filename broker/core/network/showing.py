@@ -30,7 +30,7 @@ Wants = Callable[[Event], bool]
 
 
 class SourceDisplay:
-    """What others know of sources here; `routed` sends what the router wants sent.
+    """Keep what others know of sources here; `routed` sends what the router wants sent.
 
     `leaving` are sources of which less is to be told, behind these positions; `hurries`: hosts are
     to say what they have stored, as one leaves.
@@ -109,7 +109,7 @@ class SourceDisplay:
         self._narrow.pop(broker, None)
 
     def lacks(self, fresh: list[Fresh]) -> bool:
-        """Whether somebody may want some of this who could not ask for it yet."""
+        """Tell whether somebody may want some of this who could not ask for it yet."""
         hosts = self._network.own.hosts
         least = min([one.position for one in hosts.values()], default=0)
         for source in [source for source, at in self._shown.items() if at < least or not hosts]:

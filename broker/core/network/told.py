@@ -45,7 +45,7 @@ _TYPE_NAME = re.compile(rf"{QUOTED_NAME.pattern}(?:@\w+)?")
 
 
 def declarable(types: Mapping[str, Attributes]) -> bool:
-    """Whether a text could declare these types; another broker may say anything."""
+    """Tell whether a text could declare these types; another broker may say anything."""
     return all(
         _TYPE_NAME.fullmatch(name) is not None
         and all(

@@ -138,7 +138,7 @@ class Upstream(Struct):
         ahead: int | None = None,
         beyond: Iterable[int] = (),
     ) -> Upstream:
-        """What such a state says."""
+        """Make one of what such a state says."""
         if ahead is None:
             ahead = position or 0
         order = sorted(beyond)

@@ -26,7 +26,7 @@ OWED_POSITIONS = 1_024  # that are not claimed: origins keep as many for hosts l
 
 
 class Claim(Struct):
-    """What of an origin is to be claimed toward one neighbour (or here), for these hosts.
+    """Hold what of an origin is to be claimed toward one neighbour (or here), for these hosts.
 
     `back` are the events that are kept back; `serial` counts what was said. `begins`: of a type
     beyond which nobody waits, as nothing was said of it or that it has no source, there is one now:
@@ -100,7 +100,7 @@ class Claim(Struct):
         return self.after is None or self.upto - self.after < OWED_POSITIONS
 
     def sayable(self) -> Watermarks:
-        """What may be promised now and was not before."""
+        """Return what may be promised now and was not before."""
         if not self.watermarks or not self.back:
             return dict(self.watermarks)
         ends = self.back.ends()
@@ -121,7 +121,7 @@ class Claim(Struct):
 
 
 class Came(Struct):
-    """How far an origin has come here, by what it or a neighbour has said in this session.
+    """Record how far an origin has come here, by what it or a neighbour has said in this session.
 
     `upto` None: nothing has come since somebody here or beyond needs something of it.
     """
@@ -133,11 +133,11 @@ class Came(Struct):
     watermarks: Watermarks = field(default_factory=dict)
 
     def begin(self) -> None:
-        """What comes next comes first."""
+        """Begin: what comes next comes first."""
         self.upto, self.serial = None, 0
 
     def goes_on(self, after: int, serial: int) -> bool:
-        """Whether what begins there is the next of it; it then is."""
+        """Tell whether what begins there is the next of it; it then is."""
         follows = self.upto is None or (
             after <= self.upto and (not serial or not self.serial or serial == self.serial + 1)
         )
@@ -146,7 +146,10 @@ class Came(Struct):
 
 
 class Ways:
-    """See the module. `via` is the neighbour behind whom an origin is."""
+    """Know which way origins are, and what is still to be claimed toward each neighbour.
+
+    `via` is the neighbour behind whom an origin is.
+    """
 
     def __init__(self) -> None:
         self.via: dict[str, str] = {}

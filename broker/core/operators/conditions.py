@@ -69,7 +69,7 @@ def read_condition(text: str) -> Expression:
 
 
 def travels(condition: Expression) -> bool:
-    """Whether another broker can judge it: tables and users' own functions are at the home."""
+    """Tell whether another broker can judge it: tables and users' own functions are at the home."""
     for part in descendants(condition):
         if isinstance(part, Lookup) or (isinstance(part, Call) and not _known(part)):
             return False
@@ -86,7 +86,7 @@ class _AnyScope:
     """Names of attributes that an event's class may lack; the missing are null."""
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
+        """Return the code that reads a name, and whether it may be null; None for a call."""
         if isinstance(node, Call):
             return None
         reserved = RESERVED_CODE.get(node.name)
@@ -140,7 +140,10 @@ def compile_condition(text: str) -> Test:
 
 
 def conditions_of(key: Key) -> tuple[Expression, ...]:
-    """What must hold of an event that passes the key, all of it. Raises ValueError as above."""
+    """Return what must hold of an event that passes the key, all of it.
+
+    Raises ValueError as above.
+    """
     if key.condition:
         return (read_condition(key.condition),)
     found: list[Expression] = []

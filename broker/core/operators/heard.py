@@ -34,14 +34,14 @@ def heard(operator: Operator) -> Operator:
 
 
 def simple(operator: Operator) -> Operator:
-    """What wants all events of the operator's types."""
+    """Return an operator that wants all events of the operator's types."""
     types = dict.fromkeys([key.type_name for key in operator.keys])
     keys = [Key(f"{number:06}", name) for number, name in enumerate(types)]
     return Operator(operator.id, tuple(keys), correlated=False)
 
 
 def keys_for(operators: Iterable[Operator], types: Iterable[str]) -> tuple[Key, ...] | None:
-    """What the operators ask of events of these types, each event by itself; None: too much to say.
+    """Return what operators ask of events of these types, each by itself; None: too much to say.
 
     A type for which they say nothing is wanted whole.
     """

@@ -84,7 +84,7 @@ def _bare(node: Node) -> Node:
 
 @dataclass(slots=True)
 class _Said:
-    """What conditions say of one event; `more`: they say more than the fields can."""
+    """Gather what conditions say of one event; `more`: they say more than the fields can."""
 
     kinds: Mapping[str, str]
     source: str | None = None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def operators_of(graph: TaskGraph, root: str, times: Times) -> tuple[Operator, ...]:
-    """What the home of a subscription needs of others, by id: for it and for its definitions.
+    """Return what a subscription's home needs of others, by id: for it and for its definitions.
 
     All these tasks run at the home, so that what definitions make does not travel.
     """
@@ -51,7 +51,7 @@ class Reasoned(NamedTuple):
 def task_operators(
     task: Task, times: Times, away: Collection[str] = frozenset()
 ) -> tuple[Operator, ...]:
-    """What one task needs of others among its inputs, by id.
+    """Return what one task needs of others among its inputs, by id.
 
     `away` are the keys of definitions that run elsewhere: what they make travels like events of a
     source, of the type that `agents.input_name` says.
@@ -61,7 +61,7 @@ def task_operators(
 
 
 def reasoned_operators(task: Task, case: Case, times: Times) -> tuple[Reasoned, ...]:
-    """What one case of a task adds to `task_operators`, by id, each with all its reasons."""
+    """Return what one case of a task adds to `task_operators`, by id, each with all its reasons."""
     kept = dict.fromkeys([one.id for one in task_operators(task, times)])
     found: dict[str, tuple[Operator, dict[str, None]]] = {}
     for one in _of_case(case, task, times, ()):
@@ -99,7 +99,7 @@ def _key(leaf: Leaf, task: Task, *, alone: bool = True) -> Key:
 
 
 def _type(task: Task, name: str) -> str:
-    """What the events of an input are called outside: as agents.input_name has it."""
+    """Return what the events of an input are called outside: as agents.input_name has it."""
     made_by = task.needs.get(name)
     return name if made_by is None else f"{name}@{made_by}"
 

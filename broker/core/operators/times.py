@@ -26,7 +26,7 @@ WEEK_MS = 604_800_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """What is known of times in the whole network.
+    """Hold what is known of times in the whole network.
 
     `uncertainty_ms_max`: no event that is taken in has a greater ε. `drift`: ρ, of the worst clock.
     `duration_ms_max`: no event that is taken in lasts longer (Limits.event_duration_ms_max).

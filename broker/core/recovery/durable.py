@@ -76,7 +76,7 @@ class CoreFaultError(Exception):
 
 
 class Head(Struct, frozen=True):
-    """What a snapshot stands for: the records up to `number`, the results before `outbox_end`."""
+    """State what a snapshot stands for: records up to `number`, results before `outbox_end`."""
 
     version: int
     number: int
@@ -94,7 +94,7 @@ class _Snapshot(Struct, frozen=True):
 
 
 def head_of(snapshot: bytes) -> Head:
-    """What a snapshot stands for. Raises RecoveryError where this version cannot read it."""
+    """Read what a snapshot stands for. Raises RecoveryError where this version cannot read it."""
     try:
         head = msgspec.msgpack.decode(snapshot, type=Head)
     except msgspec.DecodeError as error:
@@ -108,7 +108,7 @@ def head_of(snapshot: bytes) -> Head:
 
 
 class DurableBroker:
-    """See the module; made by `recover`, also where there is nothing to recover yet.
+    """Keep a broker's word through crashes; `recover` makes it, even with nothing to recover yet.
 
     `number` is that of the last record, `outbox_end` the offset of the next result.
     """
@@ -137,7 +137,7 @@ class DurableBroker:
     # --- work ------------------------------------------------------------------------------
 
     def handle(self, message: Message, now: int) -> list[Effect]:
-        """What is to be done because of the message, `Append` first where it is written down.
+        """Return what is to be done because of the message, `Append` first if it is written down.
 
         A time that lies before the last one counts as that. Raises CoreFaultError.
         """
@@ -377,7 +377,7 @@ class DurableBroker:
 
     @property
     def network(self) -> HeaderBroker:
-        """What of the network outlasts the process, of one that is networked."""
+        """Return the part of the core that outlasts the process, of one that is networked."""
         return cast("HeaderBroker", self.core)
 
     @property
@@ -406,34 +406,34 @@ class DurableBroker:
 
     @property
     def ledger(self) -> Ledger:
-        """See Broker."""
+        """Return the ledger of the core."""
         return self.core.ledger
 
     @property
     def catalogue(self) -> Catalogue:
-        """See Broker."""
+        """Return the catalogue of the core."""
         return self.core.catalogue
 
     @property
     def subscriptions(self) -> list[Installed]:
-        """See Broker."""
+        """Return what is installed, in the order of installation."""
         return self.core.subscriptions
 
     @property
     def remembered(self) -> int:
-        """See Broker."""
+        """Count the events that the memory for repeats holds."""
         return self.core.remembered
 
     def held(self) -> int:
-        """See Broker."""
+        """Count the events and partial results that the tasks hold."""
         return self.core.held()
 
     def dropped(self) -> dict[str, int]:
-        """See Broker."""
+        """Count what the tasks dropped, by reason."""
         return self.core.dropped()
 
     def check_invariants(self) -> None:
-        """See Broker."""
+        """Check the invariants of the core."""
         self.core.check_invariants()
 
 

@@ -22,12 +22,12 @@ from broker.core.messages import CancelRequested, Message, SpecificationSubmitte
 
 
 class RecoveryError(Exception):
-    """What is on disk does not fit together; the sentence tells what."""
+    """Report that what is on disk does not fit together; the sentence tells what."""
 
 
 class _Broker(Protocol):
     def handle(self, message: Message, now: int) -> list[Effect]:
-        """What is to be done because of the message."""
+        """Return what is to be done because of the message."""
 
 
 class _Trouble(Struct):
@@ -41,7 +41,7 @@ class _Answer(Struct):
 
 
 def in_step(installed: Sequence[Entry], listed: Iterable[Entry], after: int) -> Enlist | None:
-    """What makes the catalogue list what is installed; None where it does."""
+    """Return what makes the catalogue list what is installed; None if it does."""
     known = {one.key: one for one in listed}
     coming = tuple([one for one in installed if known.pop(one.key, None) != one])
     return Enlist(coming, tuple(known), after) if coming or known else None

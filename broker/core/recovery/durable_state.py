@@ -53,7 +53,7 @@ class Source(Struct, frozen=True):
 
 
 class RestorableBroker(Broker):
-    """See the module."""
+    """Offer a broker's whole state as plain data, and take such a state up again."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
@@ -74,7 +74,7 @@ class RestorableBroker(Broker):
         return self._now
 
     def next_wake(self) -> int | None:
-        """See Broker. Under other settings time may have come further than under those before."""
+        """Return when to wake: at once after `restore`, as other settings may move time on."""
         return self._now + 1 if self._overdue else super().next_wake()
 
     def _woken(self, message: messages.Woken, out: Outgoing) -> None:
@@ -99,13 +99,13 @@ class RestorableBroker(Broker):
                 self.settled[key] = reached
 
     def due_to_settle(self, now: int) -> bool:
-        """Whether more would be promised; asking changes nothing."""
+        """Tell whether more would be promised; asking changes nothing."""
         reached = self._frontiers(lambda name: self._intake.foreseen(name, max(now, self._now)))
         none = WATERMARK_NONE // 2
         return any(one > self.settled.get(key, none) for key, one in reached.items())
 
     def waits_for(self, key: Key) -> str:
-        """What keeps a subscription from being settled further, for people."""
+        """Return what keeps a subscription from being settled further, for people."""
         tasks, one = self._matcher.tasks(), self.catalogue.subscriptions[key]
         used = [tasks[name] for name in (*one.definitions, one.task) if name in tasks]
         types = {name for task in used for name in task.types if name not in task.needs}
@@ -195,7 +195,7 @@ class RestorableBroker(Broker):
             self.settled.pop(key, None)
 
     def entries(self, keys: Iterable[Key] | None = None) -> list[Entry]:
-        """What the catalogue on disk is to hold of these subscriptions, or of all, in order."""
+        """Return what the catalogue on disk is to hold of these subscriptions, or all, in order."""
         found = []
         for key in self.catalogue.subscriptions if keys is None else keys:
             one, source = self._texts[key]

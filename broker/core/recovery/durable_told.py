@@ -203,7 +203,7 @@ def opened(one: Opened) -> bytes:
 
 
 def read(data: bytes) -> tuple[Message | Opened | Bounded, int]:
-    """What was told, and when. Raises RecordError."""
+    """Decode what was told, and when. Raises RecordError."""
     try:
         told = _decode(data)
         return _message(told), told.now

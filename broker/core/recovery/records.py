@@ -85,7 +85,7 @@ class Record(Struct, frozen=True):
 
 
 class Segment(Struct, frozen=True):
-    """What a segment's header says."""
+    """Hold what a segment's header says."""
 
     first: int
     salt: int
@@ -93,7 +93,7 @@ class Segment(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What a segment holds.
+    """Hold what was read of a segment.
 
     `good_bytes` is where its last record ends (0: not even the header is there), and `stopped` why
     nothing was read beyond; empty at the end of the file. `next_number` is that of the record that
@@ -140,7 +140,7 @@ def frame_snapshot(number: int, data: bytes) -> bytes:
 
 
 def read_header(data: bytes, name: str = "journal") -> Segment | None:
-    """What a segment's header says; None where it is not there whole.
+    """Read what a segment's header says; None if it is not there whole.
 
     Only the first HEADER_BYTES are needed. Raises VersionError.
     """

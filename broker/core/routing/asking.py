@@ -23,7 +23,7 @@ class Asking:
         self._owners: dict[str, dict[Owner, None]] = {}
 
     def sent(self) -> list[Operator]:
-        """What the neighbour has been asked for."""
+        """Return what the neighbour has been asked for."""
         return self._covers.uncovered()
 
     def want(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:

@@ -36,27 +36,27 @@ class Box(NamedTuple):
 
     @property
     def axes(self) -> int:
-        """How many ranges it is made of."""
+        """Count the ranges that it is made of."""
         return len(self.lows)
 
     @property
     def empty(self) -> bool:
-        """Whether nothing lies in it."""
+        """Tell whether nothing lies in it."""
         return any(not low < high for low, high in zip(self.lows, self.highs, strict=True))
 
     def holds(self, point: Sequence[float]) -> bool:
-        """Whether this point lies in it."""
+        """Tell whether this point lies in it."""
         ends = zip(self.lows, point, self.highs, strict=True)
         return all(low <= value < high or high == value == inf for low, value, high in ends)
 
     def surrounds(self, other: Box) -> bool:
-        """Whether all of the other lies in it, ends taken as they are."""
+        """Tell whether all of the other lies in it, ends taken as they are."""
         return all(map(float.__le__, self.lows, other.lows)) and all(
             map(float.__ge__, self.highs, other.highs)
         )
 
     def inner(self) -> Box:
-        """What surely lies in it: as `cuts` gave it, but coarse ends drawn in instead of out."""
+        """Return what surely lies in it: as `cuts` gave it, but coarse ends drawn in, not out."""
         return Box(
             tuple(nextafter(end, inf) if _maybe_widened(end) else end for end in self.lows),
             tuple(nextafter(end, -inf) if _maybe_widened(end) else end for end in self.highs),
@@ -93,7 +93,7 @@ def cuts(
 
 
 def coarse(end: float) -> bool:
-    """Whether integers that no float equals lie beside this end."""
+    """Tell whether integers that no float equals lie beside this end."""
     return COARSE_FROM <= abs(end) <= COARSE_TO
 
 

@@ -28,7 +28,7 @@ POINTS = 1000  # of a sampling check, unless its strategy says otherwise
 
 
 class Check(Enum):
-    """How covering is decided."""
+    """Choose how covering is decided."""
 
     NONE = "none"
     """Nothing is covered but what is empty."""
@@ -42,7 +42,10 @@ class Check(Enum):
 
 @dataclass(slots=True)
 class Counts:
-    """What an index was asked so far. `parts` is the work of the exact checks, see `search`."""
+    """Count what an index was asked so far.
+
+    `parts` is the work of the exact checks, see `search`.
+    """
 
     checks: int = 0
     covered: int = 0
@@ -51,7 +54,7 @@ class Counts:
 
 
 def covered(box: Box, boxes: Sequence[Box], budget: int = BUDGET) -> bool:
-    """Whether these boxes together cover the box; exact up to the budget, beyond it False."""
+    """Tell whether these boxes together cover the box; exact up to the budget, beyond it False."""
     return decide(box, boxes, budget).covered
 
 
@@ -64,7 +67,7 @@ def decide(box: Box, boxes: Sequence[Box], budget: int = BUDGET) -> Verdict:
 
 
 def pairwise(box: Box, boxes: Sequence[Box]) -> bool:
-    """Whether one of these boxes covers the box."""
+    """Tell whether one of these boxes covers the box."""
     return box.empty or any(each.inner().surrounds(box) for each in boxes)
 
 
@@ -95,7 +98,7 @@ class CoverIndex:
         self._table.remove(name)
 
     def covers(self, box: Box, seed: int = 0) -> bool:
-        """Whether what is held covers the box; `seed` is what a sampling check draws from."""
+        """Tell whether what is held covers the box; `seed` is what a sampling check draws from."""
         return self.covered_by(box, seed) is not None
 
     def covered_by(self, box: Box, seed: int = 0) -> tuple[str, ...] | None:

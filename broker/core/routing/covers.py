@@ -40,7 +40,7 @@ class Covers:
         return len(self._items)
 
     def covered(self, name: str) -> bool:
-        """Whether others ask for all that this one wants."""
+        """Tell whether others ask for all that this one wants."""
         return self._items[name].by is not None
 
     def coverers(self, name: str) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def _said(key: Key) -> _Class:
 
 
 def _places_fit(operator: Operator) -> bool:
-    """Whether there are axes enough for regions; else only equal regions are compared."""
+    """Tell whether there are axes enough for regions; else only equal regions are compared."""
     axes = sum(len(key.ranges) + 2 * (_corners(key) is not None) for key in operator.keys)
     return axes + (operator.since_ms is not None) <= AXES_MAX
 

@@ -23,21 +23,21 @@ from broker.core.routing.strategies import Plan
 
 
 class Joined(NamedTuple):
-    """What a neighbour's operators join: how far apart at most, of which types."""
+    """State what a neighbour's operators join: how far apart at most, of which types."""
 
     delta_t_ms: int
     types: tuple[str, ...]
 
 
 class GrowingRouter(Router):
-    """See the module; a change of the tree itself is `neighbours_changed`."""
+    """Route among brokers that come and go; a change of the tree itself is `neighbours_changed`."""
 
     def bit(self, name: str) -> int:
-        """What marks an event as sent to a neighbour."""
+        """Return what marks an event as sent to a neighbour."""
         return self._bits[name]
 
     def joined(self, name: str) -> Joined:
-        """What is asked for by a neighbour only where it finds partners."""
+        """Return what is asked for by a neighbour only if it finds partners."""
         return Joined(*self._matchers[name].joined())
 
     def waiting(self) -> dict[str, list[Waiting]]:

@@ -13,7 +13,7 @@ from broker.engine.event.event import slot_of
 
 
 class EventView(Protocol):
-    """What a router reads of an event; attributes are slots, see `broker.engine.event.event`."""
+    """Offer what a router reads of an event; attributes are slots: `broker.engine.event.event`."""
 
     @property
     def id(self) -> str:
@@ -25,7 +25,7 @@ class EventView(Protocol):
 
     @property
     def source(self) -> str | None:
-        """Who sent it."""
+        """Names who sent it."""
 
     @property
     def location(self) -> str | None:
@@ -33,7 +33,7 @@ class EventView(Protocol):
 
     @property
     def position(self) -> Any:
-        """Where, as `broker.engine.event.event.Position`."""
+        """Its place, as `broker.engine.event.event.Position`."""
 
     @property
     def start(self) -> Any:

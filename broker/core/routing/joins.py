@@ -26,18 +26,18 @@ Found = tuple["Hit", int]
 
 
 class Variant(NamedTuple):
-    """How far apart events may be: `strict` less than the bounds, else at most."""
+    """Bound how far apart events may be: `strict` less than the bounds, else at most."""
 
     delta_t_ms: int
     delta_l: float | None
     strict: bool
 
     def within(self, duration_ms: int) -> bool:
-        """Whether a match may last so long."""
+        """Tell whether a match may last so long."""
         return duration_ms < self.delta_t_ms or (duration_ms == self.delta_t_ms and not self.strict)
 
     def near(self, a: Held, b: Held) -> bool:
-        """Whether two events may be so far from each other."""
+        """Tell whether two events may be so far from each other."""
         if self.delta_l is None:
             return True
         distance = distance_m(a.event.position, b.event.position)
@@ -108,7 +108,7 @@ def possible(places: list[Place], new: list[Hit], variants: list[Variant]) -> in
 
 
 def _open(places: list[Place], hit: Hit, unsent: int | None) -> bool:
-    """Whether it is of interest that a match holds this hit."""
+    """Tell whether it is of interest that a match holds this hit."""
     if places[hit.place].role.silent:
         return False
     return not hit.held.sent & unsent if unsent is not None else bool(hit.mask & ~hit.got)

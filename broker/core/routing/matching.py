@@ -68,7 +68,7 @@ class Waiting(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What of an operator is matched for itself.
+    """Hold what of an operator is matched for itself.
 
     `keys` go with whether they are silent; `via` is the neighbour that events must come from.
     """
@@ -185,7 +185,7 @@ class Matcher:
                 self._drop(shape)
 
     def offer(self, held: Held) -> list[Released]:
-        """What an event that has come releases, itself included."""
+        """Return what an event that has come releases, itself included."""
         self._count += 1
         if not self._ages or held.start > self._ages[-1][0]:
             self._ages.append((held.start, self._count))
@@ -312,7 +312,7 @@ class Matcher:
             self._match(shape, [hit], out, bit)
 
     def _concerns(self, held: Held) -> bool:
-        """Whether an event may go in this direction: not back where it came from."""
+        """Tell whether an event may go in this direction: not back where it came from."""
         return not self._name or held.via != self._name
 
     def _match(self, shape: Shape, hits: list[Hit], out: list[Released], only: int = -1) -> None:
@@ -374,7 +374,7 @@ def _role(key: Key, silent: bool) -> Role:
 
 
 def parts_of(operator: Operator) -> list[Part]:
-    """How an operator is matched: whole where it is correlated, else key by key.
+    """Split an operator into what is matched: whole if it is correlated, else key by key.
 
     What has no bound in time is not correlated: events would have to be kept for ever.
     """

@@ -63,7 +63,7 @@ Message = Advertise | Withdraw | Want | Unwant | Events | Results
 
 
 class Send(NamedTuple):
-    """What goes to which neighbour, or to LOCAL."""
+    """Send a message to a neighbour, or to LOCAL."""
 
     to: str
     message: Message

@@ -63,12 +63,12 @@ class Key(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def exact(self) -> bool:
-        """Whether the fields say all that the key asks."""
+        """Tell whether the fields say all that the key asks."""
         return not self.condition
 
 
 class Operator(msgspec.Struct, frozen=True, array_like=True):
-    """What is asked of a neighbour, or by a broker's own subscription.
+    """State what is asked of a neighbour, or by a broker's own subscription.
 
     `keys` are sorted by name. `correlated`: an event is wanted if it belongs to a complete match,
     one event per key, no two further apart in time than `delta_t_ms`, nor in space than `delta_l`
@@ -91,7 +91,7 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
-    """What a source says of an attribute's values: none lies outside `low`..`high`."""
+    """State what a source says of an attribute's values: none lies outside `low`..`high`."""
 
     attribute: str
     low: float
@@ -99,7 +99,7 @@ class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
 
 
 class Advertisement(msgspec.Struct, frozen=True, array_like=True):
-    """What a source sends, as it is told from broker to broker.
+    """State what a source sends, as it is told from broker to broker.
 
     What is said holds for every event of the source; None says that it is not known (an event may
     then have any), and excludes no key. No types: any. `domain` are bounds of attributes, sorted

@@ -108,7 +108,7 @@ class Router:
         return self._asking[neighbour].sent()
 
     def advertisements(self, came_from: str) -> list[Advertisement]:
-        """What came from a neighbour, or LOCAL, in the order in which it came."""
+        """Return what came from a neighbour, or LOCAL, in the order in which it came."""
         return self._directory.of(came_from)
 
     # --- what comes in ---------------------------------------------------------------------

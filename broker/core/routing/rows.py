@@ -31,7 +31,7 @@ Condition = Callable[[Any], bool]
 
 
 class Gate(NamedTuple):
-    """What a row asks of where an event comes from; None: nothing."""
+    """State what a row asks of where an event comes from; None: nothing."""
 
     source: str | None
     location: str | None
@@ -39,7 +39,7 @@ class Gate(NamedTuple):
     via: str | None  # the neighbour that it must have come from
 
     def test(self, held: Held) -> bool:
-        """Whether an event passes."""
+        """Tell whether an event passes."""
         event = held.event
         return (
             (self.source is None or event.source == self.source)
@@ -55,7 +55,7 @@ def _inside(region: Region, position: Any) -> bool:
 
 
 class Row(NamedTuple):
-    """What one operator asks at one place."""
+    """State what one operator asks at one place."""
 
     key: Key
     gate: Gate
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     condition: Condition | None = None  # for what the key's fields do not say
 
     def test(self, held: Held) -> bool:
-        """Whether an event passes; the reference for the columns."""
+        """Tell whether an event passes; the reference for the columns."""
         if self.since_ms is not None and held.start < self.since_ms:
             return False
         if not self.gate.test(held):
@@ -100,7 +100,7 @@ def _ends(one: Any) -> tuple[str, float | None, float | None, bool, bool]:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it lies in any range at all.
+    """Tell whether it lies in any range at all.
 
     An attribute that is a number to who asks may be text, or nothing, where the event enters.
     """

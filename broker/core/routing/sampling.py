@@ -25,7 +25,7 @@ BITS = (1 << 64) - 1
 
 
 class Sampled(NamedTuple):
-    """What the points told.
+    """Hold what the points told.
 
     `rho` is a lower bound of the chance that one point finds a gap, if there is any: the product
     over the axes of the narrowest gap that the ends allow, as a part of the box's width. `error` is

@@ -20,7 +20,7 @@ CACHE_MAX = 65_536  # answers kept until an advertisement changes
 
 
 class Change(NamedTuple):
-    """What an advertisement, or its withdrawal, changed.
+    """State what an advertisement, or its withdrawal, changed.
 
     `old` is what the source said before; `types` are those of keys that now have sources in other
     directions than before, None: not known, so perhaps of any.
@@ -94,7 +94,7 @@ class Directory:
         return list(self._all[direction].values())
 
     def around(self, direction: str) -> list[Advertisement]:
-        """What a direction is to be told: each source once, as all others say of it together."""
+        """Return what a direction is to be told: each source once, as all others say of it."""
         found: dict[str, list[Advertisement]] = {}
         for name, some in self._all.items():
             if name != direction:
@@ -105,7 +105,7 @@ class Directory:
     def news(
         self, direction: str, old: Advertisement | None, new: Advertisement | None
     ) -> list[Send]:
-        """What other neighbours are to be told, as a source says `new` in a direction, not `old`.
+        """Return what to tell other neighbours as a source says `new` in a direction, not `old`.
 
         None: it says nothing; of both one may be that.
         """
@@ -161,7 +161,7 @@ def _any(key: Key, some: dict[str, Advertisement]) -> bool:
 
 
 def joined(said: list[Advertisement]) -> Advertisement | None:
-    """What holds of every event of a source that says this at several brokers; of none None."""
+    """Return what holds of all events of a source that says all this; None if nothing is said."""
     if not said:
         return None
     first = said[0]
@@ -188,7 +188,7 @@ def _domain(said: list[Advertisement]) -> tuple[Bounds, ...]:
 
 
 def serves(advertisement: Advertisement, key: Key) -> bool:
-    """Whether events of the source may pass the key."""
+    """Tell whether events of the source may pass the key."""
     if advertisement.types and key.type_name not in advertisement.types:
         return False
     if key.source is not None and advertisement.source != key.source:
@@ -221,7 +221,7 @@ def _reaches(wanted: Range, bounds: Any) -> bool:
 
 
 def answerable(operator: Operator, directory: Directory) -> bool:
-    """Whether every key that must be found has a source somewhere."""
+    """Tell whether every key that must be found has a source somewhere."""
     if not operator.correlated:
         return True
     return all(key.optional or directory.where(key) for key in operator.keys)
@@ -230,7 +230,7 @@ def answerable(operator: Operator, directory: Directory) -> bool:
 def project(
     operator: Operator, direction: str, directory: Directory, *, clip: bool = False
 ) -> Operator | None:
-    """What of an operator is asked of a direction; None: nothing.
+    """Return what of an operator is asked of a direction; None: nothing.
 
     `clip`: only within what its sources there have promised not to leave. Operators then differ
     less and cover more; but each source that comes and promises less makes them be asked anew.

@@ -57,7 +57,7 @@ STRATEGIES = {
 
 
 def plan(strategy: Strategy, operator: Operator, came_from: str, directory: Directory) -> Plan:
-    """What an operator makes its broker ask of each other neighbour.
+    """Return what an operator makes its broker ask of each other neighbour.
 
     Nothing as long as a key that must be found has no source anywhere.
     """
@@ -73,7 +73,7 @@ def plan(strategy: Strategy, operator: Operator, came_from: str, directory: Dire
 def parts(
     strategy: Strategy, operator: Operator, came_from: str, directory: Directory
 ) -> list[Part]:
-    """How the events that go to where an operator came from are matched."""
+    """Return the parts by which events that go to where an operator came from are matched."""
     if not strategy.rings or came_from == LOCAL or not _joins(operator):
         return parts_of(operator)
     around = _around(operator.keys, directory)

@@ -76,7 +76,7 @@ class KnownChanged(Struct, frozen=True):
 
 
 class Objected(Struct, frozen=True):
-    """What a neighbour told was not taken; why, in words. It was counted."""
+    """Report that what a neighbour told was not taken; why, in words. It was counted."""
 
     peer: str
     reason: str

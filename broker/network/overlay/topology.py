@@ -41,7 +41,9 @@ OUTDO_MS_MAX = 3_600_000
 
 
 class Topology:
-    """See the module. `kept` is what `state` of an earlier process returned.
+    """Know which brokers there are, how they are linked, and on which links messages travel.
+
+    `kept` is what `state` of an earlier process returned.
 
     `tree` has the ways; `known` all brokers; `unreachable` who is cut off and since when (ms).
     """
@@ -94,7 +96,7 @@ class Topology:
         return self._say_own(now_ms)
 
     def handle(self, told: Told, now_ms: int) -> list[Effect]:
-        """What is to be done now that this was told."""
+        """Return what is to be done now that this was told."""
         return self._on[type(told)](told, now_ms)
 
     def next_wake(self) -> int | None:
@@ -144,7 +146,7 @@ class Topology:
         return sorted(found)
 
     def state(self) -> bytes:
-        """What has to outlast the process: who is known, and who was forgotten."""
+        """Return what has to outlast the process: who is known, and who was forgotten."""
         return encode([self._states[name] for name in sorted(self._states)])
 
     # --- links ---------------------------------------------------------------------------

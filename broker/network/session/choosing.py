@@ -21,7 +21,7 @@ class Candidate(Struct, frozen=True):
 
 
 def better(new: Candidate, current: Candidate, turn: int, up_ms: int | None) -> bool:
-    """Whether a new connection takes the place of the current one.
+    """Tell whether a new connection takes the place of the current one.
 
     `turn` is the current one's and `up_ms` since when both hold it; None: they do not yet.
     """

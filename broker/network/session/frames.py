@@ -34,7 +34,7 @@ class LinkError(Exception):
 
 
 class Hello(Struct, frozen=True, array_like=True, tag=HELLO):
-    """Who speaks. `epoch` is of its process and grows with each start.
+    """Introduce who speaks. `epoch` is of its process and grows with each start.
 
     `attempt` counts the connections that it has dialled; `holds` is the turn of the connection to
     the same broker that it has now, 0 if none. `secured`: it has a shared secret.

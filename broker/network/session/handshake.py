@@ -81,11 +81,11 @@ class Handshake:
         self.done = False
 
     def opened(self) -> bytes:
-        """What to say first: the listener nothing."""
+        """Return what to say first: the listener nothing."""
         return self._mine if self.dialled else b""
 
     def heard(self, body: memoryview) -> bytes:
-        """What to answer to a frame. Raises LinkError: the connection is to be closed."""
+        """Return what to answer to a frame. Raises LinkError: the connection is to be closed."""
         # The version is looked at before the rest: what a later one says in its hello is not
         # known here, and the sentence is to name the versions and not call the frame malformed.
         if self.other is None:

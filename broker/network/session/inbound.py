@@ -18,7 +18,10 @@ FRAME_BYTES = 64  # of a frame that is kept, beside its messages
 
 
 class Inbound:
-    """See the module. A `restart` begins a stream: all that was there is gone."""
+    """Keep the receiving side of one session.
+
+    A `restart` begins a stream: all that was there is gone.
+    """
 
     __slots__ = (
         "_acked",
@@ -115,7 +118,7 @@ class Inbound:
         )
 
     def ack(self) -> Ack | None:
-        """What to tell the other, if anything is new since it was told last."""
+        """Return what to tell the other, if anything is new since it was told last."""
         limits = self._limits
         events = self._events_used + limits.credit_events_max
         size_bytes = self._bytes_used + limits.credit_bytes_max

@@ -63,7 +63,9 @@ class _Connection:
 
 
 class Links:
-    """See the module. `secret` is shared by all brokers of the network; empty: there is none.
+    """Keep all links of one broker, from connections to sessions with neighbours.
+
+    `secret` is shared by all brokers of the network; empty: there is none.
 
     Two may be valid side by side, see `rekey`, so that brokers get another one after the other.
 
@@ -96,7 +98,10 @@ class Links:
         }
 
     def handle(self, told: Told, now_ms: int) -> list[Effect]:
-        """What is to be done now that this was told. Raises ValueError as `LinkSession.offer`."""
+        """Return what is to be done now that this was told.
+
+        Raises ValueError as `LinkSession.offer`.
+        """
         return self._on[type(told)](told, now_ms)
 
     def next_wake(self) -> int | None:
@@ -109,7 +114,7 @@ class Links:
         return due
 
     def up(self, peer: str) -> bool:
-        """Whether the link to a neighbour stands."""
+        """Tell whether the link to a neighbour stands."""
         session = self.sessions.get(peer)
         return session is not None and session.up
 

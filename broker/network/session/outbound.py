@@ -16,7 +16,10 @@ MESSAGE_BYTES = 40  # of a message that waits, beside its own: nothing is kept f
 
 
 class Outbound:
-    """See the module. A `restart` begins a stream: all that was there is gone."""
+    """Keep the sending side of one session.
+
+    A `restart` begins a stream: all that was there is gone.
+    """
 
     __slots__ = (
         "_bytes_granted",
@@ -95,17 +98,17 @@ class Outbound:
 
     @property
     def control_waits(self) -> bool:
-        """Whether control waits."""
+        """Tell whether control waits."""
         return bool(self._control)
 
     @property
     def events_wait(self) -> bool:
-        """Whether events wait."""
+        """Tell whether events wait."""
         return bool(self._events)
 
     @property
     def batch_waits(self) -> bool:
-        """Whether events for a whole frame wait."""
+        """Tell whether events for a whole frame wait."""
         limits = self._limits
         return (
             self.waiting_events >= limits.batch_events or self.waiting_bytes >= limits.batch_bytes
@@ -122,7 +125,7 @@ class Outbound:
 
     @property
     def may_send(self) -> bool:
-        """Whether there is credit and room for a further frame of events.
+        """Tell whether there is credit and room for a further frame of events.
 
         The last frame may go beyond what is left of the credit, so that a large one is not stuck.
         """

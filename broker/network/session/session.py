@@ -44,7 +44,9 @@ RELIEVED_FROM = 0.25
 
 
 class LinkSession:
-    """See the module. Whoever has the connections hands frames of known ones to it.
+    """Keep the session with one neighbour, across the connections that come and go.
+
+    Whoever has the connections hands frames of known ones to it.
 
     Methods return effects; `up` tells whether the link stands, `counts` what was counted.
     """
@@ -171,7 +173,7 @@ class LinkSession:
         return self._telling.taken()
 
     def loads(self) -> dict[str, int]:
-        """What waits and what is under way now."""
+        """Count what waits and what is under way now."""
         out = self._out
         return {
             "waiting_events": out.waiting_events,
@@ -345,7 +347,7 @@ class LinkSession:
         self._known = False
 
     def _lapse(self, why: str) -> None:
-        """What was kept is given up: the next connection begins anew."""
+        """Give up what was kept: the next connection begins another stream."""
         self.counts["lapsed"] += 1
         self._peer_stream = 0  # which cannot be gone on with
         if self._current is not None:
@@ -382,7 +384,7 @@ class LinkSession:
             self._flushed_ms = now_ms
 
     def _frame_is_due(self, now_ms: int) -> bool:
-        """Whether events are to leave: enough of them, or any where none left just before."""
+        """Tell whether events are to leave: enough of them, or any if none left just before."""
         out = self._out
         if not (out.events_wait and out.may_send):
             return False

@@ -11,7 +11,10 @@ from broker.network.session.told import Close, Delivered, Effect, Write
 
 
 class Telling:
-    """See the module. `connection` is the one in use, None if there is none."""
+    """Gather what a session wants done, until it is handed out.
+
+    `connection` is the one in use, None if there is none.
+    """
 
     __slots__ = ("_effects", "_peer", "_pieces", "connection", "said_ms")
 
@@ -55,7 +58,7 @@ class Telling:
         self._effects.append(Delivered(self._peer, messages, frame.control, events))
 
     def write(self) -> None:
-        """What was said goes out, before all effects that come after."""
+        """Send out what was said, before all effects that come after."""
         if self._pieces and self.connection is not None:
             self._effects.append(Write(self.connection, b"".join(self._pieces)))
         self._pieces.clear()
