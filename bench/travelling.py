@@ -4,7 +4,7 @@ Owns what is compared. Must not know how events wait. Invariant: both runs of a 
 network, subscriptions and events, and find the same results.
 
 Real cores in a virtual world, without faults. *weather* is the demonstration's: its tree, texts and
-recordings, six hours of each at once. The others are a part of the setting of seed paper 2, section
+recordings, six hours of each at once. The others are a part of the setting of paper 002, section
 VI, on the Grand St. Bernard: four stations of five sensors, each sensor at a broker of its own
 behind its station's relay, in a tree of 40 brokers; subscriptions that each join the readings of
 five sensors. *station* has those at one station, *near* across three, *near-mixed* has two of five

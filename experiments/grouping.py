@@ -1,7 +1,7 @@
 """Dependence grouping: which tasks a broker must take together so that no event is consumed apart.
 
 Owns the merged forest of all requests, the closure of a choice and the groups that it leaves over
-(seed paper 003, section 5). Must not know where anything runs, nor rates or costs. Invariant: every
+(paper 003, section 5). Must not know where anything runs, nor rates or costs. Invariant: every
 alternative is closed; with the groups that it leaves, all consumers of an event stand together.
 
 Where an event *moves* to whoever consumes it, a broker that consumes a Video keeps it from everyone

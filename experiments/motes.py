@@ -1,4 +1,4 @@
-"""The experiment of seed paper 0 on brokers' cores: detection at the nodes, or all to the sink.
+"""The experiment of paper 000 on brokers' cores: detection at the nodes, or all to the sink.
 
 Owns the network of nodes, the readings, the texts and the page. Must not know how a rehearsal runs.
 Invariant: the same seed gives the same figures, whatever the machine; every message and byte counts

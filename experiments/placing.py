@@ -1,4 +1,4 @@
-"""The experiments of seed paper 3 on the planner: radius, overhead, flow, loss, and a laboratory.
+"""The experiments of paper 003 on the planner: radius, overhead, flow, loss, and a laboratory.
 
 Owns what is planned for each of the paper's tables and curves, and the page. Must not plan: the
 planner and its rounds do. Invariant: the same scenarios give the same figures on any machine.

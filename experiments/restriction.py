@@ -1,4 +1,4 @@
-"""The experiment of seed paper 1 on the engine: what a restriction in time keeps and finds.
+"""The experiment of paper 001 on the engine: what a restriction in time keeps and finds.
 
 Owns the drawn events, the relations of the paper's table 1, and the page's figures. Must not know
 brokers. Invariant: the same seed gives the same figures, whatever the machine.

@@ -1,4 +1,4 @@
-"""The experiments of seed paper 4 on the engine: basic events in the place of readings.
+"""The experiments of paper 004 on the engine: basic events in the place of readings.
 
 Owns the generator of readings, the formula, and the page's figures. Must not know brokers.
 Invariant: the same seed gives the same figures, whatever the machine.

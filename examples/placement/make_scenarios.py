@@ -1,7 +1,7 @@
 """Draws the placement scenarios: a smart nursing home, the logical test and a laboratory.
 
 Owns the networks, and the texts that say the same of each floor. Nothing in them was measured: the
-seed paper names the rates, docs/planning.md says what is ours. Invariant: the same files each time.
+paper names the rates, docs/planning.md says what is ours. Invariant: the same files each time.
 
     python examples/placement/make_scenarios.py
 """  # noqa: INP001  (a script, run by hand)

@@ -1,4 +1,4 @@
-"""The experiments of seed paper 2, section VI: `python -m simulation.papers --page docs/papers.md`.
+"""The experiments of paper 002, section VI: `python -m simulation.papers --page docs/papers.md`.
 
 Owns the command line and the page's generated part. Must not know what is measured. Invariant: the
 page names the recording and the seed that its figures come from.

@@ -1,4 +1,4 @@
-"""The settings of seed paper 2, section VI, and those beyond it that say how far a bound is.
+"""The settings of paper 002, section VI, and those beyond it that say how far a bound is.
 
 Owns their numbers. Must not know how they are drawn. Invariant: what the paper does not say is
 marked as ours.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from experiments.grouping import CircularForestError, Forest
 from language import check_text
 
-# Section 5 of the seed paper. The edges of the three requests are not told by its text; they
+# Section 5 of the paper. The edges of the three requests are not told by its text; they
 # follow from their names.
 STRANGER = {"Face": ["Video"], "FaceLabel": ["Face"], "Stranger": ["FaceLabel"]}
 MEMBERS = {"Face": ["Video"], "FaceLabel": ["Face"], "Members": ["FaceLabel"]}

@@ -6,7 +6,7 @@ those that need the same definition are in one together, so that it runs once fo
 Those that need the same events are placed each by itself: what travels to several of them travels
 once over each link, which the plan knows, and which moves them together where that pays. Yet each
 cell costs its host, as it is fed by itself, and saves its state by itself. So where a text comes to
-more parts than there may be, what consumes the same inputs stays together; seed paper 3 (section 5)
+more parts than there may be, what consumes the same inputs stays together; paper 003 (section 5)
 calls that dependent.
 """
 

@@ -1,4 +1,4 @@
-"""Whether what a neighbour has been asked for covers what would be asked of it now (seed paper 2,
+"""Whether what a neighbour has been asked for covers what would be asked of it now (paper 002,
 section V.B, "set filtering").
 
 Owns the boxes of one class of operators, those that may cover each other: the same keys, mandatory

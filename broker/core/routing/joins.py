@@ -5,7 +5,7 @@ hit is found for an operator exactly if events no further apart than the variant
 each key that is not optional, match with it; the hits that are new must be among them or lie in
 the same window.
 
-Windows lie on both sides of the event that came (seed paper 2, algorithm 5, says where they begin,
+Windows lie on both sides of the event that came (paper 002, algorithm 5, says where they begin,
 not where they end; an event that was held back upstream comes behind younger ones).
 """
 

@@ -73,10 +73,10 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     `keys` are sorted by name. `correlated`: an event is wanted if it belongs to a complete match,
     one event per key, no two further apart in time than `delta_t_ms`, nor in space than `delta_l`
     metres (None: no bound); not correlated: each key alone wants its events. `strict`: distances
-    must be less than the bounds (seed paper 2, section IV.A); else at most. The distance in time
+    must be less than the bounds (paper 002, section IV.A); else at most. The distance in time
     of two events is that of their furthest ends: max(end) - min(start).
     `since_ms`: events that began before are not wanted; None: all that come.
-    `main` is for binary joins (seed paper 2, section III.B): only the events of the key with that
+    `main` is for binary joins (paper 002, section III.B): only the events of the key with that
     name are wanted, the others only sanction them; "": those of all keys.
     """
 

@@ -1,4 +1,4 @@
-"""The router of one broker: what its neighbours are asked for and sent (seed paper 2).
+"""The router of one broker: what its neighbours are asked for and sent (paper 002).
 
 Owns advertisements, operators and events held, per neighbour. Must not know links, clocks, or how
 results are made of events. Invariant: over each link goes, once, every event that belongs to a

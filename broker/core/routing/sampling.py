@@ -1,4 +1,4 @@
-"""Whether boxes together cover a box: by random points, wrong at times (seed paper 2, section V.B).
+"""Whether boxes together cover a box: by random points, wrong at times (paper 002, section V.B).
 
 Owns the probabilistic check that the paper takes from its reference 15, its bound of error and what
 the bound costs. Must not know whose boxes they are; randomness comes in as a seed. Invariant:

@@ -1,6 +1,6 @@
 """Which directions have sources for a key: the advertisements of each neighbour.
 
-Owns advertisements by direction, and projection (seed paper 2, algorithm 3). Must not know
+Owns advertisements by direction, and projection (paper 002, algorithm 3). Must not know
 operators' ways or events. Invariant: an advertisement excludes a key only if no event of the source
 can pass it; a direction is told of a source what all others say of it together, since sources of
 one name may be at several brokers, and one of them may leave while another stays.

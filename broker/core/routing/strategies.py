@@ -1,6 +1,6 @@
 """Strategies of a router: what is asked of whom, and how what is asked is matched.
 
-Owns the choices in which filter-split-forward and its rivals differ (seed paper 2, sections III and
+Owns the choices in which filter-split-forward and its rivals differ (paper 002, sections III and
 V). Must not know events or what has been sent. Invariant: under every strategy all events of every
 complete match reach the subscription; strategies differ in what else travels, and how often.
 """
@@ -114,7 +114,7 @@ def _pair_parts(operator: Operator, main: Key, other: Key, directory: Directory)
 
 def _rings(operator: Operator, others: list[str], directory: Directory) -> Plan:
     """Whole as long as all sources lie in one direction, there binary joins, then simple filters
-    (seed paper 2, section III.B).
+    (paper 002, section III.B).
     """
     made: Plan = {}
     if not _joins(operator):

@@ -1,4 +1,4 @@
-"""Who is interested in an event: the filterer of seed paper 3, section 3.3.1.
+"""Who is interested in an event: the filterer of paper 003, section 3.3.1.
 
 Owns contents by type and their reference counts. Must not know tasks: who wants a content keeps its
 id. Invariant: an event goes to a content exactly if the content's conditions hold for it; what goes

@@ -1,4 +1,4 @@
-"""Seed 000, section 6.3: a full store gives up the newest event of the oldest run, and so on.
+"""Paper 000, section 6.3: a full store gives up the newest event of the oldest run, and so on.
 
 The model below keeps a plain list and follows every path through it.
 """

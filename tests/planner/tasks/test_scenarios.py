@@ -1,4 +1,4 @@
-"""The placement scenarios: made as they stand, feasible, and what the seed paper tells of them."""
+"""The placement scenarios: made as they stand, feasible, and what the paper tells of them."""
 
 import importlib.util
 import json
