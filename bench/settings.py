@@ -233,7 +233,7 @@ def compare(case: Case, pace: float | None) -> Row:
     if pace is None:
         outcome = rehearse(material)
         events = {link: carried.events for link, carried in outcome.links.items()}
-        results = [_identity(json.loads(one.row.payload)) for one in outcome.found]
+        results = [_identity(json.loads(one.row.payload)) for one in outcome.detected]
     else:
         ran = run_on_processes(material, pace)
         events, results = ran.events, ran.results

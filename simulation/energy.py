@@ -4,7 +4,7 @@ Owns the model of a node's costs, as its file has it, and the sums. Must not kno
 simulated. Invariant: what the model leaves out costs nothing, and a total is the sum of its parts.
 
 A radio takes energy for each message and each of its bytes that it sends or receives, and while it
-listens; a processor for each message and byte that it works on. Seed paper 000, section 7, measures
+listens; a processor for each message and byte that it works on. Paper 00000, section 7, measures
 the first two per node and the whole.
 """
 

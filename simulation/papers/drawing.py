@@ -12,9 +12,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any
 
 from simulation.papers.recording import ATTRIBUTES, Recording, RecordingError, Series
 from simulation.papers.settings import DEGREE_MAX, DELTA_T_S, Setting
@@ -28,6 +26,9 @@ from simulation.propagation.scenario import (
     neighbours_of,
     steps_of,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 TRIES = 1000  # to draw a subscription that enough events match
 HOUR_S = 3600
@@ -105,12 +106,14 @@ def drawn_topology(setting: Setting, seed: int) -> nx.Graph[int]:
 def topology(setting: Setting, seeded: random.Random) -> nx.Graph[int]:
     """Return relays in a random tree, the first of them gateways with a node for each sensor.
 
-    Sensor nodes stand last. Seed paper 2, section VI.A, puts the sensors of a station near each
+    Sensor nodes stand last. Paper 002, section VI.A, puts the sensors of a station near each
     other and says no more.
     """
     relays = setting.nodes - setting.sensors
     order = list(range(relays))
     seeded.shuffle(order)
+    import networkx as nx  # not before it is needed: 25 MB
+
     graph: nx.Graph[int] = nx.Graph()
     graph.add_node(order[0])
     for place, node in enumerate(order[1:], 1):

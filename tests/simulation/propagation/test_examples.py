@@ -38,7 +38,7 @@ def table_1():
 
 
 def test_the_third_subscription_goes_no_further_than_where_its_parts_are_met():
-    """Seed paper 2, table I: s1 and s2 cover s3 only together, and only part by part."""
+    """Paper 002, table I: s1 and s2 cover s3 only together, and only part by part."""
     network, loads = table_1()
     assert loads["s1"] == {(5, 3): 1, (3, 0): 1, (3, 4): 1, (4, 1): 1}
     assert loads["s2"] == {(5, 3): 1, (3, 4): 1, (4, 1): 1, (4, 2): 1}

@@ -63,7 +63,10 @@ def test_a_wrong_home_is_seen(bench):
 
 
 def test_a_link_that_carries_nothing_foreseen_is_as_wrong_as_can_be(bench):
-    carried = {("a", "b"): bench.Carried(), ("b", "a"): bench.Carried(events_bytes=100)}
+    carried = {
+        ("a", "b"): bench.RehearsalTraffic(),
+        ("b", "a"): bench.RehearsalTraffic(events_bytes=100),
+    }
     foreseen = {("a", "b"): 1.0, ("b", "a"): 100.0}
     found = bench.Compared(1, 2, 1, 1, foreseen, carried)
     assert found.worst == math.inf
