@@ -39,7 +39,8 @@ RECOUNT_EVERY = 20_000
 # From so many pieces on a search descends rather than anneals.
 LARGE_PIECES = 400
 CANONICAL_NODES_MAX = 300
-# Up to so many pieces the first cycle is one of tabu search: its steps take little.
+# Up to so many pieces the first cycle is one of tabu search: its steps take little. It moves pieces
+# alone, so not where links are limited: there what helps may be to lay a stream another way.
 TABU_FIRST_PIECES = 100
 FAITHLESS_MIN, FAITHLESS_MAX = 10, 30
 """Kicks that make no better plan, until tabu search goes on from elsewhere."""
@@ -113,14 +114,14 @@ class Search:
         self.descent = FirstDescent(self.context)
         self.context.renew([piece for piece, host in enumerate(hosts) if host == ABSENT])
         self._consider()
-        if instance.pieces <= TABU_FIRST_PIECES:
+        if instance.pieces <= TABU_FIRST_PIECES and not instance.limited:
             self.cycles = 1
             self._begin_cycle()
 
     def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> BestPlan:
         """Search until `stop` says so, between steps; `callback` is told of each."""
-        # Where no operator has anything to do there is one placement alone.
-        while self.operators and not stop(self.progress()):
+        # Where no operator has anything to do there is one placement alone; without pieces, none.
+        while self.instance.pieces and self.operators and not stop(self.progress()):
             self.step()
             if callback is not None:
                 callback(self.progress())
