@@ -245,11 +245,11 @@ sequence-member-early: a member goes that may still be in a list
         only="operator or edges or limit",
     )
     + part(
-        "broker/engine/pattern/staged_groups.py",
+        "broker/engine/pattern/staged_agent.py",
         r"""
 sequence-expires-ahead: a restored group forgets by a time that it has not come to
-- and not partition.fresh:
-+ and True:
+- self._note(key, partition)
++ self._settle(key, partition)
 """,
         tests=CHAINS,
         only="operator or edges or limit",

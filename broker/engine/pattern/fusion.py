@@ -360,7 +360,7 @@ class Fused:
 class FusedStage(Fused):
     """All joins of one partition as one."""
 
-    __slots__ = ("_asked", "_asked_max", "_group", "_plan", "_site", "_stores")
+    __slots__ = ("_asked", "_group", "_plan", "_site", "_stores", "asked_max")
 
     def __init__(self, plan: FusedPlan, group: tuple[Any, ...], site: Site) -> None:
         self._plan = plan
@@ -371,7 +371,7 @@ class FusedStage(Fused):
         self._asked: list[Further | DeniedStore | None] = [
             plan.ask(node, group, site) for node in plan.nodes
         ]
-        self._asked_max = OTHERS_MIN  # with so many it is asked which of them still matter
+        self.asked_max = OTHERS_MIN  # with so many it is asked which of them still matter
         self.watermark, self.beneath = WATERMARK_NONE, {}
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:  # noqa: ARG002
@@ -451,12 +451,12 @@ class FusedStage(Fused):
                 asked.expire(min(ends, default=watermark), watermark)
             elif asked is not None:
                 others += len(asked.items)
-        if others >= self._asked_max:
+        if others >= self.asked_max:
             begins = self.begins()
             kept_others = [asked for asked in self._asked if isinstance(asked, DeniedStore)]
             for asked in kept_others:
                 asked.expire(begins)
-            self._asked_max = max(OTHERS_MIN, 2 * sum([len(asked.items) for asked in kept_others]))
+            self.asked_max = max(OTHERS_MIN, 2 * sum([len(asked.items) for asked in kept_others]))
         self._site.forget_named()
 
     def begins(self) -> int:
@@ -537,6 +537,7 @@ class FusedStage(Fused):
 
     def restore(self, state: Any) -> None:
         """Take that up again."""
+        self.watermark = state[0]
         kept = unpacked_operators(self._plan.root, state, self.beneath)
         for node, asked in zip(self._plan.nodes, self._asked, strict=True):
             operand = node.negation if isinstance(node, FusedNegation) else node.joint
@@ -546,6 +547,14 @@ class FusedStage(Fused):
             if isinstance(node, FusedJoint) and node.left_store >= 0:
                 for number, side in zip((node.left_store, node.right_store), sides, strict=True):
                     self._stores[number].hold(side)
+
+
+def stages_in(fused: Fused) -> Iterator[FusedStage]:
+    """Yield all joins that run as one, in an order that the plan alone decides."""
+    if isinstance(fused, FusedStage):
+        yield fused
+    for each in fused.beneath.values():
+        yield from stages_in(each)
 
 
 def _instants(entries: Sequence[Entry]) -> list[list[Entry]]:

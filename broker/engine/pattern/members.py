@@ -84,7 +84,7 @@ class FusedLists(Fused):
 
     def __init__(self, plan: ListsPlan, group: tuple[Any, ...], base: Fused) -> None:
         self._plan, self._group, self._base = plan, group, base
-        self.watermark, self.beneath = WATERMARK_NONE, {}
+        self.watermark, self.beneath = WATERMARK_NONE, {id(base): base}
         self._candidates = [Candidates() for _ in plan.gathered.lists]
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:

@@ -314,5 +314,5 @@ class StagedAgent(StagedGroups):
         if self._patience is None and partition.fresh:  # nothing waits here any more
             found = self._advance(key)
             assert not found, "what may be complete does not wait"
-        elif not without_stages:
-            self._settle(key, partition)
+        elif not without_stages:  # it forgets when it would have: what is held shows
+            self._note(key, partition)

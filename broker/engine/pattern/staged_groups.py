@@ -15,7 +15,6 @@ from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import least
 from broker.engine.pattern.choice import due
 from broker.engine.pattern.ending import ending_of
-from broker.engine.pattern.fusion import Fused
 from broker.engine.pattern.lone import LoneAtom
 from broker.engine.pattern.patience import Group
 from broker.engine.pattern.staged_partition import Partition
@@ -106,14 +105,13 @@ class StagedGroups:
     # --- how long, and how much ---------------------------------------------------------
 
     def _settle(self, key: Group, partition: Partition) -> None:
+        """Let it forget what is too old by now, and note what it holds."""
+        self.dropped_overflow += self.plan.trim(partition, self._watermark)
+        self._note(key, partition)
+
+    def _note(self, key: Group, partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
-        if partition.log:
-            self.dropped_overflow += self.plan.trim(partition, self._watermark)
         self._moved[key] = partition
-        if isinstance(partition.root, Fused) and not partition.fresh:  # else it is not as far yet
-            partition.root.expire(self._watermark)
-        if partition.site.named:
-            partition.site.forget_named()
         self._size += partition.count()
         excess = self._size - self._occurrences_max
         if excess > 0:

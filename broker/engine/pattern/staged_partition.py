@@ -14,7 +14,7 @@ from broker.engine.pattern.base import Site, Stage
 from broker.engine.pattern.choice import Manner, Waiting, eldest_of
 from broker.engine.pattern.completion import Completion
 from broker.engine.pattern.durations import Foresight
-from broker.engine.pattern.fusion import Fused
+from broker.engine.pattern.fusion import Fused, FusedStage, stages_in
 from broker.engine.pattern.operands import (
     Count,
     Distinct,
@@ -135,6 +135,21 @@ class Partition:
         self.forget(min(eldest_of(self.waiting), self.root.origin()))
         self.log_full = max(LOG_MIN, 2 * len(self.log))
 
+    def marks(self) -> list[int]:
+        """Return with how much it is asked next what still matters; what is held shows it."""
+        return [self.full, self.log_full, *(each.asked_max for each in self._fused())]
+
+    def mark(self, marks: list[int]) -> None:
+        """Take these up again."""
+        self.full, self.log_full, *inner = marks
+        for each, asked_max in zip(self._fused(), inner, strict=False):
+            each.asked_max = asked_max
+
+    def _fused(self) -> list[FusedStage]:
+        if not self.open or not isinstance(self.root, Fused):
+            return []
+        return list(stages_in(self.root))
+
     def take_out(self, gone: set[int]) -> list[Occurrence]:
         """Take consumed events out of all that is held; what is left of what was found."""
         self.root.forget(gone)
@@ -195,6 +210,7 @@ def packed(partition: Partition, shelf: Shelf) -> list[Any]:
         [] if memory is None else shelf.put_all(memory.state()),
         partition.reach,
         [[at, shelf.put(event)] for at, event in partition.fresh],
+        partition.marks(),
     ]
 
 
@@ -214,6 +230,8 @@ def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | 
     if len(later) > 1 and len(later[1]) == len(partition.reach):
         partition.reach = list(later[1])  # else it stands for any
     partition.fresh = [(at, shelf.get(n)) for at, n in later[2]] if len(later) > 2 else []
+    if len(later) > 3:
+        partition.mark(later[3])
 
 
 def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:

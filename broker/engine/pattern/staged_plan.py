@@ -293,7 +293,15 @@ class StagedPlan:
         return self._decided(partition, partition.log, watermark)
 
     def trim(self, partition: Partition, watermark: int) -> int:
-        """Forget of the log what can no longer matter, or is too much; count the latter."""
+        """Let it forget what can no longer matter, or is too much; count the latter."""
+        excess = self._trim_log(partition, watermark) if partition.log else 0
+        if isinstance(partition.root, Fused):
+            partition.root.expire(watermark)
+        if partition.site.named:
+            partition.site.forget_named()
+        return excess
+
+    def _trim_log(self, partition: Partition, watermark: int) -> int:
         if isinstance(self.fused, FusedPlan):
             reach_ms = self.fused.reach_ms()
             if reach_ms is not None:

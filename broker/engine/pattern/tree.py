@@ -89,6 +89,7 @@ class FusedTree(Fused):
         # By identity: operands of one text may be equal, and are different places.
         operands_of = [id(operand) for operand, _ in plan.parts]
         self._top.beneath = dict(zip(operands_of, self._parts, strict=True))
+        self.beneath = {id(plan.top): self._top}  # all that is beneath the top it reaches by itself
 
     def step(self, entries: Sequence[Entry], watermark: int) -> list[Occurrence]:
         """Take what comes and return what it completes."""

@@ -21,7 +21,16 @@ from tests.oracles.render import text_of
 from tests.streams import Events, end_of, lasted
 
 TYPES = "event A() event B() event C()\nsubscription S from a to b "
-CONSTRUCTS = ("without", "absent", "list", "times", "mixed", "run", "uncertain-without", "during")
+CONSTRUCTS = (
+    "without",
+    "absent",
+    "list",
+    "times",
+    "mixed-whole",
+    "run",
+    "uncertain-without",
+    "during",
+)
 
 
 def stages(engine: headwater.Engine) -> Iterator[Over]:

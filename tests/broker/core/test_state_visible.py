@@ -36,10 +36,10 @@ def taken_up(core):
     return again
 
 
-def messages(random):
+def messages(random, steps, steps_ms):
     now = BEGIN_MS
-    for number in range(STEPS):
-        now += random.choice(STEPS_MS)
+    for number in range(steps):
+        now += random.choice(steps_ms)
         payloads = []
         for serial in range(random.randint(1, 4)):
             kind = random.choice(("Temp", "Wind", "Humidity"))
@@ -60,13 +60,22 @@ def seen(core, effects):
     ("name", "grouped"), [*((one, True) for one in GROUPED), *((one, False) for one in ALONE)]
 )
 def test_a_state_that_is_taken_up_shows_nothing_of_that(name, grouped, held_max):
+    compare(name, held_max, STEPS, STEPS_MS, grouped=grouped)
+
+
+def test_what_is_looked_through_but_now_and_then_is_so_at_the_same_time():
+    # So dense that more is kept of what `without` asks about than is looked through at first.
+    compare("Undisturbed", 1_000_000, 400, (10, 100), grouped=False)
+
+
+def compare(name, held_max, steps, steps_ms, *, grouped):
     random = Random(f"{name} 1")
     limits = Limits(occurrences_held_max=held_max)
     one, other = RestorableBroker(OPTIONS, limits), RestorableBroker(OPTIONS, limits)
     for core in (one, other):
         core.handle(SpecificationSubmitted("anna", "1", text_of(name, grouped), None), BEGIN_MS)
         assert len(core.catalogue) == 1
-    for message, now in messages(random):
+    for message, now in messages(random, steps, steps_ms):
         if random.random() < 0.3:
             other = taken_up(other)
         expected = seen(one, one.handle(message, now))
