@@ -86,6 +86,12 @@ class Needs:
         self.operators = wanted
         return came, gone
 
+    def uncertainty_ms(self) -> int:
+        """Return how uncertain events may be that are needed, of types of which it is promised."""
+        bounds = [bound for need in self._by_task.values() for bound in need.bounds.values()]
+        most_ms = max([bound.uncertainty_ms or 0 for bound in bounds], default=0)
+        return min(most_ms, self._times.uncertainty_ms_max)  # none is taken in that is less certain
+
     def is_outdated(self) -> bool:
         """Tell whether other times are promised than when needs were looked at."""
         return self._promised is not None and self._promised.version != self._version

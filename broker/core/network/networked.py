@@ -102,6 +102,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
+            told.TimesPromised: lambda one, _: self._matcher.doubt(most_ms=one.uncertainty_ms),
             told.HostInterested: self._host_interested,
             HostWants: lambda one, _: self.wants.handle(one),
             told.HostStored: lambda one, _: self.own.stored(one.host, one.position),
@@ -238,6 +239,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._promise()
 
     # --- as a host -------------------------------------------------------------------------
+
+    @property
+    def doubted_ms(self) -> int:
+        """How uncertain events may be by what tasks here know."""
+        return self._matcher.doubted_ms
 
     def wanted(self) -> dict[str, told.Attributes]:
         """The types that tasks here need, as they are declared."""
