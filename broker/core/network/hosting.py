@@ -55,11 +55,7 @@ class Hosting(Linking):
     def _look_at_needs(self) -> None:
         """Ask for what is needed, where that is another than before."""
         network = self.durable.network
-        came, gone = self.needs.changed(network.tasks())
-        # The first event that is so uncertain may pass no filter here: tasks hear of it all the
-        # same, or they forget partners of those behind it that were kept on the way.
-        if (uncertainty_ms := self.needs.uncertainty_ms()) > network.doubted_ms:
-            self._tell_network(told.TimesPromised(uncertainty_ms))
+        came, gone = self.needs.changed(network.tasks(), self._tell_network)
         for operator in came:
             self._routed(self.router.operator_added(LOCAL, operator))
         for name in gone:

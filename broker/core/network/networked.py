@@ -93,9 +93,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
-        self.spreads = False
         self.newest = 0  # no event of this broker, or from afar, ended later
-        self._promised_at = 0
+        self.spreads, self._promised_at = False, 0
         self._handlers[messages.NetworkTold] = self._network_told
         self.clocks = self._intake.waiting
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
@@ -239,11 +238,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._promise()
 
     # --- as a host -------------------------------------------------------------------------
-
-    @property
-    def doubted_ms(self) -> int:
-        """How uncertain events may be by what tasks here know."""
-        return self._matcher.doubted_ms
 
     def wanted(self) -> dict[str, told.Attributes]:
         """The types that tasks here need, as they are declared."""

@@ -148,11 +148,6 @@ class Agents:
         """Tell whether times are weighed."""
         return self.doubted is not None
 
-    @property
-    def doubted_ms(self) -> int:
-        """The greatest uncertainty so far; 0 while times are not weighed."""
-        return 0 if self.doubted is None else self.doubted.most_ms
-
     def doubt(self, drift: Fraction) -> None:
         """From now on times may be uncertain."""
         self.doubted = Doubt(drift)

@@ -194,11 +194,6 @@ class Matcher:
             self.schedule(seat)
         self._direct.all_changed()
 
-    @property
-    def doubted_ms(self) -> int:
-        """The greatest uncertainty that came or is foreseen; 0 while times are not weighed."""
-        return self._agents.doubted_ms
-
     def _domain(self, task: Task, layout: Layout) -> Domain:
         used = sorted({leaf.event_type for leaf in layout.leaves})
         wait_ms = None if self.passed is None else task.wait_ms

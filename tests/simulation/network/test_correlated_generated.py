@@ -214,7 +214,7 @@ def test_only_partners_that_were_let_go_before_a_promise_broke_are_missed(seed):
 
 def tasks_that_hear_of_no_promise(patch):
     """The event that breaks it passes no filter of theirs, and they forget by those that do."""
-    patch.setattr(Needs, "uncertainty_ms", lambda self: 0)
+    patch.setattr(Needs, "_take_uncertainty", lambda self: None)
 
 
 def events_that_are_taken_for_certain(patch):
