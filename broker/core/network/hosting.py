@@ -55,7 +55,7 @@ class Hosting(Linking):
     def _look_at_needs(self) -> None:
         """Ask for what is needed, where that is another than before."""
         network = self.durable.network
-        came, gone = self.needs.changed(network.tasks())
+        came, gone = self.needs.changed(network.tasks(), self._tell_network)
         for operator in came:
             self._routed(self.router.operator_added(LOCAL, operator))
         for name in gone:

@@ -8,12 +8,13 @@ its operators went out; and until every broker that can be reached has echoed a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.core.network.told import TimesPromised
 from broker.core.operators.making import task_operators
 from broker.core.operators.times import Times
 from broker.core.routing.operator import Operator
@@ -66,10 +67,17 @@ class Needs:
         self._serial = first
         self._promised = promised
         self._version = 0
+        self._uncertainty_ms = 0
         self._by_task: dict[str, _TaskNeed] = {}
 
-    def changed(self, tasks: Mapping[str, Task]) -> tuple[list[Operator], list[str]]:
-        """(operators that are needed now, ids of those that are needed no more)."""
+    def changed(
+        self, tasks: Mapping[str, Task], tell: Callable[[TimesPromised], None] | None = None
+    ) -> tuple[list[Operator], list[str]]:
+        """(operators that are needed now, ids of those that are needed no more).
+
+        `tell` has tasks here hear of a greater uncertainty: the first event that has it may pass no
+        filter of theirs, and they would forget partners of those behind it that were kept so far.
+        """
         if self._promised is not None:
             self._version = self._promised.version
         for key in [key for key in self._by_task if key not in tasks]:
@@ -80,11 +88,23 @@ class Needs:
                 times = self._times.promised(bounds)
                 asked = asked_operators(task, times, self._joins_ms)
                 self._by_task[key] = _TaskNeed(bounds, asked, self._far(task, times))
+        if tell is not None and (uncertainty_ms := self._take_uncertainty()) is not None:
+            tell(TimesPromised(uncertainty_ms))
         wanted = {one.id: one for need in self._by_task.values() for one in need.operators}
         came = [one for name, one in wanted.items() if name not in self.operators]
         gone = [name for name in self.operators if name not in wanted]
         self.operators = wanted
         return came, gone
+
+    def _take_uncertainty(self) -> int | None:
+        """Return how uncertain events may be that are needed, if that was less so far."""
+        bounds = [bound for need in self._by_task.values() for bound in need.bounds.values()]
+        most_ms = max([bound.uncertainty_ms or 0 for bound in bounds], default=0)
+        most_ms = min(most_ms, self._times.uncertainty_ms_max)  # what is beyond is not taken in
+        if most_ms <= self._uncertainty_ms:
+            return None
+        self._uncertainty_ms = most_ms
+        return most_ms
 
     def is_outdated(self) -> bool:
         """Tell whether other times are promised than when needs were looked at."""

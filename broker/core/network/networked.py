@@ -93,15 +93,15 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
-        self.spreads = False
         self.newest = 0  # no event of this broker, or from afar, ended later
-        self._promised_at = 0
+        self.spreads, self._promised_at = False, 0
         self._handlers[messages.NetworkTold] = self._network_told
         self.clocks = self._intake.waiting
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
+            told.TimesPromised: lambda one, _: self._matcher.doubt(most_ms=one.uncertainty_ms),
             told.HostInterested: self._host_interested,
             HostWants: lambda one, _: self.wants.handle(one),
             told.HostStored: lambda one, _: self.own.stored(one.host, one.position),

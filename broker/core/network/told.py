@@ -136,6 +136,14 @@ class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
     types: tuple[str, ...]
 
 
+class TimesPromised(Struct, array_like=True, frozen=True, tag="times"):
+    """No event that tasks here need is less certain than so, as origins promise."""
+
+    outlasts: ClassVar[bool] = True
+
+    uncertainty_ms: int
+
+
 class SourceShown(Struct, array_like=True, frozen=True, tag="shown"):
     """A source here is about to send events of a type that no source here has sent before."""
 
@@ -224,6 +232,7 @@ Told: TypeAlias = (
     | Folded
     | Incarnated
     | OriginNamed
+    | TimesPromised
     | HostInterested
     | HostStored
     | HostWants

@@ -11,6 +11,7 @@ from broker.core.installer import Asker
 from broker.core.messages import CancelRequested, SpecificationSubmitted
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
+from broker.engine.ingest.advertised import Advertisement
 from broker.engine.limits import make_limits
 
 TYPES = "event A(n: int)\nevent B(n: int)\n"
@@ -118,7 +119,8 @@ def test_what_would_wait_for_partners_goes_by_what_is_promised_of_times():
         return row["lines"]
 
     assert lines() == ["A(n > 1), B: together in less than 5001 ms"]
-    durable.network.promises.advertise(["A"], 300)  # in steps, so 500 ms, by which both may be off
+    said = Advertisement(source="s", uncertainty=300)
+    durable.network.promises.advertise(["A"], said)  # in steps: 500 ms, by which both may be off
     assert lines() == ["A(n > 1), B: together in less than 6001 ms"]
     broker.ways.promises.take("another", ("B",), None)  # it is of a version that promises nothing
     assert lines() == ["A(n > 1): each", "B: each"]
