@@ -171,7 +171,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             0,
         ),
     ] = 10_000
-    progress_ms: Annotated[
+    progress_ms_max: Annotated[
         int,
         said(
             "how long a broker may owe a neighbour progress that nobody there waits for; half of it"

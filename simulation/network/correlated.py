@@ -72,7 +72,7 @@ class CorrelatedRun(Run):
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
         progress_ms = PROGRESS_MS[self.seed % len(PROGRESS_MS)]
-        limits = replace(place.machine.limits, progress_ms=progress_ms)
+        limits = replace(place.machine.limits, progress_ms_max=progress_ms)
         return Place(self.world, replace(place.machine, options=options, limits=limits))
 
     def _plan_faults(self, end_ms: int) -> None:

@@ -56,7 +56,7 @@ class ProgressRelay:
         promised: Callable[[str], told.Watermarks],
         say: Callable[[str, frames.Sealed, int, int], None],
     ) -> None:
-        self.ledger = ProgressLedger(durable.limits.progress_ms)
+        self.ledger = ProgressLedger(durable.limits.progress_ms_max)
         self._durable = durable
         self._number = 0  # the record after which tasks were fed last
         self._me = durable.options.name

@@ -195,7 +195,7 @@ def missed(seed):
     events += [reading("B", at, 1, UNSURE_MS) for at in (29_550, 50_010)]
     events = moved(events)
     # Progress is said often, so that nothing is let go later than it may be.
-    run = Grown(seed, JOINED, events, 0, Limits(progress_ms=100))
+    run = Grown(seed, JOINED, events, 0, Limits(progress_ms_max=100))
     run.run()
     results, expected = Counter(plain(run.results)), Counter(detected(JOINED, events))
     assert not results - expected
