@@ -141,6 +141,7 @@ class Partition:
 
     def mark(self, marks: list[int]) -> None:
         """Take these up again."""
+        # At a limit, how much is held decides what goes: so a restart looks through it no sooner.
         self.full, self.log_full, *inner = marks
         for each, asked_max in zip(self._fused(), inner, strict=False):
             each.asked_max = asked_max
