@@ -105,9 +105,9 @@ def _translated(state: Any, heir: Heir, before: Case, case: Case) -> Any:
 def _in_part(state: Mapping[str, Any], kept: KeptOperands) -> dict[str, Any]:
     """Return the state of a pattern as that of another, which has some of its operands."""
     rows = []
-    for group, begin, named, root, waiting, log, memory, _, _ in state["partitions"]:
+    for group, begin, named, root, waiting, log, memory, *_ in state["partitions"]:
         # Nothing waits with its group, as all had been given to the operators; what may be
-        # complete with what comes next has to be asked again.
+        # complete with what comes next has to be asked again. Marks are of the pattern before.
         root_by_now = kept.state(root) if root else []
         rows.append([group, begin, named, root_by_now, waiting, log, memory, [], []])
     # Whether it pays to let events wait was judged of another pattern.
