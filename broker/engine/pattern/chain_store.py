@@ -362,7 +362,7 @@ class StoredChains(Patience[Partition]):
 
     def _take_over(self, state: Mapping[str, Any], shelf: Shelf, pending: Pending) -> None:
         """Store what operators held, in order, as if it came now."""
-        for key, _, _, root, *_, fresh in state["partitions"]:
+        for key, _, _, root, _, _, _, _, fresh, *_ in state["partitions"]:
             group = tuple(key)
             operator = self._fused.open(group, self._site)
             if root:
