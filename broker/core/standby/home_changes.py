@@ -26,7 +26,6 @@ from broker.core.standby.home_copy import (
     Given,
     GivenRow,
     GivenUpto,
-    HomeCopy,
     HomeState,
     InstalledRow,
     Key,
@@ -168,11 +167,6 @@ class HomeChanges:
         self._texts[id(source)] = source, row  # the source is held, so that its identity stays
         texts.append(row)
         return row.number
-
-
-def whole_of(home: Home) -> HomeCopy:
-    """Return a copy of a home as its stand-in has it, for checks."""
-    return HomeCopy("", 0, 0, HomeChanges(home).state())
 
 
 def _standing(subscription: Installed) -> tuple[Any, ...]:

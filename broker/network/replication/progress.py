@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 PROGRESS_SINCE = 3  # the version of frames that has them
-OWED_MS = 60_000  # a link without traffic says something once a minute
 LOOK_MS = 100  # how often it is looked what tasks wait for; lateness is a second, as a rule
 ASK_AGAIN_MS = 30_000  # a question may be lost where a neighbour's neighbour begins again
 READ_STEP_MS = 1_000  # so much further is asked at once for who reads results by event time
@@ -100,7 +99,7 @@ class ProgressLedger:
     What is owed for half of `owed_ms` goes with a frame that goes anyway.
     """
 
-    def __init__(self, owed_ms: int = OWED_MS) -> None:
+    def __init__(self, owed_ms: int) -> None:
         # A broker's limit: simulated runs draw it short, as what is let go too early shows then.
         self._owed_ms = owed_ms
         self._expected: list[Times] = []  # by tasks in this process

@@ -1,8 +1,8 @@
 """Who is asked for progress, and when what is owed is sent."""
 
+from broker.engine.limits import Limits
 from broker.network.replication.progress import (
     LOOK_MS,
-    OWED_MS,
     READ_STEP_MS,
     Awaited,
     ProgressLedger,
@@ -10,10 +10,11 @@ from broker.network.replication.progress import (
 )
 
 UP, DOWN = "up", "down"
+OWED_MS = Limits().progress_ms_max
 
 
 def test_what_tasks_wait_for_is_asked_once_where_an_origin_is_behind():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.expect([{"A": 10, "B": 20}])
     asked = ledger.questions([UP, DOWN], 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0)
     assert [(peer, one.times) for peer, one in asked] == [(UP, {"A": 10})]
@@ -22,7 +23,7 @@ def test_what_tasks_wait_for_is_asked_once_where_an_origin_is_behind():
 
 
 def test_what_a_neighbour_waits_for_is_asked_of_others_alone_and_the_least_time_first():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.hear(DOWN, awaited({"A": 30}))
     ledger.expect([{"A": 20}])
     asked = ledger.questions([UP, DOWN], 1, lambda *_: True, 0)
@@ -30,7 +31,7 @@ def test_what_a_neighbour_waits_for_is_asked_of_others_alone_and_the_least_time_
 
 
 def test_a_new_session_is_asked_again():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.expect([{"A": 10}])
     assert ledger.questions([UP], 1, lambda *_: True, 0)
     ledger.leave(UP)
@@ -39,7 +40,7 @@ def test_a_new_session_is_asked_again():
 
 
 def test_what_is_awaited_is_sent_when_all_origins_have_come_as_far_and_not_before():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.hear(DOWN, awaited({"A": 10}))
     ledger.settle(DOWN, 0)
     ledger.owe(DOWN, 1)
@@ -51,7 +52,7 @@ def test_what_is_awaited_is_sent_when_all_origins_have_come_as_far_and_not_befor
 
 
 def test_while_an_origin_is_not_known_nobody_waits_for_it_and_the_question_stands():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.hear(DOWN, awaited({"A": 10}))
     ledger.owe(DOWN, 1)
     assert ledger.due(lambda *_: (10, False), 1) == [DOWN]
@@ -59,7 +60,7 @@ def test_while_an_origin_is_not_known_nobody_waits_for_it_and_the_question_stand
 
 
 def test_who_reads_by_event_time_is_told_the_next_step_and_asks_for_another_behind_it():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     came = {UP: 5_000}
     behind = lambda peer, _, time: came[peer] < time  # noqa: E731
     ledger.read({"A": 5_000})
@@ -73,7 +74,7 @@ def test_who_reads_by_event_time_is_told_the_next_step_and_asks_for_another_behi
 
 
 def test_what_tasks_wait_for_comes_before_what_is_read():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.read({"A": 5_000})
     ledger.expect([{"A": 5_001, "B": 9_000}])
     asked = ledger.questions([UP], 1, lambda *_: True, 0)
@@ -81,7 +82,7 @@ def test_what_tasks_wait_for_comes_before_what_is_read():
 
 
 def test_what_nobody_waits_for_is_sent_once_a_minute():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.settle(DOWN, 1_000)
     ledger.owe(DOWN, 2_000)
     assert ledger.next_wake() == 1_000 + OWED_MS
@@ -90,7 +91,7 @@ def test_what_nobody_waits_for_is_sent_once_a_minute():
 
 
 def test_tasks_are_looked_at_ten_times_a_second_at_most():
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.feed(1_000)
     assert ledger.looks(1_000)
     ledger.feed(1_001)
@@ -104,7 +105,7 @@ def test_a_time_that_several_types_share_is_named_once():
 
 def test_who_passes_over_a_broker_asks_for_more_than_who_waits_for_it():
     """That one is away: all others have come to 10, and nobody behind them is asked for it."""
-    ledger = ProgressLedger()
+    ledger = ProgressLedger(OWED_MS)
     ledger.expect([{"A": 10}, {"A": 90}])
     assert ledger.questions([UP], 1, lambda _peer, _name, time: time > 50, 0) == [
         (UP, awaited({"A": 90}))
