@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from broker.core.coordinator.laying import rounds_settings
 from tests.broker.core.coordinator.town import best, drawn
 
 PRICES = (0, 5, 10, 20, 50, 100)
@@ -55,6 +56,7 @@ def changed(seed: int, price_percent: int | None) -> tuple[int, int, float, floa
         one = house.coordinator
         price = 10**9 if price_percent is None else price_percent
         one.settings = replace(one.settings, price_percent=price)
+        one.rounds.settings = rounds_settings(one.settings)
     town.run(STEP_S)
     moves = again = 0
     flow = lowest = 0.0

@@ -6,6 +6,7 @@ from random import Random
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
+from broker.core.coordinator.laying import rounds_settings
 from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
@@ -21,7 +22,6 @@ from planner.methods import Wanted, find
 from planner.problem import Content, Node, Problem, Task
 from planner.problem import Link as Arc
 from planner.rounds.machine import Rounds
-from planner.rounds.settings import Settings
 from planner.rounds.units import scaled
 from simulation.network.links import Link
 from simulation.world import World
@@ -50,7 +50,7 @@ class House(Linking):
         settings = town.settings
         limits = town.limits.get(name, settings)
         whole = (scaled(limits.capacity) if limits.capacity else None, None)
-        rounds = Rounds(0, Settings(), Random(f"{town.seed} {name} {life}"), whole)
+        rounds = Rounds(0, rounds_settings(limits), Random(f"{town.seed} {name} {life}"), whole)
         self.coordinator = Coordinator(name, life, limits, rounds, self)
         self.deciding = self  # type: ignore[assignment]
         self._on_frame[frames.Routed] = lambda _peer, _one: None
