@@ -68,7 +68,8 @@ class Delivery:
         """Each to its subscriber, to its actor and to who follows by HTTP."""
         prefix, fan = self._prefix, self.fan
         unheard = self._server.unheard
-        for one in effect.results:
+        results = [result for result in effect.results if result.payload and not result.is_silent]
+        for one in results:
             payload = one.payload
             for topic in _ways(prefix, one.subscriber, one.subscription, one.actor):
                 if not unheard(topic):
@@ -79,7 +80,7 @@ class Delivery:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)
             now_s, observe = time(), self.latency_s.observe
-            for result in effect.results:
+            for result in results:
                 observe(now_s - result.end_ms / 1000)
 
     def reply(self, effect: Reply) -> None:

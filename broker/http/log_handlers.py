@@ -162,7 +162,10 @@ class LogHandlers:
         elif after is not None and wait_s and log.end == after:
             async with self._at_most(wait_s):
                 await log.beyond(after)
-        said = {"epoch": log.epoch, "earliest": log.earliest, "end": log.end, "rows_max": ROWS_MAX}
+        said: dict[str, Any] = {"epoch": log.epoch, "earliest": log.earliest, "end": log.end}
+        said["rows_max"] = ROWS_MAX
+        if inherited := log.inherited(log.end):
+            said["inherited"] = inherited
         if promised is not None:
             said["settled"] = promised.until_ms
             said["subscriptions"] = promised.subscriptions

@@ -208,11 +208,10 @@ class Site:
             return Runner(keeping.core, promises, clock, promises.kept)
         from broker.site.networking import Networking
 
-        one = self._networking = Networking(self._config, keeping.core, clock.now_ms())
+        one = self._networking = Networking(self._config, keeping.core, clock.now_ms(), keeping.log)
         runner = Runner(keeping.core, promises, clock, promises.kept, one.broker)
         promises.hold = one.holding(promises.hold)
         keeping.on_durable = one.durable
-        one.on_rewound = keeping.log.renew
         promises.send, promises.delivered = one.send, one.delivered
         one.attach(runner, promises.commits)
         return runner
