@@ -66,7 +66,7 @@ class Instance:
         self.prices = prices or {}
         # Answers about trees that are kept at once; a broker has less room than a planner of all.
         self.cells_max = cells_max
-        self.network = net = Network(layout.problem)
+        self.network = net = Network.of(layout.problem)
         # A link of a live network may carry more one way than the other.
         net.limits.update(limits or {})
         self.nodes = len(net.names)

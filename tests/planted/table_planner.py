@@ -154,8 +154,8 @@ planner-something-always-goes: something goes from a partial's places wherever t
         "planner/program.py",
         """
 planner-one-partial-too-many: a partial beside its header pays for a link
--                     program.cost[column] = float(aggregate.rate) * max(0, hops[node])
-+                     program.cost[column] = float(aggregate.rate) * max(1, hops[node])
+-                     program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
++                     program.cost[column] = float(aggregate.rate) * max(1, hops.get(node, 0))
 
 planner-the-first-partial-is-free: nothing is sent for the first key of an aggregate
 -             for piece in aggregate.partials:
