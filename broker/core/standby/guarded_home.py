@@ -8,6 +8,7 @@ as far as `ResultFence` says; with a lease, while that holds, and never without 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from broker.core import messages as core_messages
 from broker.core.effects import Effect, Emission, Emit
@@ -49,6 +50,7 @@ class GuardedHome:
         unstored = durable.unstored
         self._fence = ResultFence(unstored[0].offset if unstored else durable.outbox_end)
         self._is_fencing = False
+        self._now = durable.now
         me = durable.options.name
         self.feed = HomeFeed(me, epoch, mail.tell, self._bring, self._changes.state)
 
@@ -106,6 +108,7 @@ class GuardedHome:
 
     def look(self, now: int) -> int | None:
         """Say what is due; return the offset before which results may leave now."""
+        self._now = now
         if not (self.feed.setting or self.feed.stand_in):
             return None
         delivered = self._delivered
@@ -160,6 +163,14 @@ class GuardedHome:
             self._tell(StandInChosen("", 0))
             if not self.feed.setting:
                 self._lease.lease_ms = self._changes.lease_ms = 0
+
+    def status(self) -> dict[str, Any]:
+        """Return it for people."""
+        has_lease = bool(self._lease.lease_ms)
+        held = len(self._fence)
+        return {**self.feed.status(), "lease_ms": self._lease.lease_ms, "held": held} | (
+            {"leased": self._lease.holds(self._now)} if has_lease else {}
+        )
 
     def next_wake(self) -> int | None:
         """Return when `look` is due."""

@@ -257,7 +257,7 @@ class StandIns:
     def status(self) -> dict[str, Any]:
         """Return it for people."""
         return {
-            **self.feed.status(),
+            **self.home.status(),
             "stands_in_for": self._network.standing_in.status(),
             "taken_over": self._network.successions.heirs(),
         }
