@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from broker.core import messages as core_messages
-from broker.core.effects import Effect, Emission, Emit
+from broker.core.effects import DisownResults, Effect, Emission, Emit
 from broker.core.network import cell_frames, told
 from broker.core.network.cell_posting import CellMail
 from broker.core.network.messages import ResultsDelivered, ResultsRead
@@ -81,6 +81,11 @@ class GuardedHome:
     def name_log(self, epoch: str) -> None:
         """Have the output log be another one."""
         self._changes.epoch = epoch
+        self.feed.begin_again()
+
+    def disown(self, by: DisownResults) -> None:
+        """Forget results that the broker which took over finds again."""
+        self._changes.disown(by)
         self.feed.begin_again()
 
     def change(self, message: core_messages.Message, effects: Sequence[Effect], now: int) -> None:

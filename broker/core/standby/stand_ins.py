@@ -157,6 +157,7 @@ class StandIns:
             words |= {"by": what.heir, "subscriptions": len(self._network.left)}
             self.effects.append(Note("warning", "taken_over", words))
             self.effects.append(self._network.adoption.disowns)
+            self.home.disown(self._network.adoption.disowns)
         self._look_at_needs()
         self._look_at_cells()
         if isinstance(what, HomeTaken):
