@@ -36,7 +36,7 @@ class ScenarioFailedError(AssertionError):
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to. `digest` is that of all effects, in order.
+    """The outcome of a run. `digest` is that of all effects, in order.
 
     `compared` results were held to a replay, `visited` to the bounds for those who come and go;
     of `judged` events the lateness was known beforehand.

@@ -38,7 +38,10 @@ class Tell(Protocol):
 
 
 class Join:
-    """See the module. `run` is its task; the other methods belong to the loop's thread."""
+    """Keep a connection to one joined server.
+
+    `run` is its task; the other methods belong to the loop's thread.
+    """
 
     def __init__(
         self,
@@ -95,10 +98,10 @@ class Join:
 
     def counted(self) -> dict[str, int]:
         """Return what was counted since the start, see docs/joining.md."""
-        found = {**self._counts, "dropped": self._outbound.dropped}
+        counts = {**self._counts, "dropped": self._outbound.dropped}
         if self._connection is not None:
-            found["refused_there"] += sum(self._connection.not_taken.values())
-        return found
+            counts["refused_there"] += sum(self._connection.not_taken.values())
+        return counts
 
     def counts(self) -> dict[str, int]:
         """The same, and what waits now."""
@@ -141,7 +144,7 @@ class Join:
         try:
             while True:
                 self._more.clear()
-                for task in [one for one in tasks if one.done()]:
+                for task in [task for task in tasks if task.done()]:
                     tasks.discard(task)
                     task.result()
                 while len(tasks) < connection.inflight_max:
@@ -180,8 +183,10 @@ class Join:
         self._connection = connection
         counts = self._counts
         counts["received"] += len(messages)
-        counts["received_again"] += sum(one.dup for one in messages)
-        taken = [(one, self._inbound.add(one) if one.qos else None) for one in messages]
+        counts["received_again"] += sum(message.dup for message in messages)
+        taken = [
+            (message, self._inbound.add(message) if message.qos else None) for message in messages
+        ]
         try:
             self.receiver.on_arrived(taken)
         except Exception:

@@ -51,8 +51,10 @@ class Outbound:
 
     def oldest_offset(self) -> int | None:
         """The least offset of what is still to be acknowledged."""
-        offsets = (one.offset for one in self._under_way.values() if one.stored)
-        return min(chain(offsets, (one.offset for _, one in self._first_stored())), default=None)
+        offsets = (message.offset for message in self._under_way.values() if message.stored)
+        return min(
+            chain(offsets, (message.offset for _, message in self._first_stored())), default=None
+        )
 
     def _first_stored(self) -> list[tuple[int, Outgoing]]:
         return [self._stored[0]] if self._stored else []

@@ -35,7 +35,7 @@ MOVED = {
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a value came from: `kind` is default, file, env or flag; `place` names it exactly.
+    """The origin of a value: `kind` is default, file, env or flag; `place` names it exactly.
 
     `folder` is what a relative path in the value is relative to.
     """
@@ -84,16 +84,16 @@ def load(
     given.update(_from_environment(environ or {}, rows, problems))
     given.update(_from_flags(flags or {}, rows, problems))
     values: dict[str, Any] = {}
-    for key, one in given.items():
+    for key, assigned in given.items():
         try:
-            values[key] = _settled(rows[key], one)
+            values[key] = _settled(rows[key], assigned)
         except RefusedError as refused:
-            problems.append(f"{_where(key, one.origin)}: {refused}")
+            problems.append(f"{_where(key, assigned.origin)}: {refused}")
         except ConfigError as error:
             problems.extend(error.problems)
     if problems:
         raise ConfigError(*sorted(problems, key=_in_file(path)))
-    origins = {key: one.origin for key, one in given.items()}
+    origins = {key: assigned.origin for key, assigned in given.items()}
     config = _assembled(values, origins, named)
     if wrong := [f"{_where(key, origins[key])}: {why}" for key, why in contradictions(config)]:
         raise ConfigError(*wrong)
@@ -110,8 +110,8 @@ def _in_file(path: str | Path | None) -> Callable[[str], tuple[int, int]]:
     place = re.compile(rf"{re.escape(str(path))}:(\d+):(\d+): ")
 
     def key(problem: str) -> tuple[int, int]:
-        found = place.match(problem)
-        return (int(found[1]), int(found[2])) if found else (sys.maxsize, 0)
+        match = place.match(problem)
+        return (int(match[1]), int(match[2])) if match else (sys.maxsize, 0)
 
     return key
 
@@ -176,25 +176,25 @@ def _entries(
     place: Callable[[str], str],
     check: Callable[[str, object], str],
 ) -> dict[str, str]:
-    found, problems = {}, []
+    accepted, problems = {}, []
     for name, value in table.items():
         try:
-            found[name] = check(name, value)
+            accepted[name] = check(name, value)
         except RefusedError as refused:
             problems.append(f"{place(name)}: {refused}")
     if problems:
         raise ConfigError(*problems)
-    return found
+    return accepted
 
 
 # --- where values come from -------------------------------------------------------------------
 
 
 def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
-    known = {row.section for row in rows.values()}
+    defined = {row.section for row in rows.values()}
     for path, table in tables_of(NAMED, document.tables):
         section = ".".join(path)
-        if section not in known:
+        if section not in defined:
             why = not_named(NAMED, path, table) or _unknown_section(section, table, rows)
             problems.append(f"{document.place(*path)}: {why}")
             continue
@@ -259,9 +259,9 @@ def _unknown_section(section: str, table: object, rows: _Rows) -> str:
 def _unknown_key(section: str, name: str, rows: _Rows) -> str:
     if f"{section}.{name}" in GONE:
         return f"[{section}] has no key `{name}` any more: {GONE[f'{section}.{name}']}; remove it"
-    here = [row.name for row in rows.values() if row.section == section]
+    neighbours = [row.name for row in rows.values() if row.section == section]
     elsewhere = [row.key for row in rows.values() if row.name == name]
-    hint = MOVED.get(f"{section}.{name}") or did_you_mean(name, here)
+    hint = MOVED.get(f"{section}.{name}") or did_you_mean(name, neighbours)
     if not hint and elsewhere:
         hint = f"; did you mean {_or(elsewhere)}?"
     return f"[{section}] has no key `{name}`{hint}"

@@ -29,8 +29,8 @@ _KINDS = {
 def checked(setting: Setting, value: object) -> Any:
     """The value, or `RefusedError` with what was found and what was expected."""
     if type(value) is not setting.kind:
-        found = _kind(value) if setting.about.secret else _found(value)
-        raise RefusedError(f"found {found}, expected {setting.expected}")
+        shown = _kind(value) if setting.about.secret else _found(value)
+        raise RefusedError(f"found {shown}, expected {setting.expected}")
     if isinstance(value, str):
         _check_text(setting, value)
     elif isinstance(value, int) and setting.kind is int:

@@ -51,11 +51,11 @@ class Listening:
         """Tell what is another than at the last time."""
         self.close()
         begin = len(self._above) + 1
-        found = [topic[begin:] for topic in self._server.subscribed_below(self._above)]
-        actors = frozenset(map(topics.name_of, found))
-        anew, told = self._told is None, self._told or frozenset()
+        listened = [topic[begin:] for topic in self._server.subscribed_below(self._above)]
+        actors = frozenset(map(topics.name_of, listened))
+        anew, before = self._told is None, self._told or frozenset()
         self._told = actors
-        came, gone = sorted(actors - told), sorted(told - actors)
+        came, gone = sorted(actors - before), sorted(before - actors)
         if came or gone or anew:
             message = ActorsListening(self._broker, 0, tuple(came), tuple(gone), anew)
             self._inbox.put(message)

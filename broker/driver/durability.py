@@ -71,16 +71,16 @@ class Keeping:
         try:
             store = Store.open(url, parts=(RESULTS, *parts))
             try:
-                found = await asyncio.to_thread(read, folder / JOURNAL, files)
+                journal = await asyncio.to_thread(read, folder / JOURNAL, files)
                 log = await Outbox.open(store, _retention(config))
                 kept = (log.end, now_ms(), await listed(store), functions)
-                recovered = await _recovered(found, kept, config, options)
+                recovered = await _recovered(journal, kept, config, options)
             except BaseException:
                 await store.close()
                 raise
         except (StoreError, JournalError, RecoveryError) as error:
             raise StartError(f"{error}; the data directory is {folder}") from None
-        return cls(store, log, found, *recovered)
+        return cls(store, log, journal, *recovered)
 
     def join(self, outside: "Outside", now_ms: Callable[[], int]) -> Promises:
         """Return what a runner is to hand effects to instead of `outside`."""

@@ -114,8 +114,8 @@ class Snapshots:
             self.taken += 1
             self._why_not = ""
             self._gate.open("journal size")
-            told = {"record": number, "bytes": len(data), "stood_still_ms": round(took_s * 1000)}
-            logs.tell("debug", "snapshot", **told)
+            fields = {"record": number, "bytes": len(data), "stood_still_ms": round(took_s * 1000)}
+            logs.tell("debug", "snapshot", **fields)
         finally:
             self._task = None
 

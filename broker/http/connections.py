@@ -79,7 +79,7 @@ class Patience:
             timers.clear()
 
     def middleware(self) -> Any:
-        """What sees each request, once its head is there, and its answer before it is sent."""
+        """Make the middleware that sees each request's head, and its answer before that is sent."""
 
         @web.middleware
         async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -136,10 +136,10 @@ class _Plain(web.RequestHandler):
             message = "an unknown Expect"
             status, exc = 417, HttpProcessingError(code=417, message=message)
         super().handle_error(request, status, exc, message)
-        found = (message or "").partition("\n")[0].partition(" when reading:")[0]
-        found = found.rstrip(": ")[:FOUND_CHARS_MAX]
-        told = f"this is no HTTP request: {found[:1].lower()}{found[1:]}"
-        answer = problem(status, told if status < 500 else "the broker failed to answer")
+        reason = (message or "").partition("\n")[0].partition(" when reading:")[0]
+        reason = reason.rstrip(": ")[:FOUND_CHARS_MAX]
+        sentence = f"this is no HTTP request: {reason[:1].lower()}{reason[1:]}"
+        answer = problem(status, sentence if status < 500 else "the broker failed to answer")
         answer.headers["Server"] = SERVER
         answer.force_close()
         return answer

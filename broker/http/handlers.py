@@ -66,8 +66,8 @@ class Handlers:
 
     def by_name(self, name: str) -> Handler:
         """The handler of a route."""
-        found: Handler = getattr(self, name)
-        return found
+        handler: Handler = getattr(self, name)
+        return handler
 
     async def healthz(self, _request: web.Request) -> web.Response:
         """Alive or not."""
@@ -194,8 +194,8 @@ class Handlers:
 
     async def plan(self, _request: web.Request) -> web.Response:
         """Answer where tasks run, and why."""
-        told = self._facade.plan()
-        return problem(409, UNCOORDINATED) if told is None else _json(told)
+        plan = self._facade.plan()
+        return problem(409, UNCOORDINATED) if plan is None else _json(plan)
 
     async def drain(self, _request: web.Request) -> web.Response:
         """Have the tasks that run here go elsewhere."""
@@ -296,8 +296,8 @@ class Handlers:
                     break
                 await _write(response, b"\n".join(lines) + b"\n")
             if follower.overflowed:
-                told: dict[str, Any] = {"errors": [{"message": "cut off: too slow to follow"}]}
-                await _write(response, msgspec.json.encode({"ok": False, **told}) + b"\n")
+                errors: dict[str, Any] = {"errors": [{"message": "cut off: too slow to follow"}]}
+                await _write(response, msgspec.json.encode({"ok": False, **errors}) + b"\n")
         except ConnectionError:
             pass  # the client went away; its queue goes with it
         except TimeoutError:  # it takes nothing: an orderly end would wait for it as well

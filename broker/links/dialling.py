@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Dialler:
-    """See the module. `why` is why the last try came to nothing, "" if there was none."""
+    """Dial one peer until it answers. `why`: why the last try failed, "" if there was none."""
 
     def __init__(
         self, face: "LinkFace", peer: str, where: tuple[str, int], backoff: Backoff

@@ -71,7 +71,7 @@ class Receiver(Protocol):
 
 
 class LinkFace:
-    """See the module. `settings` are those of [links], `limits` those of [link_limits].
+    """Listen for links and dial them, by the settings of [links] and [link_limits].
 
     `epoch` has to grow with each start of the broker of this name. Raises LinkConfigError.
     """
@@ -148,7 +148,7 @@ class LinkFace:
         for dialler in self._diallers.values():
             await dialler.stop()
         self._perform(self.links.end())
-        waiting = [one.gone for one in self._sockets.values()]
+        waiting = [sock.gone for sock in self._sockets.values()]
         if waiting:
             await asyncio.wait(waiting)  # `Socket.close` cuts whoever takes too long
         if self._wake is not None:
@@ -191,22 +191,22 @@ class LinkFace:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Each neighbour, and each peer that never was one, for people and programs that look."""
-        found: dict[str, dict[str, Any]] = {}
+        neighbours: dict[str, dict[str, Any]] = {}
         for name in sorted({*self.links.sessions, *self._diallers}):
             session, dialler = self.links.sessions.get(name), self._diallers.get(name)
-            one: dict[str, Any] = {"state": "up" if self.up(name) else "down"}
+            state: dict[str, Any] = {"state": "up" if self.up(name) else "down"}
             if dialler is not None:
-                one["address"] = dialler.address
+                state["address"] = dialler.address
             if session is not None:
-                one |= {"counts": dict(session.counts), **session.loads()}
+                state |= {"counts": dict(session.counts), **session.loads()}
             if self.up(name):
-                one["up_s"] = int(self._loop.time() - self._up_since_s[name])
+                state["up_s"] = int(self._loop.time() - self._up_since_s[name])
             else:
-                one["reason"] = dialler.why if dialler is not None else ""
-                if session is not None and not one["reason"]:
-                    one["reason"] = session.why
-            found[name] = one
-        return found
+                state["reason"] = dialler.why if dialler is not None else ""
+                if session is not None and not state["reason"]:
+                    state["reason"] = session.why
+            neighbours[name] = state
+        return neighbours
 
     # --- what sockets tell ---------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class LinkFace:
 
     def _up(self, news: Up) -> None:
         self._up_since_s[news.peer] = self._loop.time()
-        for key in [one for one in self._told if one.startswith(f"{news.peer}: ")]:
+        for key in [key for key in self._told if key.startswith(f"{news.peer}: ")]:
             del self._told[key]
         began = "from the beginning" if news.fresh else "where it was"
         logger.info("the link to %s is up and goes on %s", news.peer, began)

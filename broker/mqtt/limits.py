@@ -161,9 +161,9 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse a bound that cannot be one."""
         for item in fields(self):
-            value, least, most = getattr(self, item.name), *self._range(item.name)
-            if not least <= value <= most:
-                raise ValueError(f"{item.name} is {value}: it must lie in {least}..{most}")
+            value, smallest, largest = getattr(self, item.name), *self._range(item.name)
+            if not smallest <= value <= largest:
+                raise ValueError(f"{item.name} is {value}: it must lie in {smallest}..{largest}")
 
     @classmethod
     def _range(cls, name: str) -> tuple[int, int]:

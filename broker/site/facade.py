@@ -49,7 +49,7 @@ PUBLISHING_BYTES_MAX = 8_388_608  # of events by HTTP that wait for the journal
 
 
 class Facade:
-    """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
+    """Answer HTTP as `broker.http.facade.BrokerFacade` asks for. `missing`: what is not up yet.
 
     `keeping`: what is kept on disk. `joined`: the other MQTT servers. `networking`: the links to
     other brokers. `reload`: the rights, and who reads them again. `latency_s`: of results,

@@ -208,13 +208,13 @@ class Site:
             return Runner(keeping.core, promises, clock, promises.kept)
         from broker.site.networking import Networking
 
-        one = self._networking = Networking(self._config, keeping.core, clock.now_ms())
-        runner = Runner(keeping.core, promises, clock, promises.kept, one.broker)
-        promises.hold = one.holding(promises.hold)
-        keeping.on_durable = one.durable
-        one.on_rewound = keeping.log.renew
-        promises.send, promises.delivered = one.send, one.delivered
-        one.attach(runner, promises.commits)
+        networking = self._networking = Networking(self._config, keeping.core, clock.now_ms())
+        runner = Runner(keeping.core, promises, clock, promises.kept, networking.broker)
+        promises.hold = networking.holding(promises.hold)
+        keeping.on_durable = networking.durable
+        networking.on_rewound = keeping.log.renew
+        promises.send, promises.delivered = networking.send, networking.delivered
+        networking.attach(runner, promises.commits)
         return runner
 
     async def _go_on(self, keeping: "Keeping") -> None:
@@ -302,12 +302,12 @@ class Site:
 def listeners(config: Config) -> list[Listener]:
     """The MQTT listeners that a configuration asks for, in the order of `faces`."""
     mqtt = config.mqtt
-    found = [Listener(mqtt.host, mqtt.port)] if mqtt.plain else []
+    plain_and_tls = [Listener(mqtt.host, mqtt.port)] if mqtt.plain else []
     if mqtt.tls_cert:
         required = mqtt.tls_client_certificates == "required"
         tls = Tls(mqtt.tls_cert, mqtt.tls_key, mqtt.tls_client_ca, required)
-        found.append(Listener(mqtt.host, mqtt.tls_port, tls))
-    return found
+        plain_and_tls.append(Listener(mqtt.host, mqtt.tls_port, tls))
+    return plain_and_tls
 
 
 def is_networked(config: Config) -> bool:
@@ -322,11 +322,11 @@ def faces(config: Config) -> list[str]:
 
 def _mapped(config: Config) -> tuple[str, ...]:
     """The filters of the foreign topics that are mapped to events."""
-    return tuple(heard_by(settled(one)) for one in config.mappings.values())
+    return tuple(heard_by(settled(section)) for section in config.mappings.values())
 
 
 def _mappings(config: Config) -> "Mappings | None":
-    """What makes events of these; None where there are none. Raises StartError."""
+    """Make the mappings to events; None where there are none. Raises StartError."""
     if not config.mappings:
         return None
     from broker.bridge.mapping import Mappings

@@ -58,7 +58,7 @@ class Catalogue:
 
         A row that comes takes the place of the one of its name.
         """
-        texts = {one.text: len(one.text) for one in coming}
+        texts = {entry.text: len(entry.text) for entry in coming}
         size = sum(texts.values()) + ROW_BYTES * (len(coming) + len(leaving))
 
         def work(connection: Connection) -> None:
@@ -68,5 +68,5 @@ class Catalogue:
 
     async def all(self) -> list[Entry]:
         """Every entry, in the order in which they were put. Raises StoreError."""
-        found: list[Any] = await self._store.read(self._listing.all_rows)
-        return [Entry(*row) for row in found]
+        rows: list[Any] = await self._store.read(self._listing.all_rows)
+        return [Entry(*row) for row in rows]

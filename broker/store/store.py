@@ -121,7 +121,7 @@ class Store:
         return full
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` finds, all of one moment; it runs in another thread and changes nothing.
+        """Run `work` on all of one moment; it runs in another thread and changes nothing.
 
         Sees what was reported as done before. Raises StoreError where the database fails.
         """

@@ -26,6 +26,7 @@ from headwater.replays.replay import BadInputError, FileReplay, kinds_of, tell_b
 from headwater.simulations.loads import documents, drawing, energy_model
 from headwater.simulations.rehearsal_tables import report, table
 from language import ReadTable, Specification
+from language.durations import duration_ms
 from planner.problem import ProblemError
 from simulation.energy import Energy, EnergyModel, NodeWork, energy_of
 from simulation.rehearsal.compare import RehearsalComparison, compared
@@ -34,7 +35,6 @@ from simulation.rehearsal.faults import (
     FaultSetting,
     NetworkFault,
     check_apart,
-    duration_ms,
     read_fault,
     time_ms,
 )

@@ -44,13 +44,15 @@ class Outbox:
     def commit(self, group: Group) -> None:
         """One transaction."""
         for change in group.listing:
-            for key in (*change.leaving, *(one.key for one in change.coming)):
+            for key in (*change.leaving, *(entry.key for entry in change.coming)):
                 self._listed.pop(key, None)
-            self._listed.update({one.key: one for one in change.coming})
+            self._listed.update({entry.key: entry for entry in change.coming})
         self._append(group.rows)
 
     def _append(self, rows: Sequence[Emission]) -> None:
-        for offset, one in enumerate(rows, self.end):
-            if one.offset != offset:
-                raise CheckFailedError(f"a result of offset {one.offset} comes to place {offset}")
+        for offset, result in enumerate(rows, self.end):
+            if result.offset != offset:
+                raise CheckFailedError(
+                    f"a result of offset {result.offset} comes to place {offset}"
+                )
         self.rows += rows

@@ -99,13 +99,13 @@ class Process:
         self._wake_at: int | None = None
         self._snapshot: tuple[int, int, bytes] | None = None
         self.journal = Journal(machine.disk, world.random, around.step, machine.segment_bytes)
-        found = self.journal.open()
+        recovered = self.journal.open()
         self._gate.durable = self.journal.durable
         self.core, effects = DurableBroker.recover(
             machine.options,
             machine.limits,
-            found.snapshot,
-            found.records,
+            recovered.snapshot,
+            recovered.records,
             machine.outbox.end,
             self._now(),
             machine.outbox.listed,

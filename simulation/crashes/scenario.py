@@ -237,6 +237,6 @@ class Run:
 
     def _idle(self) -> bool:
         process = self.site.process
-        waits = any(not one.idle for one in self._sensors)
-        waits = waits or any(not one.idle for one in self._askers)
+        waits = any(not sensor.idle for sensor in self._sensors)
+        waits = waits or any(not asker.idle for asker in self._askers)
         return process is not None and process.idle and not waits

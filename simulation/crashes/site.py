@@ -104,7 +104,7 @@ class Site(Lives[Process]):
                     f" {number - 1}"
                 )
             del self.history[number - 1 :]
-            for topic in [one for one in self.retained if one.startswith(SOURCES)]:
+            for topic in [topic for topic in self.retained if topic.startswith(SOURCES)]:
                 del self.retained[topic]  # all that holds is published again
         if number != len(self.history) + 1:
             raise CheckFailedError(f"record {number} comes after {len(self.history)}")
@@ -123,11 +123,11 @@ class Site(Lives[Process]):
                 if effect.final:
                     self._answer(effect.reply_to, effect.payload)
             case Publish(publications):
-                for one in publications:
-                    if one.retain and one.payload:
-                        self.retained[one.topic] = one.payload
-                    elif one.retain:
-                        self.retained.pop(one.topic, None)
+                for publication in publications:
+                    if publication.retain and publication.payload:
+                        self.retained[publication.topic] = publication.payload
+                    elif publication.retain:
+                        self.retained.pop(publication.topic, None)
 
     def delivered(self, rows: list[Emission]) -> None:
         """Log the results that were delivered, and how far they go."""

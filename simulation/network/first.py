@@ -55,7 +55,7 @@ class FirstSensor(Sensor):
     def say(self, name: str) -> None:
         """Send one reading."""
         now = self._world.now
-        self.log[name] = Sent(self._site.name, self._type_name, now)  # type: ignore[attr-defined]
+        self.log[name] = Sent(self._site.name, self.type_name, now)  # type: ignore[attr-defined]
         self.reached()
         self.publish([{"id": name, "val": 1, "timestamp": now}])
 

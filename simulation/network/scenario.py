@@ -248,7 +248,7 @@ class Run:
         for sensor in self._sensors:
             time_ms = begin_ms + draw.randrange(1_000)
             spread_ms = draw.choice((0, self._lateness_ms))
-            lasting = sensor._type_name == texts.LASTING  # noqa: SLF001
+            lasting = sensor.type_name == texts.LASTING
             count = 0
             while count < each:
                 events = []
@@ -259,7 +259,7 @@ class Run:
                         self._reading(f"{sensor.name}-{count}", taken_ms, lasting=lasting)
                     )
                 self.world.at(time_ms, partial(sensor.publish, events))
-                place = {"type": sensor._type_name, "source": sensor.name}  # noqa: SLF001
+                place = {"type": sensor.type_name, "source": sensor.name}
                 self.arrived += [{**place, **self._places[sensor.name], **one} for one in events]
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)

@@ -98,7 +98,7 @@ class TwinRun(Run):
         for sensor in random.sample(self._sensors, self._twins()):
             assert isinstance(sensor, Twin)
             elsewhere = [one for one in self.places if one is not self._at[sensor.name]]
-            place, kind = random.choice(elsewhere), sensor._type_name  # noqa: SLF001
+            place, kind = random.choice(elsewhere), sensor.type_name
             other = Sensor(place, sensor.name, kind, 20)  # type: ignore[arg-type]
             other.advertise(self._where_else(self._places[sensor.name]))
             other.begun = True

@@ -192,7 +192,7 @@ class _Drawn:
         return round(middle_ - below, 4), round(middle_ + above, 4)
 
     def _matching(self, filters: dict[str, tuple[float, float]]) -> int:
-        """How many simple events belong to a match."""
+        """Count the simple events that belong to a match."""
         one = Subscription("s", 0, False, DELTA_T_S, dict(filters))
         sensors = {name: self.sensors[name] for name in filters}
         readings = sorted(

@@ -30,7 +30,7 @@ class Holding(NamedTuple):
 
 
 class _Load:
-    """What goes over one link, either way."""
+    """The load of one link, either way."""
 
     def __init__(self) -> None:
         self.plain: set[str] = set()

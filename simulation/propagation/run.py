@@ -53,7 +53,7 @@ class SimpleEvent(msgspec.Struct, gc=False, eq=False):
 
 
 class Outcome(NamedTuple):
-    """What came of one approach. Loads are per operator, and per event, sent over a link."""
+    """The figures of one approach. Loads are per operator, and per event, sent over a link."""
 
     delivered: dict[str, list[str]]
     subscription: int
@@ -84,8 +84,8 @@ class Outcome(NamedTuple):
         """As the file format has it."""
         return {
             "delivered": {
-                name: [int(each) for each in some] if numbered else some
-                for name, some in self.delivered.items()
+                name: [int(each) for each in ids] if numbered else ids
+                for name, ids in self.delivered.items()
             },
             "subscription": self.subscription,
             "publication": self.publication,
@@ -137,7 +137,9 @@ class Network:
                 CentralRouter(None if next_ is None else str(next_)) for next_ in inward
             ]
         else:
-            self._routers = [Router([str(each) for each in some], strategy) for some in near]
+            self._routers = [
+                Router([str(each) for each in neighbours], strategy) for neighbours in near
+            ]
         self._queue: deque[tuple[int, Send]] = deque()
         self.delivered: dict[str, dict[str, None]] = {}
         self.by_link: dict[tuple[int, int], tuple[int, int]] = {}
@@ -172,16 +174,16 @@ class Network:
         self._spread(node, self._routers[node].events(LOCAL, [event]))
 
     def expire(self, before_ms: int) -> None:
-        """What began before matches with nothing that is still to come."""
+        """Forget what began before: it matches nothing that is still to come."""
         for router in self._routers:
             router.expire(before_ms)
 
-    def _spread(self, node: int, sends: list[Send]) -> None:
+    def _spread(self, sender: int, sends: list[Send]) -> None:
         """Carry messages until there are none."""
         queue = self._queue
-        queue.extend((node, send) for send in sends)
+        queue.extend((sender, send) for send in sends)
         while queue:
-            at, (to, message) = queue.popleft()
+            node, (to, message) = queue.popleft()
             if to == LOCAL:
                 if isinstance(message, Results):
                     for event, names in message.events:
@@ -189,11 +191,11 @@ class Network:
                             self.delivered.setdefault(name, {})[event.id] = None
                 continue
             other = int(to)
-            self._count((at, other), message)
-            arriving = self._loss.arriving((at, other), message)
+            self._count((node, other), message)
+            arriving = self._loss.arriving((node, other), message)
             if arriving is not None:
                 router = self._routers[other]
-                queue.extend((other, send) for send in router.receive(str(at), arriving))
+                queue.extend((other, send) for send in router.receive(str(node), arriving))
 
     def _count(self, link: tuple[int, int], message: Any) -> None:
         operators, events = self.by_link.get(link, (0, 0))
@@ -214,7 +216,7 @@ def copies_of(message: Events | Results) -> int:
 
 
 def advertisement_of(sensor: Sensor) -> Advertisement:
-    """What a sensor says of itself."""
+    """Make a sensor's advertisement."""
     return Advertisement(sensor.id, (sensor.attr,), None, MetricPosition(*sensor.loc))
 
 
@@ -277,9 +279,11 @@ class _Run:
             self._leaving.append(((step.t or 0) + self._reach, step.id))
         elif step.op == "subscribe" and step.id not in self._active:
             self._active.add(step.id)
-            one = scenario.subscriptions[step.id]
+            subscription = scenario.subscriptions[step.id]
             since_ms = None if step.t is None else step.t * SECOND_MS
-            self.network.subscribe(one.node, operator_of(one, scenario.sensors, since_ms))
+            self.network.subscribe(
+                subscription.node, operator_of(subscription, scenario.sensors, since_ms)
+            )
         elif step.op == "unsubscribe" and step.id in self._active:
             self._active.discard(step.id)
             self.network.unsubscribe(scenario.subscriptions[step.id].node, step.id)
@@ -290,9 +294,11 @@ class _Run:
         if reading.sensor not in self._there:
             return
         sensor = self._scenario.sensors[reading.sensor]
-        at = reading.t * SECOND_MS
+        time_ms = reading.t * SECOND_MS
         position = self._positions[sensor.id]
-        event = SimpleEvent(reading.id, sensor.attr, sensor.id, position, at, at, reading.v)
+        event = SimpleEvent(
+            reading.id, sensor.attr, sensor.id, position, time_ms, time_ms, reading.v
+        )
         self.network.publish(sensor.node, event)
 
     def reach(self, t: int) -> None:
@@ -348,8 +354,8 @@ def _outcome(
         name: sorted(network.delivered.get(name, ()), key=order.__getitem__)
         for name in scenario.subscriptions
     }
-    pairs = sum(len(some) for some in wanted.values())
-    got = sum(len(wanted[name].intersection(some)) for name, some in delivered.items())
+    pairs = sum(len(ids) for ids in wanted.values())
+    got = sum(len(wanted[name].intersection(ids)) for name, ids in delivered.items())
     return Outcome(
         delivered,
         sum(operators for operators, _ in network.by_link.values()),

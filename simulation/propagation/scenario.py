@@ -25,7 +25,7 @@ class Sensor(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What a user at broker `node` wants: ranges by sensor (identified) or by attribute (abstract).
+    """The wish of a user at broker `node`: ranges by sensor (identified) or attribute (abstract).
 
     Events of one match lie less than `delta_t` seconds and `delta_l` metres apart (None: no bound).
     """
@@ -80,7 +80,7 @@ def neighbours_of(nodes: int, edges: tuple[tuple[int, int], ...]) -> list[list[i
     for a, b in edges:
         near[a].append(b)
         near[b].append(a)
-    return [sorted(some) for some in near]
+    return [sorted(neighbours) for neighbours in near]
 
 
 def check_tree(nodes: int, edges: tuple[tuple[int, int], ...]) -> None:
@@ -129,14 +129,14 @@ def _walk(near: list[list[int]]) -> tuple[list[int], list[int]]:
 
 def toward(near: list[list[int]], goal: int) -> list[int | None]:
     """For each broker the neighbour that is nearer to the goal; None at the goal."""
-    found: list[int | None] = [None] * len(near)
+    next_hops: list[int | None] = [None] * len(near)
     order = [goal]
     for node in order:
         for other in near[node]:
-            if other != found[node]:
-                found[other] = node
+            if other != next_hops[node]:
+                next_hops[other] = node
                 order.append(other)
-    return found
+    return next_hops
 
 
 def steps_of(
@@ -147,10 +147,10 @@ def steps_of(
     subscribed = {step.id for step in script if step.op == "subscribe"}
     first = [Step(None, "advertise", name) for name in sensors if name not in advertised]
     first += [Step(None, "subscribe", name) for name in subscriptions if name not in subscribed]
-    known = {"advertise": sensors, "withdraw": sensors}
+    domains = {"advertise": sensors, "withdraw": sensors}
     for place, step in enumerate(script):
-        if step.id not in known.get(step.op, subscriptions):
-            what = "sensor" if step.op in known else "subscription"
+        if step.id not in domains.get(step.op, subscriptions):
+            what = "sensor" if step.op in domains else "subscription"
             sentence = f"{step.op} names {what} {step.id!r}, which is not there"
             raise ScenarioError(f"script[{place}]: {sentence}")
     return (*first, *sorted(script, key=lambda step: step.t or 0))

@@ -24,14 +24,14 @@ NODE = ""  # in the place of a device: the edge node itself
 
 
 class Metric(NamedTuple):
-    """What a birth says of a metric."""
+    """A metric as a birth announces it."""
 
     name: str
     datatype: int | None
 
 
 class Birth:
-    """What one birth announced: the metrics by alias, and the types of those that are named."""
+    """The announcement of a birth: metrics by alias, and the types of those that are named."""
 
     __slots__ = ("by_alias", "by_name")
 
@@ -46,7 +46,7 @@ class Birth:
 
     @property
     def weight(self) -> int:
-        """How many entries it takes."""
+        """Count the entries that it takes."""
         return 1 + len(self.by_alias) + len(self.by_name)
 
 

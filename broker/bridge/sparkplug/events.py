@@ -39,7 +39,7 @@ class MetricReader:
         One for each time, in their order; of a metric that has several values at one time each is
         in another. Raises UnmappableError.
         """
-        found: dict[tuple[int, int], dict[str, Any]] = {}
+        by_instant: dict[tuple[int, int], dict[str, Any]] = {}
         counts: dict[tuple[str, int], int] = {}
         for reading in readings:
             attributes = self._attributes(reading)
@@ -47,10 +47,10 @@ class MetricReader:
                 continue
             time = _time(reading)
             nth = counts[reading.name, time] = counts.get((reading.name, time), -1) + 1
-            found.setdefault((time, nth), {}).update(dict.fromkeys(attributes, reading.value))
-        if not found:
+            by_instant.setdefault((time, nth), {}).update(dict.fromkeys(attributes, reading.value))
+        if not by_instant:
             return None
-        events = [_event(found[key], key[0], location) for key in sorted(found)]
+        events = [_event(by_instant[key], key[0], location) for key in sorted(by_instant)]
         try:
             return _encode(events[0] if len(events) == 1 else events)
         except (OverflowError, UnicodeEncodeError) as error:
@@ -66,10 +66,10 @@ class MetricReader:
         """Tell whether there is a value. Raises UnmappableError where it is none."""
         value = reading.value
         if isinstance(value, Fault):
-            raise UnmappableError(f"{value.found}, at the metric {shown(reading.name)}")
+            raise UnmappableError(f"{value.problem}, at the metric {shown(reading.name)}")
         if isinstance(value, Several):
-            found = f"found a value of kind {value.found} at {shown(reading.name)}"
-            raise UnmappableError(f"{found}, expected one value")
+            problem = f"found a value of kind {value.kind} at {shown(reading.name)}"
+            raise UnmappableError(f"{problem}, expected one value")
         if isinstance(value, str):
             return value.strip() not in self._ignored
         return finite(reading.name, value) is not None

@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 
 class Said(NamedTuple):
-    """What was heard of a message, or why it could not be."""
+    """A message as it was heard, or why it could not be."""
 
     address: Address
     heard: Heard
     error: Exception | None = None
 
     def readings(self) -> list[Reading]:
-        """What it tells of metrics. Raises what hearing it raised."""
+        """Give its readings of metrics. Raises what hearing it raised."""
         if self.error is not None:
             raise self.error
         return self.heard.readings
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 
 
 class Sparkplug:
-    """What a server's edge nodes say, for all mappings together."""
+    """The edge nodes of a server, heard for all mappings together."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Sparkplug:
         self._failed = False  # a fault of ours was told
 
     def hear(self, message: InboundMessage) -> Said | None:
-        """What a message says; None where it is nothing that a mapping has to hear."""
+        """Hear a message; None where it is nothing that a mapping has to hear."""
         address = self._address(message.topic)
         if address is None:
             return None
@@ -109,7 +109,7 @@ class Sparkplug:
             return self._addresses[topic]
         if len(self._addresses) >= TOPICS_CACHED:
             self._addresses.clear()
-        concerned = any(matches(one, topic) for one in self._filters)
+        concerned = any(matches(pattern, topic) for pattern in self._filters)
         address = address_of(topic) if concerned else None
         if len(topic) <= CACHED_CHARS_MAX:
             self._addresses[topic] = address

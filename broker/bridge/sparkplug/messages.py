@@ -32,7 +32,7 @@ class UnbornError(UnmappableError):
 
 
 class Address(NamedTuple):
-    """Who speaks, and what of: the levels of a topic. `device` is `NODE` for the edge node."""
+    """The levels of a topic: speaker and subject. `device` is `NODE` for the edge node."""
 
     group: str
     message: str
@@ -62,14 +62,14 @@ class Reading(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a message says. `gone`: the devices that are, `NODE` for the edge node itself."""
+    """A message's content. `gone`: the devices that are, `NODE` for the edge node itself."""
 
     readings: list[Reading]
     gone: list[str]
 
 
 def address_of(topic: str) -> Address | None:
-    """Who speaks of what; None where that is nothing that says how things are, as a command."""
+    """Read who speaks of what; None where the topic does not say how things are, as a command."""
     levels = topic.split("/")
     if levels[0] != SPARKPLUG or not all(levels):
         return None
@@ -87,7 +87,7 @@ class Hearing:
         self.births = Births()
 
     def hear(self, address: Address, payload: bytes, *, again: bool) -> Heard:
-        """What a message says; `again`: it may have come before. Raises UnmappableError."""
+        """Hear a message; `again`: it may have come before. Raises UnmappableError."""
         if sum(map(len, address)) > TOPIC_CHARS_MAX:
             raise UnmappableError(f"found a topic of more than {TOPIC_CHARS_MAX} characters")
         try:
@@ -101,7 +101,7 @@ class Hearing:
             return _heard(edge, address, raw, again=again)
 
     def _ended(self, address: Address, raw: RawPayload) -> list[str]:
-        """Who is gone with an edge node.
+        """Find who is gone with an edge node.
 
         Its death may come after it was born anew: a server tells it when it notices that the
         connection before is dead.
@@ -132,7 +132,7 @@ def _heard(edge: Edge, address: Address, raw: RawPayload, *, again: bool) -> Hea
         edge.put(device, None)
     birth = edge.births[device]
     metrics = (_named(metric, birth, edge, address) for metric in raw.metrics)
-    return Heard([_reading(*one, raw.timestamp) for one in metrics], [])
+    return Heard([_reading(*named, raw.timestamp) for named in metrics], [])
 
 
 def _announced(raw: RawPayload) -> Iterator[tuple[str, int | None, int | None]]:
@@ -146,15 +146,19 @@ def _named(
     metric: RawMetric, birth: Birth | None, edge: Edge, address: Address
 ) -> tuple[str, RawMetric, int | None]:
     """The metric with its name and type. Raises UnbornError."""
-    known = None
+    declared = None
     if metric.alias is not None and birth is not None:
-        known = birth.by_alias.get(metric.alias)
+        declared = birth.by_alias.get(metric.alias)
     if metric.name is None:
         if metric.alias is None:
             raise UnmappableError("found a metric with neither name nor alias")
-        if known is None:
+        if declared is None:
             raise UnbornError(f"found the alias {metric.alias}, {_why(birth, edge, address)}")
-        return known.name, metric, known.datatype if metric.datatype is None else metric.datatype
+        return (
+            declared.name,
+            metric,
+            declared.datatype if metric.datatype is None else metric.datatype,
+        )
     datatype = metric.datatype
     if datatype is None and birth is not None:
         datatype = birth.by_name.get(metric.name)

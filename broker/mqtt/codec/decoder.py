@@ -116,7 +116,7 @@ class Decoder:
     def _packets(self, data: bytes) -> list[Packet]:  # noqa: C901, PLR0912, PLR0915
         packets: list[Packet] = []
         append, topics = packets.append, self._topics
-        most, prefix = self.packet_bytes_max, self._prefix
+        bytes_max, prefix = self.packet_bytes_max, self._prefix
         position = 0
         end = len(data)
         try:
@@ -128,31 +128,37 @@ class Decoder:
                     if length < 0x80:
                         topic = position + 4
                         stop = position + 2 + length
-                        at = topic + (third << 8 | fourth)
+                        behind = topic + (third << 8 | fourth)
                     else:
                         topic = position + 5
                         stop = position + 3 + (length & 0x7F | third << 7)
-                        at = topic + (fourth << 8 | data[position + 4])
+                        behind = topic + (fourth << 8 | data[position + 4])
                         if not 0 < third < 0x80:
                             stop = end + 1
-                    if stop <= end and stop - position <= most:
+                    if stop <= end and stop - position <= bytes_max:
                         if first == 0x30:
-                            start = at + prefix
-                            if start <= stop and not (prefix and data[at]):
-                                name = topics[data[topic:at]]
+                            start = behind + prefix
+                            if start <= stop and not (prefix and data[behind]):
+                                name = topics[data[topic:behind]]
                                 append(Publish(name, data[start:stop]))
                                 if stop == end and not position:
-                                    self._last_name, self._last_head = name, data[topic - 2 : at]
+                                    self._last_name, self._last_head = (
+                                        name,
+                                        data[topic - 2 : behind],
+                                    )
                                 position = stop
                                 continue
                         elif first == 0x32:
-                            start = at + 2 + prefix
-                            if start <= stop and not (prefix and data[at + 2]):
-                                packet_id = data[at] << 8 | data[at + 1] or _no_packet_id()
-                                name = topics[data[topic:at]]
+                            start = behind + 2 + prefix
+                            if start <= stop and not (prefix and data[behind + 2]):
+                                packet_id = data[behind] << 8 | data[behind + 1] or _no_packet_id()
+                                name = topics[data[topic:behind]]
                                 append(Publish(name, data[start:stop], 1, False, False, packet_id))
                                 if stop == end and not position:
-                                    self._last_name, self._last_head = name, data[topic - 2 : at]
+                                    self._last_name, self._last_head = (
+                                        name,
+                                        data[topic - 2 : behind],
+                                    )
                                 position = stop
                                 continue
                         elif first == 0x40 and length == 2:
@@ -235,19 +241,19 @@ class Decoder:
         """
         end = min(len(data), position + 5)
         length = shift = 0
-        for at in range(position + 1, end):
-            byte = data[at]
+        for index in range(position + 1, end):
+            byte = data[index]
             length |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 if byte == 0 and shift > 7:
                     raise malformed("a remaining length is longer than it needs to be")
-                if at + 1 + length - position > self.packet_bytes_max:
+                if index + 1 + length - position > self.packet_bytes_max:
                     raise ProtocolError(
                         Reason.PACKET_TOO_LARGE,
                         f"a packet is larger than {self.packet_bytes_max} bytes",
                     )
-                return length, at + 1
+                return length, index + 1
         if shift == 28:
             raise malformed("a remaining length has more than four bytes")
         return len(data) + 1 - end, end

@@ -29,8 +29,8 @@ class Property(NamedTuple):
 def _row(
     identifier: int, name: str, kind: str, packets: str, bounds: tuple[int, int] | None = None
 ) -> Property:
-    most = {"u8": 0xFF, "u16": 0xFFFF, "u32": 0xFFFFFFFF, "varint": VARINT_MAX}.get(kind, 0)
-    low, high = bounds or (0, most)
+    largest = {"u8": 0xFF, "u16": 0xFFFF, "u32": 0xFFFFFFFF, "varint": VARINT_MAX}.get(kind, 0)
+    low, high = bounds or (0, largest)
     return Property(identifier, name, kind, low, high, frozenset(packets.split()))
 
 

@@ -157,16 +157,16 @@ class Router:
         group, topic_filter = split_share(topic_filter)
         if group:
             share = self._shares.get((group, topic_filter))
-            there = share is not None and share.remove(client_id)
+            removed = share is not None and share.remove(client_id)
             if share is not None and not share:
                 del self._shares[group, topic_filter]
                 self._filters.remove(topic_filter, (group,))
         else:
-            there = self._filters.remove(topic_filter, client_id)
-        if there:
+            removed = self._filters.remove(topic_filter, client_id)
+        if removed:
             self._change()
             self._counters.subscriptions -= 1
-        return there
+        return removed
 
     def names_below(self, topic: str) -> list[str]:
         """The topics beneath this one to which somebody has subscribed by their very names."""
@@ -259,11 +259,11 @@ class Router:
     def _deliveries(self, topic: str) -> tuple[Delivery, ...]:
         by_client: dict[str, list[Subscription]] = {}
         shared: list[Delivery] = []
-        for _key, found in self._filters.match(topic):
-            if isinstance(found, Share):
-                shared.append(found.delivery)
-            elif found.outgoing.receives(topic):
-                by_client.setdefault(found.outgoing.client_id, []).append(found)
+        for _key, subscribed in self._filters.match(topic):
+            if isinstance(subscribed, Share):
+                shared.append(subscribed.delivery)
+            elif subscribed.outgoing.receives(topic):
+                by_client.setdefault(subscribed.outgoing.client_id, []).append(subscribed)
         return (*map(_merge, by_client.values()), *shared)
 
 

@@ -171,7 +171,7 @@ class Outgoing:
         return len(self._waiting) + len(self._loose)
 
     def readiness(self) -> int:
-        """Whether a message would be sent at once, would wait, or would wait for the client."""
+        """Tell whether a message would be sent at once, would wait, or wait for the client."""
         pipe = self.pipe
         if pipe is None:
             return AWAY
@@ -249,10 +249,10 @@ class Outgoing:
     def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
         held = self._inflight.get(packet_id)
-        there = held is not None and held.qos == 1 and self._forget(packet_id)
+        expected = held is not None and held.qos == 1 and self._forget(packet_id)
         if self._waiting or self._again or self._replays or self._loose:
             self.pump(now_ms)
-        return there
+        return expected
 
     def received(self, packet_id: int, *, good: bool, now_ms: int) -> bool:
         """The client has this QoS 2 message, or will not have it; whether it is known.
@@ -260,8 +260,8 @@ class Outgoing:
         One that it has is released: it may come no more, whatever happens (section 4.3.3).
         """
         held = self._inflight.get(packet_id)
-        there = held is not None and held.qos == 2
-        if there:
+        expected = held is not None and held.qos == 2
+        if expected:
             self._forget(packet_id)
             self._counters.confirmed += 1
             if good:
@@ -274,7 +274,7 @@ class Outgoing:
                 # Were this forgotten, the message would be sent once more.
                 self.kept.releasing(self.client_id, packet_id)
                 self.pipe.hold_back(self.kept.number)
-        return there or packet_id in self._releasing
+        return expected or packet_id in self._releasing
 
     def completed(self, packet_id: int, now_ms: int) -> None:
         """The client knows that a QoS 2 message comes no more: its identifier is free."""
@@ -336,8 +336,8 @@ class Outgoing:
             if held.share:
                 passed_on.append(held)
         self.room.charge(-self.room.held_bytes)
-        for some in (self._waiting, self._inflight, self._releasing, self._replays):
-            some.clear()
+        for messages in (self._waiting, self._inflight, self._releasing, self._replays):
+            messages.clear()
         return passed_on
 
     def stop_keeping(self) -> None:

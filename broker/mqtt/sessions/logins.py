@@ -26,17 +26,17 @@ class Logins:
 
     def barred(self, address: str, now_ms: int) -> bool:
         """Tell whether too many logins failed from this address of late."""
-        found = self._failures.get(host_of(address))
-        if found is None or now_ms >= found.until_ms:
+        failures = self._failures.get(host_of(address))
+        if failures is None or now_ms >= failures.until_ms:
             return False
-        return found.count >= self._limits.login_failures_max
+        return failures.count >= self._limits.login_failures_max
 
     def failed(self, address: str, now_ms: int) -> None:
         """A login failed."""
         host = host_of(address)
-        found = self._failures.get(host)
-        if found is not None and now_ms < found.until_ms:
-            found.count += 1
+        failures = self._failures.get(host)
+        if failures is not None and now_ms < failures.until_ms:
+            failures.count += 1
             return
         self._failures.pop(host, None)
         if len(self._failures) >= self._limits.login_addresses_max:

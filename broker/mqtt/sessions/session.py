@@ -66,11 +66,11 @@ class Session:
 
     def release(self, packet_id: int) -> bool:
         """The client will not repeat it; whether it was known."""
-        there = self.unreleased.pop(packet_id, 0) is None
+        released = self.unreleased.pop(packet_id, 0) is None
         kept = self.outgoing.kept
-        if there and kept is not None:
+        if released and kept is not None:
             kept.released(self.outgoing.client_id, packet_id)
-        return there
+        return released
 
     def still_timers(self) -> None:
         """Neither the session's end nor its will is waited for any more."""

@@ -101,7 +101,7 @@ class Line(PlannedRun):
                     time_ms = begin_ms + number * PHASE_S * 1_000 + at
                     event = self._reading(f"{sensor.name}-{time_ms}", time_ms, lasting=False)
                     self.world.at(time_ms, partial(sensor.publish, [event]))
-                    place = {"type": sensor._type_name, "source": sensor.name}
+                    place = {"type": sensor.type_name, "source": sensor.name}
                     self.arrived.append({**place, **self._places[sensor.name], **event})
             self.world.at(begin_ms + (number + 1) * PHASE_S * 1_000 - 1, self._note)
         return begin_ms + len(self.phases) * PHASE_S * 1_000 + BATCH_MS

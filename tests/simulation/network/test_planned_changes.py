@@ -98,7 +98,7 @@ class Changing(PlannedRun):
             ):
                 event = self._reading(f"{sensor.name}-{time_ms}", time_ms, lasting=False)
                 self.world.at(time_ms, partial(sensor.publish, [event]))
-                said = {"type": sensor._type_name, "source": sensor.name}
+                said = {"type": sensor.type_name, "source": sensor.name}
                 self.arrived.append({**said, **self._places[sensor.name], **event})
 
     def _change(self, number):
