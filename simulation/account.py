@@ -58,7 +58,7 @@ class _Clock(Struct):
     heard_at: int
 
 
-class Account:
+class ArrivalAccount:
     """Everything that arrived at one broker."""
 
     def __init__(self, lateness_ms: int, idle_timeout_ms: int) -> None:

@@ -19,12 +19,12 @@ from broker.engine.runtime.budget import UNLIMITED
 from broker.engine.runtime.matcher import Matcher
 from language import Specification
 from simulation import texts
-from simulation.account import Account, CheckFailedError
+from simulation.account import ArrivalAccount, CheckFailedError
 from simulation.site import SimulatedBroker
 from simulation.visitors import Visit
 
 
-def check_conservation(broker: SimulatedBroker, account: Account) -> None:
+def check_conservation(broker: SimulatedBroker, account: ArrivalAccount) -> None:
     """Every event that arrived is in the ledger, once, and for the reason that the account has."""
     ledger = broker.core.ledger
     ledger.check()
@@ -45,7 +45,7 @@ def check_conservation(broker: SimulatedBroker, account: Account) -> None:
         raise CheckFailedError(f"{ledger.results} results counted, {len(broker.results)} given")
 
 
-def check_told(broker: SimulatedBroker, account: Account) -> None:
+def check_told(broker: SimulatedBroker, account: ArrivalAccount) -> None:
     """Each payload that was refused is told of once, with its reason."""
     reasons = Counter(
         json.loads(publication.payload)["reason"]
@@ -56,7 +56,7 @@ def check_told(broker: SimulatedBroker, account: Account) -> None:
         raise CheckFailedError(f"refused: {dict(account.refusals)}, told: {dict(reasons)}")
 
 
-def check_acknowledged(broker: SimulatedBroker, account: Account) -> None:
+def check_acknowledged(broker: SimulatedBroker, account: ArrivalAccount) -> None:
     """Every publisher that waits is answered, once."""
     wrong = {
         token: broker.acknowledged.get(token, 0)
@@ -106,7 +106,9 @@ def check_replay(
     return wanted.total()
 
 
-def check_visit(visit: Visit, results: Iterable[tuple[int, Emission]], account: Account) -> int:
+def check_visit(
+    visit: Visit, results: Iterable[tuple[int, Emission]], account: ArrivalAccount
+) -> int:
     """Check that who comes and goes gets all that arrived meanwhile, and nothing else; count it.
 
     To be asked of subscriptions of which each result depends on its own events alone.

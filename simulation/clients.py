@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SourceWithdrawn
-from simulation.account import Account, Arrival
+from simulation.account import Arrival, ArrivalAccount
 from simulation.malformed import BAD
 from simulation.site import SimulatedBroker
 from simulation.world import World
@@ -47,7 +47,7 @@ class Door:
     """
 
     def __init__(
-        self, world: World, broker: SimulatedBroker, account: Account, together_ms: int = 0
+        self, world: World, broker: SimulatedBroker, account: ArrivalAccount, together_ms: int = 0
     ) -> None:
         self.world = world
         self.account = account
@@ -98,7 +98,7 @@ class Door:
         self.account.note(arrivals, effects, self.world.now)
 
 
-class Sensor:
+class ReadingSensor:
     """One source, of readings of one type; `declared` tells whether any specification knows it."""
 
     def __init__(self, door: Door, name: str, type_name: str, *, declared: bool = True) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from broker.core.messages import CancelRequested, RequestRefused, SpecificationSubmitted
 from broker.core.refusals import NOT_TEXT
 from simulation import texts
-from simulation.account import Account, CheckFailedError
+from simulation.account import ArrivalAccount, CheckFailedError
 from simulation.site import SimulatedBroker
 from simulation.world import World
 
@@ -43,7 +43,7 @@ class Visit(Struct):
 class Visitors:
     """All requests of a run."""
 
-    def __init__(self, world: World, broker: SimulatedBroker, account: Account) -> None:
+    def __init__(self, world: World, broker: SimulatedBroker, account: ArrivalAccount) -> None:
         self.visits: list[Visit] = []
         self._world = world
         self._broker = broker

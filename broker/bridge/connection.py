@@ -26,7 +26,7 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from broker.bridge.messages import Arrived, JoinError, Outgoing
+from broker.bridge.messages import Arrived, JoinError, OutgoingMessage
 from broker.config.joins import JoinSection
 from broker.mqtt.codec.packets import Properties
 
@@ -41,7 +41,7 @@ _theirs = logging.getLogger(f"{__name__}.library")
 _theirs.setLevel(logging.CRITICAL + 1)
 
 
-class Terms(Struct, frozen=True):
+class ConnectionTerms(Struct, frozen=True):
     """With what a connection is made; `tls` is an SSLContext or None."""
 
     settings: JoinSection
@@ -49,17 +49,17 @@ class Terms(Struct, frozen=True):
     packet_bytes_max: int
     password: str | None = None
     tls: Any = None
-    will: Outgoing | None = None
+    will: OutgoingMessage | None = None
 
 
-class Connection:
+class JoinedConnection:
     """A connection that stands; made by `connected`. All methods belong to the loop's thread."""
 
     def __init__(
         self,
         client: aiomqtt.Client,
-        terms: Terms,
-        take: Callable[["Connection", list[Arrived]], None],
+        terms: ConnectionTerms,
+        take: Callable[["JoinedConnection", list[Arrived]], None],
     ) -> None:
         self.session_kept = False
         self.expiry_s: int | None = None  # where the server grants another than was asked for
@@ -163,7 +163,7 @@ class Connection:
             if value == 0:
                 raise JoinError(f"it grants QoS 0 alone for {topic_filter}, which loses messages")
 
-    async def publish(self, message: Outgoing) -> None:
+    async def publish(self, message: OutgoingMessage) -> None:
         """Publish, and wait until the server has it. Raises aiomqtt.MqttError, ValueError."""
         properties = None
         if message.correlation is not None and self._terms.settings.is_5:
@@ -256,14 +256,14 @@ class Connection:
 
 @asynccontextmanager
 async def connected(
-    terms: Terms, take: Callable[[Connection, list[Arrived]], None]
-) -> AsyncIterator[Connection]:
+    terms: ConnectionTerms, take: Callable[[JoinedConnection, list[Arrived]], None]
+) -> AsyncIterator[JoinedConnection]:
     """A connection. Raises JoinError.
 
     `take` is given messages, the first of them before this has come back, and must not raise.
     """
     client = _client(terms)
-    connection = Connection(client, terms, take)
+    connection = JoinedConnection(client, terms, take)
     try:
         async with client:
             connection.read_alone()
@@ -276,7 +276,7 @@ async def connected(
         connection.close()
 
 
-def _client(terms: Terms) -> aiomqtt.Client:
+def _client(terms: ConnectionTerms) -> aiomqtt.Client:
     settings = terms.settings
     versioned: dict[str, Any] = {"protocol": aiomqtt.ProtocolVersion.V311, "clean_session": False}
     if terms.settings.is_5:

@@ -10,7 +10,7 @@ from collections import deque
 from broker.bridge.messages import Arrived, JoinToken
 
 
-class Inbound:
+class InboundMessages:
     """The messages of the connection that stands, or of none."""
 
     def __init__(self, join: object, bytes_max: int) -> None:

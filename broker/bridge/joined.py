@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from broker import logs
 from broker.bridge.backoff import Backoff
-from broker.bridge.connection import Terms, sentence, tls_context
+from broker.bridge.connection import ConnectionTerms, sentence, tls_context
 from broker.bridge.join import Join
 from broker.bridge.mapping import Mappings
-from broker.bridge.messages import Arrived, JoinToken, Outgoing
-from broker.bridge.supply import Result, Supply, forget_others
+from broker.bridge.messages import Arrived, JoinToken, OutgoingMessage
+from broker.bridge.supply import SuppliedResult, Supply, forget_others
 from broker.config import Config
 from broker.config.joins import JoinSection
 from broker.core import topics
@@ -50,11 +50,11 @@ T = TypeVar("T", bound=Request | RequestRefused)
 class AnswerThere(msgspec.Struct, frozen=True):
     """Name where a client of a joined server wants its answer."""
 
-    way: "Way"
+    way: "JoinedServer"
     to: AnswerTo
 
 
-class Way:
+class JoinedServer:
     """Between one joined server and the core."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Way:
         return replace(request, reply_to=AnswerThere(self, request.reply_to))
 
     def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
-        """Read messages as `broker.bridge.join.Receiver` asks for."""
+        """Read messages as `broker.bridge.join.JoinReceiver` asks for."""
         self._arrivals.on_publish(
             [
                 InboundMessage(
@@ -146,13 +146,15 @@ class Way:
         elif self.supply is not None:
             self.supply.offer(results)
 
-    def put(self, result: Result) -> None:
+    def put(self, result: SuppliedResult) -> None:
         """To subscriber and actor."""
         for topic in (
             topics.result(result.subscriber, result.subscription),
             topics.actor(result.actor),
         ):
-            message = Outgoing(f"{self._prefix}/{topic}", result.payload, offset=result.offset)
+            message = OutgoingMessage(
+                f"{self._prefix}/{topic}", result.payload, offset=result.offset
+            )
             self.join.publish(message)
 
     def supplied(self, outbox: "Outbox", now_ms: Callable[[], int]) -> Supply | None:
@@ -163,16 +165,16 @@ class Way:
 
     def reply(self, effect: Reply, to: AnswerTo) -> None:
         """To whom asked."""
-        self.join.publish(Outgoing(to.topic, effect.payload, correlation=to.correlation))
+        self.join.publish(OutgoingMessage(to.topic, effect.payload, correlation=to.correlation))
 
     def _command(self, topic: str, payload: bytes) -> None:
-        self.join.publish(Outgoing(topic, payload))
+        self.join.publish(OutgoingMessage(topic, payload))
 
     def _send(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
-        self.join.publish(Outgoing(f"{self._prefix}/{topic}", payload, retain))
+        self.join.publish(OutgoingMessage(f"{self._prefix}/{topic}", payload, retain))
 
 
-class Joined:
+class JoinedServers:
     """All of them; an Outside around that of the broker's own faces.
 
     `draw` is for the waits between tries.
@@ -181,7 +183,7 @@ class Joined:
     def __init__(self, config: Config, inside: Outside, draw: random.Random | None = None) -> None:
         """Raises StartError where a password or certificate cannot be read."""
         draw = draw or random.Random()
-        self.ways: list[Way] = []
+        self.ways: list[JoinedServer] = []
         self._inside = inside
         self._tasks: list[asyncio.Task[None]] = []
         self._supplying: list[asyncio.Task[None]] = []
@@ -192,7 +194,9 @@ class Joined:
             foreign = mappings.filters() if mappings is not None else []
             subscribed = [*filters(settings), *foreign]
             join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
-            self.ways.append(Way(join, settings, terms.client_id, config.broker.name, mappings))
+            self.ways.append(
+                JoinedServer(join, settings, terms.client_id, config.broker.name, mappings)
+            )
 
     def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
         """Have what comes go to the core; requests by the line in which they are checked."""
@@ -336,7 +340,7 @@ def _mappings(config: Config, settings: JoinSection) -> Mappings | None:
     return Mappings(config.mappings, config.limits, joined=True)
 
 
-def _terms(name: str, settings: JoinSection, config: Config) -> Terms:
+def _terms(name: str, settings: JoinSection, config: Config) -> ConnectionTerms:
     broker = config.broker.name
     try:
         context = tls_context(settings) if settings.tls else None
@@ -344,8 +348,10 @@ def _terms(name: str, settings: JoinSection, config: Config) -> Terms:
         named = ", ".join(filter(None, (settings.tls_ca, settings.tls_cert, settings.tls_key)))
         why = f"the certificates cannot be read ({named}): {sentence(error)}"
         raise StartError(f"joins.{name}: {why}") from None
-    lost = Outgoing(f"{settings.prefix}/{topics.status(broker)}", b'{"state":"lost"}', retain=True)
-    return Terms(
+    lost = OutgoingMessage(
+        f"{settings.prefix}/{topics.status(broker)}", b'{"state":"lost"}', retain=True
+    )
+    return ConnectionTerms(
         settings=settings,
         client_id=settings.client_id or f"headwater-{broker}",
         packet_bytes_max=config.mqtt_limits.packet_bytes_max,

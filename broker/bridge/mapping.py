@@ -70,7 +70,7 @@ class Mapper:
         self._levels = whole.topic.split("/")
         self._type, self._source, self._location = whole.type, whole.source, whole.location
 
-    def place(self, topic: str) -> Place | None:
+    def place(self, topic: str) -> MappedTopic | None:
         """Read what the topic says, or None where it is not the mapping's.
 
         No wildcard or name stands for a level that is empty or begins with `$`: these are what a
@@ -95,8 +95,8 @@ class Mapper:
                 names[name] = level
         return self._said(names) if len(levels) == len(self._levels) else None
 
-    def _said(self, names: Mapping[str, str]) -> Place:
-        return Place(
+    def _said(self, names: Mapping[str, str]) -> MappedTopic:
+        return MappedTopic(
             self,
             filled(self._type, names),
             filled(self._source, names),
@@ -104,7 +104,7 @@ class Mapper:
         )
 
 
-class Place:
+class MappedTopic:
     """A topic as one mapping sees it."""
 
     def __init__(self, mapper: Mapper, type_name: str, source: str, location: str) -> None:
@@ -130,7 +130,7 @@ class Mappings:
         self._mappers = [Mapper(name, section) for name, section in sections.items()]
         self._payload_bytes_max = limits.payload_bytes_max
         self._joined = joined
-        self._places: dict[str, tuple[Place, ...]] = {}
+        self._places: dict[str, tuple[MappedTopic, ...]] = {}
         self._sparkplug = _sparkplug(self._mappers, limits)
 
     def filters(self) -> list[str]:
@@ -171,7 +171,7 @@ class Mappings:
         if self._sparkplug is not None:
             self._sparkplug.missed()
 
-    def _places_of(self, topic: str) -> tuple[Place, ...]:
+    def _places_of(self, topic: str) -> tuple[MappedTopic, ...]:
         places = self._places.get(topic)
         if places is None:
             if len(self._places) >= TOPICS_CACHED:
@@ -199,7 +199,7 @@ class Mappings:
             logs.tell("info", "births_asked_for", topic=command[0], reason=str(said.error))
             self.publish(*command)
 
-    def _made(self, place: Place, message: InboundMessage, said: Said | None) -> Made | None:
+    def _made(self, place: MappedTopic, message: InboundMessage, said: Said | None) -> Made | None:
         mapper = place.mapper
         try:
             if len(message.payload) > self._payload_bytes_max:

@@ -30,7 +30,7 @@ AGAIN_AFTER_S = 1.0  # where the database fails, which it tells by itself
 logger = logging.getLogger(__name__)
 
 
-class Result(Protocol):
+class SuppliedResult(Protocol):
     """A result as it comes, or as it is stored."""
 
     @property
@@ -58,7 +58,11 @@ class Supply:
     """Supply a joined server with results; `put` sends one result, `run` is a task."""
 
     def __init__(
-        self, join: Join, outbox: "Outbox", put: Callable[[Result], None], now_ms: Callable[[], int]
+        self,
+        join: Join,
+        outbox: "Outbox",
+        put: Callable[[SuppliedResult], None],
+        now_ms: Callable[[], int],
     ) -> None:
         self.missed = 0
         self._join = join
@@ -74,7 +78,7 @@ class Supply:
         self._wake.set()
         join.on_room = self._look
 
-    def offer(self, results: Sequence[Result]) -> None:
+    def offer(self, results: Sequence[SuppliedResult]) -> None:
         """Results that were just stored, in order."""
         if self._first is None:
             self._first = results[0].offset

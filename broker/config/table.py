@@ -20,7 +20,7 @@ from broker.config.links import LinksSection
 from broker.config.mappings import MappingSection
 from broker.config.named import NAMED, NAMED_TYPES
 from broker.engine.limits import Limits
-from broker.mqtt.limits import Limits as MqttLimits
+from broker.mqtt.limits import MqttLimits
 from broker.network.overlay.limits import TopologyLimits
 from broker.network.session.limits import LinkLimits
 from broker.rights.names import NAME_PATTERN, NAME_SAYS

@@ -24,17 +24,17 @@ class Server(Protocol):
         """The topics beneath this one to which somebody has subscribed by their very names."""
 
 
-class Inbox(Protocol):
+class MessageInbox(Protocol):
     """Take messages."""
 
     def put(self, message: Message) -> None:
         """Have the core handle a message soon."""
 
 
-class Listening:
+class ActorListeners:
     """All methods belong to the loop's thread; `changed` is to be called after each change."""
 
-    def __init__(self, server: Server, inbox: Inbox, prefix: str, broker: str) -> None:
+    def __init__(self, server: Server, inbox: MessageInbox, prefix: str, broker: str) -> None:
         self._server = server
         self._inbox = inbox
         self._above = f"{prefix}/{topics.ACTORS}"

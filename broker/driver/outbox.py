@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from broker.core.effects import Emission, Enlist
 from broker.core.effects import Entry as Listed
-from broker.store import Catalogue, Entry, Outbox, Row, Store
+from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
 
 
 class StoredOutbox:
@@ -17,7 +17,7 @@ class StoredOutbox:
     def __init__(self, store: Store, outbox: Outbox, now_ms: Callable[[], int]) -> None:
         self._store = store
         self._outbox = outbox
-        self._catalogue = Catalogue(store)
+        self._catalogue = StoredCatalogue(store)
         self._now_ms = now_ms
 
     def append(
@@ -50,7 +50,7 @@ class StoredOutbox:
 
 async def listed(store: Store) -> list[Listed]:
     """Return what the catalogue lists, in order. Raises StoreError."""
-    entries = await Catalogue(store).all()
+    entries = await StoredCatalogue(store).all()
     return [
         Listed(
             entry.subscriber,
@@ -66,8 +66,8 @@ async def listed(store: Store) -> list[Listed]:
     ]
 
 
-def _row(one: Listed) -> Entry:
-    return Entry(
+def _row(one: Listed) -> CatalogueEntry:
+    return CatalogueEntry(
         one.subscriber,
         one.subscription,
         one.seq,

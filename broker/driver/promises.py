@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeAlias
 
 from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
-from broker.driver.gate import Gate
+from broker.driver.gate import IntakeGate
 from broker.driver.runner import Outside
 from broker.journal import Journal
 
@@ -55,7 +55,7 @@ class Promises:
         self,
         inner: Outside,
         outbox: Outbox,
-        gate: Gate,
+        gate: IntakeGate,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
         self.publish = inner.publish

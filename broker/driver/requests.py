@@ -47,7 +47,7 @@ from broker.rights.judge import Principal, RightsJudge
 from broker.rights.quotas import QuotaLedger
 from broker.rights.requests import Need
 from broker.rights.submission import not_granted, speaker_for, troubles
-from broker.store import Catalogue, Store
+from broker.store import Store, StoredCatalogue
 from language import Checked, check_text
 
 _NEEDS: dict[type[Any], Need] = {
@@ -249,7 +249,7 @@ class Requests:
         def check(text: str) -> Checked:
             return check_text(text, functions=core.functions, tables=self._reader)
 
-        return ValueTypes(standing, Catalogue(store).all, check)
+        return ValueTypes(standing, StoredCatalogue(store).all, check)
 
     def visible(self, asker: Principal) -> list[dict[str, Any]]:
         """List the subscriptions of which `asker` may know."""

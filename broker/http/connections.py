@@ -33,7 +33,7 @@ def _is_the_clients_doing(record: logging.LogRecord) -> bool:
     return isinstance(error, HttpProcessingError | ConnectionError)
 
 
-class Patience:
+class RequestPatience:
     """Bound how long a connection may take to ask for something, and to take what it has asked for.
 
     `head_wait_s` is for the head of its first request; `take_wait_s` for taking anything at all of
@@ -154,7 +154,7 @@ class _Refusing(asyncio.Protocol):
 
 def acceptor(
     server: Any,
-    patience: Patience,
+    patience: RequestPatience,
     connections_max: int,
     gone: Callable[[web.RequestHandler], None],
 ) -> Callable[[], asyncio.BaseProtocol]:

@@ -17,7 +17,7 @@ from broker.backup.manifest import BackupError
 from broker.core.messages import Done
 from broker.core.refusals import NO_COPY, SEVERAL_HOMES, UNCONFIRMED, UNREACHED
 from broker.http.events.parts import MEDIA, PartError, split_events
-from broker.http.facade import BrokerFacade, Reply
+from broker.http.facade import BrokerFacade, RequestReply
 from broker.http.fan import FollowersFullError
 from broker.http.guard import USER, Handler, log, problem
 from broker.http.openapi import document
@@ -127,7 +127,7 @@ class Handlers:
         return await self._of_text(request, self._facade.preview)
 
     async def _of_text(
-        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[Reply]]
+        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[RequestReply]]
     ) -> web.Response:
         if request.content_type != "text/plain":
             return problem(415, "send the specification as Content-Type: text/plain")
@@ -156,7 +156,7 @@ class Handlers:
     async def _of_named(
         self,
         request: web.Request,
-        ask: Callable[[str, str, str | None], Awaitable[Reply]],
+        ask: Callable[[str, str, str | None], Awaitable[RequestReply]],
         done: Done,
     ) -> web.Response:
         client = _client(request)

@@ -28,7 +28,7 @@ from broker.journal.files import SUFFIX, Files, put
 _WAY_OUT = "bring it back from a copy, or move the data directory away to begin anew"
 
 
-class Found(Struct, frozen=True):
+class JournalContent(Struct, frozen=True):
     """Hold what was read: the newest snapshot, and the records after it, segment by segment.
 
     `next_number` is that of the next record to be written. `cut_bytes` were left by a crash behind
@@ -61,7 +61,7 @@ class Found(Struct, frozen=True):
                     yield record
 
 
-def read(folder: Path, files: Files | None = None) -> Found:
+def read(folder: Path, files: Files | None = None) -> JournalContent:
     """Make the folder where it is missing, and look at what is there. Raises JournalError."""
     files = files or Files()
     try:
@@ -74,7 +74,7 @@ def read(folder: Path, files: Files | None = None) -> Found:
         raise _damaged(folder, error) from None
 
 
-def _read(folder: Path, files: Files) -> Found:
+def _read(folder: Path, files: Files) -> JournalContent:
     names = files.names(folder)
     for each in names:
         if each.endswith(SUFFIX):
@@ -100,7 +100,7 @@ def _read(folder: Path, files: Files) -> Found:
         following, cut = _settle(folder / segments[-1].file, segments[-1].first, files)
         next_number = max(next_number, following)
     size = sum(files.size(folder / name.file) for name in segments)
-    return Found(folder, snapshot, next_number, size, cut, segments, files)
+    return JournalContent(folder, snapshot, next_number, size, cut, segments, files)
 
 
 def _needed(names: list[naming.SegmentName], done: int) -> list[naming.SegmentName]:

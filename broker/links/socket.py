@@ -17,7 +17,7 @@ UNTAKEN_MS = 11_000  # of what was written
 CLOSE_S = 2.0  # so long the other may take for what was written last
 
 
-class Socket(asyncio.Protocol):
+class LinkSocket(asyncio.Protocol):
     """One connection to a neighbour. `dialled` names the peer, "" if the other side dialled."""
 
     def __init__(self, face: "LinkFace", dialled: str = "") -> None:

@@ -24,7 +24,7 @@ def _limit(value: int, reason: str, least: int = 0, most: int = 2**53) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MqttLimits:
     """The bounds of one MQTT face, all inclusive maxima. ValueError for one that cannot work."""
 
     connections_max: int = _limit(

@@ -169,7 +169,7 @@ class Networking:
     # --- links -----------------------------------------------------------------------------
 
     def on_link(self, news: LinkNews) -> None:
-        """Take news of links as `broker.links.face.Receiver` asks for."""
+        """Take news of links as `broker.links.face.LinkReceiver` asks for."""
         match news:
             case Delivered(peer, messages):
                 self._runner.put(FramesReceived(peer, tuple(messages)))

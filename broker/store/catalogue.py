@@ -26,7 +26,7 @@ Key = tuple[str, str]  # subscriber and subscription
 ROW_BYTES: Final = 300  # of a row beside its text, about
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CatalogueEntry(msgspec.Struct, frozen=True):
     """One subscription; `client` submitted the `text` that it came with, at `installed_ms`.
 
     `proven`: the client had shown who it is, by a password or a certificate.
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True):
     text: str
 
 
-class Catalogue:
+class StoredCatalogue:
     """Of a store that was opened with the part RESULTS. All methods belong to the loop's thread."""
 
     def __init__(self, store: Store) -> None:
@@ -52,7 +52,10 @@ class Catalogue:
         self._listing = listing
 
     def change(
-        self, coming: Sequence[Entry], leaving: Sequence[Key] = (), done: Done | None = None
+        self,
+        coming: Sequence[CatalogueEntry],
+        leaving: Sequence[Key] = (),
+        done: Done | None = None,
     ) -> None:
         """Strike out and put rows, all of it or nothing; `done` is told when it is durable.
 
@@ -66,7 +69,7 @@ class Catalogue:
 
         self._store.submit(work, done, size)
 
-    async def all(self) -> list[Entry]:
+    async def all(self) -> list[CatalogueEntry]:
         """Every entry, in the order in which they were put. Raises StoreError."""
         rows: list[Any] = await self._store.read(self._listing.all_rows)
-        return [Entry(*row) for row in rows]
+        return [CatalogueEntry(*row) for row in rows]

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, delete, func, insert, select, text
 from broker.store.tables import CATALOGUE, TEXTS
 
 if TYPE_CHECKING:
-    from broker.store.catalogue import Entry, Key
+    from broker.store.catalogue import CatalogueEntry, Key
 
 _PLAIN: Final = ("subscriber", "subscription", "seq", "actor", "client", "proven", "installed_ms")
 _AWKWARD: Final = re.compile("[\0\ud800-\udfff\ue000]")
@@ -37,7 +37,9 @@ def plain(stored: str) -> str:
     return _ESCAPED.sub(lambda one: chr(int(one[1], 16)), stored)
 
 
-def change(connection: Connection, coming: Sequence[Entry], leaving: Sequence[Key]) -> None:
+def change(
+    connection: Connection, coming: Sequence[CatalogueEntry], leaving: Sequence[Key]
+) -> None:
     """Strike out rows and put others, behind all that are there."""
     place = connection.execute(select(func.max(CATALOGUE.c.place))).scalar() or 0
     gone = [_remove(connection, key) for key in leaving]
@@ -97,14 +99,16 @@ _BEFORE: Final = (
 
 def third_of_second(connection: Connection) -> None:
     """Format 3 of format 2, whose rows had their texts, and knew neither actor nor proof."""
-    from broker.store.catalogue import Entry
+    from broker.store.catalogue import CatalogueEntry
 
     rows = connection.execute(text(_BEFORE)).all()
     connection.execute(text("DROP TABLE catalogue"))
     for table in (TEXTS, CATALOGUE):
         table.create(connection)
     entries = [
-        Entry(row[0], row[1], row[2], "", row[3], proven=False, installed_ms=row[4], text=row[5])
+        CatalogueEntry(
+            row[0], row[1], row[2], "", row[3], proven=False, installed_ms=row[4], text=row[5]
+        )
         for row in rows
     ]
     change(connection, entries, ())

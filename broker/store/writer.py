@@ -59,7 +59,7 @@ class Reports(msgspec.Struct, frozen=True):
     ended: Callable[[], None]
 
 
-class Writer:
+class StoreWriter:
     """The thread, in which `reports` are called too.
 
     `check` raises StoreError where the database is no longer the one that was opened.

@@ -26,8 +26,8 @@ from headwater.replays.replay import BadInputError, FileReplay, kinds_of, tell_b
 from headwater.simulations.loads import documents, drawing, energy_model
 from headwater.simulations.rehearsal_tables import report, table
 from language import ReadTable, Specification
-from language.durations import duration_ms
 from planner.problem import ProblemError
+from simulation.durations import duration_ms
 from simulation.energy import Energy, EnergyModel, NodeWork, energy_of
 from simulation.rehearsal.compare import RehearsalComparison, compared
 from simulation.rehearsal.faults import (

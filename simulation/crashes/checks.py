@@ -20,8 +20,8 @@ from broker.engine.limits import Limits
 from language import Specification
 from simulation import checkers
 from simulation.account import CheckFailedError, Key, Said, key_of
-from simulation.crashes.clients import Asker, Sensor
-from simulation.crashes.site import Site, Told
+from simulation.crashes.clients import AskingClient, PublishingSensor
+from simulation.crashes.site import CrashingSite, HandledMessage
 
 PLACE = ("location", "position")  # what an advertisement supplies to events
 
@@ -29,7 +29,7 @@ PLACE = ("location", "position")  # what an advertisement supplies to events
 class Undisturbed:
     """A broker that never ends, told the same at the same times."""
 
-    def __init__(self, first: Told, limits: Limits) -> None:
+    def __init__(self, first: HandledMessage, limits: Limits) -> None:
         self.core = RestorableBroker(first.options, limits)
         self.results: list[tuple[int, Emission]] = []
         self.retained: dict[str, bytes] = {}
@@ -37,7 +37,7 @@ class Undisturbed:
         self.let_in: dict[Key, Said] = {}  # what was in time, each once, as it was then
         self._places: dict[str, Said] = {}
 
-    def run(self, site: Site) -> None:
+    def run(self, site: CrashingSite) -> None:
         """Tell it all."""
         for heard in site.history:
             if heard.message is None:
@@ -66,7 +66,7 @@ class Undisturbed:
                 if key_of(event) not in late:
                     self.let_in.setdefault(key_of(event), event)
 
-    def _begin(self, one: Told) -> None:
+    def _begin(self, one: HandledMessage) -> None:
         """Begin as a process that goes on with what another did, perhaps otherwise set."""
         if one.options != self.core.options:
             state = msgspec.msgpack.decode(msgspec.msgpack.encode(self.core.state()))
@@ -94,7 +94,10 @@ class Undisturbed:
 
 
 def check_all(
-    site: Site, sensors: Iterable[Sensor], askers: Iterable[Asker], stays: Specification
+    site: CrashingSite,
+    sensors: Iterable[PublishingSensor],
+    askers: Iterable[AskingClient],
+    stays: Specification,
 ) -> tuple[int, int]:
     """All that must hold at the end; how many results there are, and how many events."""
     undisturbed = Undisturbed(site.history[0], site.machine.limits)
@@ -144,7 +147,7 @@ def check_outbox(rows: list[Emission], expected: list[Emission]) -> None:
         raise CheckFailedError(f"{len(rows)} results, without crashes {len(expected)}")
 
 
-def check_state(site: Site, undisturbed: Undisturbed) -> None:
+def check_state(site: CrashingSite, undisturbed: Undisturbed) -> None:
     """Check that what is installed, counted and retained is what it would be without any crash.
 
     What agents hold may be less: one that was restored has let go of what can matter no more.
@@ -181,7 +184,7 @@ def check_state(site: Site, undisturbed: Undisturbed) -> None:
             raise CheckFailedError(f"{name}: {actual}, without crashes {expected}")
 
 
-def check_holds(site: Site, asker: Asker) -> None:
+def check_holds(site: CrashingSite, asker: AskingClient) -> None:
     """Check that what a client was told is so."""
     assert site.process is not None
     catalogue = site.process.core.catalogue.subscriptions

@@ -24,16 +24,16 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from simulation.account import CheckFailedError
-from simulation.crashes.site import Site
+from simulation.crashes.site import CrashingSite
 
 Said = dict[str, Any]
 NET_MS = 30  # the most that a message is under way
 
 
-class Connection:
+class SimulatedConnection:
     """A client's way to the broker: in order, with delays, and gone at any moment."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: CrashingSite) -> None:
         self.site = site
         self.world = site.world
         self._number: int | None = None
@@ -94,10 +94,10 @@ class Packet(Struct):
     sent: bool = False
 
 
-class Sensor:
+class PublishingSensor:
     """A source that keeps what was not acknowledged, unless it loses its own memory."""
 
-    def __init__(self, site: Site, name: str, type_name: str, window: int) -> None:
+    def __init__(self, site: CrashingSite, name: str, type_name: str, window: int) -> None:
         self.name = name
         self.acknowledged: list[Said] = []
         self.place: bytes | None = None  # what it advertises
@@ -105,7 +105,7 @@ class Sensor:
         self._window = window
         self._site = site
         self._world = site.world
-        self._way = Connection(site)
+        self._way = SimulatedConnection(site)
         self._packets: deque[Packet] = deque()
         self._tokens = 0
         self.begun = False
@@ -201,16 +201,16 @@ class Wish(Struct, frozen=True):
     holds: dict[str, int | None]  # name → seq, None where it is gone
 
 
-class Asker:
+class AskingClient:
     """A client who installs and cancels, one wish after the other."""
 
-    def __init__(self, site: Site, name: str, wishes: list[Wish]) -> None:
+    def __init__(self, site: CrashingSite, name: str, wishes: list[Wish]) -> None:
         self.name = name
         self.holds: dict[str, int | None] = {}
         self.satisfied: Callable[[], None] = lambda: None  # called when nothing is left to wish
         self._wishes = deque(wishes)
         self._site = site
-        self._way = Connection(site)
+        self._way = SimulatedConnection(site)
         self._asked = 0
         self._sent = False
         self._tries = 0

@@ -21,14 +21,14 @@ SNAPSHOT = "snapshot-"
 UNFINISHED = "unfinished-"
 
 
-class Found(Struct, frozen=True):
+class JournaledRecords(Struct, frozen=True):
     """Hold what a process finds: the newest snapshot, and the records of the journal."""
 
     snapshot: bytes | None
     records: list[Record]
 
 
-class Journal:
+class SimulatedJournal:
     """The journal of one process. `step` is called before each operation of the disk."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Journal:
 
     # --- the beginning ---------------------------------------------------------------------
 
-    def open(self) -> Found:
+    def open(self) -> JournaledRecords:
         """Read all that is there, and have it survive the next crash. Raises CorruptError."""
         disk = self._disk
         for name in self._named(UNFINISHED):
@@ -64,7 +64,7 @@ class Journal:
         journaled = self._read(number)
         self.durable = max(number, journaled[-1].number if journaled else 0)
         self._begin(self.durable + 1)
-        return Found(None if newest is None else newest.data, journaled)
+        return JournaledRecords(None if newest is None else newest.data, journaled)
 
     def _read(self, number: int) -> list[Record]:
         """The records, which are durable from then on; `number` is the snapshot's."""

@@ -14,7 +14,7 @@ from broker.core.effects import Emission, Enlist, Entry
 from simulation.account import CheckFailedError
 
 
-class Group(Struct):
+class OutboxGroup(Struct):
     """Hold what one transaction stores."""
 
     rows: list[Emission] = []
@@ -24,7 +24,7 @@ class Group(Struct):
         return bool(self.rows or self.listing)
 
 
-class Outbox:
+class SimulatedOutbox:
     """Results that are durable, in order, and which subscriptions there are."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Outbox:
         """The offset of the next result."""
         return len(self.rows)
 
-    def commit(self, group: Group) -> None:
+    def commit(self, group: OutboxGroup) -> None:
         """One transaction."""
         for change in group.listing:
             for key in (*change.leaving, *(entry.key for entry in change.coming)):

@@ -25,7 +25,7 @@ from simulation.papers.settings import BEYOND, PAPER, WIDTHS, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
-from simulation.propagation.scenario import Scenario
+from simulation.propagation.scenario import PropagationScenario
 
 FSF, OP, MJ = "filter-split-forward", "operator-placement", "multi-join"
 NAIVE, CENTRALISED = "naive", "centralised"
@@ -154,7 +154,7 @@ def run_cell(folder: Path, cell: Cell) -> Figures:
     )
 
 
-def _estimated(scenario: Scenario, cell: Cell, wanted: dict[str, set[str]]) -> Figures:
+def _estimated(scenario: PropagationScenario, cell: Cell, wanted: dict[str, set[str]]) -> Figures:
     pairs = sum(map(len, wanted.values()))
     bound = lower_bound(scenario, wanted)
     return Figures(cell, 0, estimate(scenario).held, 1.0, bound, pairs, len(scenario.readings))

@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import hypot, inf
 
-from simulation.propagation.scenario import Reading, Scenario, Sensor, Subscription
+from simulation.propagation.scenario import (
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
+    SensorReading,
+)
 
 Life = tuple[int | None, int | None]  # from t on, before t; None: no end
 
 
-def needed(scenario: Scenario) -> dict[str, set[str]]:
+def needed(scenario: PropagationScenario) -> dict[str, set[str]]:
     """The ids of the events that each subscription needs."""
     sent = published(scenario)
-    by_sensor: dict[str, list[Reading]] = {}
+    by_sensor: dict[str, list[SensorReading]] = {}
     for reading in sent:
         by_sensor.setdefault(reading.sensor, []).append(reading)
     needed_by: dict[str, set[str]] = {name: set() for name in scenario.subscriptions}
@@ -29,7 +34,7 @@ def needed(scenario: Scenario) -> dict[str, set[str]]:
     return needed_by
 
 
-def published(scenario: Scenario) -> list[Reading]:
+def published(scenario: PropagationScenario) -> list[SensorReading]:
     """The events of sensors that were advertised when they came."""
     lives = lives_of(scenario, "advertise", "withdraw")
     return [
@@ -39,7 +44,7 @@ def published(scenario: Scenario) -> list[Reading]:
     ]
 
 
-def lives_of(scenario: Scenario, begin: str, end: str) -> dict[str, list[Life]]:
+def lives_of(scenario: PropagationScenario, begin: str, end: str) -> dict[str, list[Life]]:
     """From when to when each sensor or subscription was there."""
     lives_by_id: dict[str, list[Life]] = {}
     for step in scenario.steps:
@@ -52,18 +57,18 @@ def lives_of(scenario: Scenario, begin: str, end: str) -> dict[str, list[Life]]:
     return lives_by_id
 
 
-def _alive(reading: Reading, life: Life) -> bool:
+def _alive(reading: SensorReading, life: Life) -> bool:
     first, end = life
     return (first is None or reading.t >= first) and (end is None or reading.t < end)
 
 
 def _needed(
-    subscription: Subscription,
+    subscription: RangeSubscription,
     life: Life,
-    by_sensor: dict[str, list[Reading]],
-    sensors: dict[str, Sensor],
+    by_sensor: dict[str, list[SensorReading]],
+    sensors: dict[str, PlacedSensor],
 ) -> set[str]:
-    candidates: list[tuple[Reading, int]] = []
+    candidates: list[tuple[SensorReading, int]] = []
     for key, (name, (low, high)) in enumerate(subscription.filters.items()):
         for sensor in _asked(subscription, name, sensors):
             candidates += (
@@ -80,7 +85,9 @@ def _needed(
     return _in_space(candidates, keys, subscription, sensors)
 
 
-def _asked(subscription: Subscription, name: str, sensors: dict[str, Sensor]) -> Iterator[str]:
+def _asked(
+    subscription: RangeSubscription, name: str, sensors: dict[str, PlacedSensor]
+) -> Iterator[str]:
     """The sensors that a filter is about."""
     if not subscription.abstract:
         if name in sensors:
@@ -93,7 +100,7 @@ def _asked(subscription: Subscription, name: str, sensors: dict[str, Sensor]) ->
             yield sensor.id
 
 
-def _in_time(some: list[tuple[Reading, int]], keys: int, delta_t: float) -> set[str]:
+def _in_time(some: list[tuple[SensorReading, int]], keys: int, delta_t: float) -> set[str]:
     """All events of every window shorter than δt that has one for each key."""
     matched: set[str] = set()
     counts = [0] * keys
@@ -110,20 +117,22 @@ def _in_time(some: list[tuple[Reading, int]], keys: int, delta_t: float) -> set[
 
 
 def _in_space(
-    some: list[tuple[Reading, int]],
+    some: list[tuple[SensorReading, int]],
     keys: int,
-    subscription: Subscription,
-    sensors: dict[str, Sensor],
+    subscription: RangeSubscription,
+    sensors: dict[str, PlacedSensor],
 ) -> set[str]:
     """Event by event: is there a choice of others, all near each other in time and in space?"""
     delta_t, delta_l = subscription.delta_t, subscription.delta_l or 0.0
     matched: set[str] = set()
 
-    def near(a: Reading, b: Reading) -> bool:
+    def near(a: SensorReading, b: SensorReading) -> bool:
         (ax, ay), (bx, by) = sensors[a.sensor].loc, sensors[b.sensor].loc
         return abs(a.t - b.t) < delta_t and hypot(ax - bx, ay - by) < delta_l
 
-    def extend(chosen: list[Reading], left: list[list[Reading]]) -> list[Reading] | None:
+    def extend(
+        chosen: list[SensorReading], left: list[list[SensorReading]]
+    ) -> list[SensorReading] | None:
         if not left:
             return chosen
         for reading in left[0]:
@@ -139,7 +148,7 @@ def _in_space(
             begin += 1
         if reading.id in matched:
             continue
-        others: list[list[Reading]] = [[] for _ in range(keys)]
+        others: list[list[SensorReading]] = [[] for _ in range(keys)]
         for other, index in some[begin:]:
             if other.t >= reading.t + delta_t:
                 break

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from simulation.propagation.scenario import (
-    Reading,
-    Scenario,
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
     ScenarioError,
-    Sensor,
+    SensorReading,
     Step,
-    Subscription,
     check_tree,
     middle,
     steps_of,
@@ -40,7 +40,7 @@ COLUMNS = ("id", "sensor", "t", "v")
 OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
 
 
-def read_scenario(path: Path) -> Scenario:
+def read_scenario(path: Path) -> PropagationScenario:
     """The scenario of a file, `-` being standard input, and of the file of events it names.
 
     Raises ScenarioError.
@@ -73,7 +73,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _scenario(told: Any, folder: Path) -> Scenario:
+def _scenario(told: Any, folder: Path) -> PropagationScenario:
     if not isinstance(told, dict):
         raise ScenarioError("found no object with nodes, edges, sensors, subscriptions")
     nodes = _nodes(_need(told, "nodes", "the scenario"))
@@ -82,13 +82,13 @@ def _scenario(told: Any, folder: Path) -> Scenario:
         for place, each in enumerate(_list(told.get("edges", []), "edges"))
     )
     check_tree(nodes, edges)
-    sensors: dict[str, Sensor] = {}
+    sensors: dict[str, PlacedSensor] = {}
     for place, each in enumerate(_list(_need(told, "sensors", "the scenario"), "sensors")):
         sensor = _sensor(each, f"sensors[{place}]", nodes)
         if sensor.id in sensors:
             raise ScenarioError(f"sensors[{place}]: a second sensor {sensor.id!r}")
         sensors[sensor.id] = sensor
-    subscriptions: dict[str, Subscription] = {}
+    subscriptions: dict[str, RangeSubscription] = {}
     wanted = _list(_need(told, "subscriptions", "the scenario"), "subscriptions")
     for place, each in enumerate(wanted):
         subscription = _subscription(each, f"subscriptions[{place}]", nodes)
@@ -107,7 +107,7 @@ def _scenario(told: Any, folder: Path) -> Scenario:
         raise ScenarioError("events_file: found no name of a file")
     readings = _readings(folder / named, f"events_file: {named}", sensors) if named else []
     numbered = all(_is_number(each.id) for each in readings)
-    return Scenario(
+    return PropagationScenario(
         nodes,
         edges,
         sensors,
@@ -119,7 +119,7 @@ def _scenario(told: Any, folder: Path) -> Scenario:
     )
 
 
-def _in_order(readings: list[Reading], *, numbered: bool) -> tuple[Reading, ...]:
+def _in_order(readings: list[SensorReading], *, numbered: bool) -> tuple[SensorReading, ...]:
     """By time and id; numbers by what they count, so that 9 comes before 10."""
     if numbered:
         return tuple(sorted(readings, key=lambda reading: (reading.t, int(reading.id))))
@@ -195,10 +195,10 @@ def _numbers(value: Any, where: str, count: int) -> list[float]:
     return [_number(each, where) for each in value]
 
 
-def _sensor(value: Any, where: str, nodes: int) -> Sensor:
+def _sensor(value: Any, where: str, nodes: int) -> PlacedSensor:
     fields = _object(value, where)
     x, y = _numbers(_need(fields, "loc", where), f"{where}: loc", 2)
-    return Sensor(
+    return PlacedSensor(
         _name(_need(fields, "id", where), f"{where}: id"),
         _node(_need(fields, "node", where), f"{where}: node", nodes),
         _name(_need(fields, "attr", where), f"{where}: attr"),
@@ -206,7 +206,7 @@ def _sensor(value: Any, where: str, nodes: int) -> Sensor:
     )
 
 
-def _subscription(value: Any, where: str, nodes: int) -> Subscription:
+def _subscription(value: Any, where: str, nodes: int) -> RangeSubscription:
     fields = _object(value, where)
     name = _name(_need(fields, "id", where), f"{where}: id")
     kind = _need(fields, "type", where)
@@ -221,14 +221,14 @@ def _subscription(value: Any, where: str, nodes: int) -> Subscription:
     ranges = {each: _range(ends, f"{where}: filters: {each}") for each, ends in filters.items()}
     node = _node(_need(fields, "node", where), f"{where}: node", nodes)
     if kind == "identified":
-        return Subscription(name, node, abstract=False, delta_t=delta_t, filters=ranges)
+        return RangeSubscription(name, node, abstract=False, delta_t=delta_t, filters=ranges)
     region, delta_l = fields.get("region"), fields.get("delta_l")
     if region is not None:
         x0, y0, x1, y1 = _numbers(region, f"{where}: region", 4)
         region = (min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
     if delta_l is not None and _number(delta_l, f"{where}: delta_l") < 0:
         raise ScenarioError(f"{where}: delta_l: found {delta_l!r}, expected 0 metres or more")
-    return Subscription(name, node, True, delta_t, ranges, region, delta_l)
+    return RangeSubscription(name, node, True, delta_t, ranges, region, delta_l)
 
 
 def _range(value: Any, where: str) -> tuple[float | None, float | None]:
@@ -253,10 +253,10 @@ def _step(value: Any, where: str) -> Step:
     return Step(t, kind, named)
 
 
-def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> list[Reading]:
+def _readings(path: Path, where: str, sensors: dict[str, PlacedSensor]) -> list[SensorReading]:
     """The events of a file, gzip or plain, in its order."""
     opened = gzip.open if path.suffix == ".gz" else open
-    readings: list[Reading] = []
+    readings: list[SensorReading] = []
     ids: set[str] = set()
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -285,7 +285,7 @@ def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> list[Readin
     return readings
 
 
-def _reading(cells: list[str], at: list[int], where: str) -> Reading:
+def _reading(cells: list[str], at: list[int], where: str) -> SensorReading:
     if len(cells) <= max(at):
         raise ScenarioError(f"{where}: expected id,sensor,t,v")
     name, sensor, t, v = (cells[place].strip() for place in at)
@@ -297,7 +297,7 @@ def _reading(cells: list[str], at: list[int], where: str) -> Reading:
         value = math.nan
     if not math.isfinite(value):
         raise ScenarioError(f"{where}: found v {v[:SHOWN_MAX]!r}, expected a finite number")
-    return Reading(name, sensor, int(t), value)
+    return SensorReading(name, sensor, int(t), value)
 
 
 def _is_number(text: str) -> bool:

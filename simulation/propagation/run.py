@@ -25,11 +25,11 @@ from simulation.energy import NodeWork, Sizes
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (
     SECOND_MS,
-    Reading,
-    Scenario,
-    Sensor,
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
+    SensorReading,
     Step,
-    Subscription,
     toward,
 )
 
@@ -52,7 +52,7 @@ class SimpleEvent(msgspec.Struct, gc=False, eq=False):
     location: str | None = None
 
 
-class Outcome(NamedTuple):
+class PropagationOutcome(NamedTuple):
     """The figures of one approach. Loads are per operator, and per event, sent over a link."""
 
     delivered: dict[str, list[str]]
@@ -123,10 +123,12 @@ class Loss:
         return arrives if kept else None
 
 
-class Network:
+class PropagationNetwork:
     """The brokers of a scenario under one strategy."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy, loss: Loss | None = None) -> None:
+    def __init__(
+        self, scenario: PropagationScenario, strategy: Strategy, loss: Loss | None = None
+    ) -> None:
         self._loss = loss or Loss()
         self.entered: dict[int, int] = {}
         near = scenario.neighbours
@@ -148,13 +150,13 @@ class Network:
         """The router of a broker."""
         return self._routers[node]
 
-    def advertise(self, sensor: Sensor) -> None:
+    def advertise(self, sensor: PlacedSensor) -> None:
         """A sensor is there."""
         router = self._routers[sensor.node]
         if isinstance(router, Router):
             self._spread(sensor.node, router.advertised(LOCAL, advertisement_of(sensor)))
 
-    def withdraw(self, sensor: Sensor) -> None:
+    def withdraw(self, sensor: PlacedSensor) -> None:
         """A sensor is gone, and so long that no event matches with its last."""
         router = self._routers[sensor.node]
         if isinstance(router, Router):
@@ -215,13 +217,13 @@ def copies_of(message: Events | Results) -> int:
     return sum(len(names) for _, names in message.events)
 
 
-def advertisement_of(sensor: Sensor) -> Advertisement:
+def advertisement_of(sensor: PlacedSensor) -> Advertisement:
     """Make a sensor's advertisement."""
     return Advertisement(sensor.id, (sensor.attr,), None, MetricPosition(*sensor.loc))
 
 
 def operator_of(
-    subscription: Subscription, sensors: dict[str, Sensor], since_ms: int | None
+    subscription: RangeSubscription, sensors: dict[str, PlacedSensor], since_ms: int | None
 ) -> Operator:
     """A subscription as its broker takes it."""
     region = None
@@ -251,9 +253,9 @@ def operator_of(
 class _Run:
     """A scenario under way under one strategy."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy, loss: Loss) -> None:
+    def __init__(self, scenario: PropagationScenario, strategy: Strategy, loss: Loss) -> None:
         self._scenario = scenario
-        self.network = Network(scenario, strategy, loss)
+        self.network = PropagationNetwork(scenario, strategy, loss)
         widest = max((ceil(each.delta_t) for each in scenario.subscriptions.values()), default=1)
         self._reach = widest
         self._there: set[str] = set()
@@ -288,7 +290,7 @@ class _Run:
             self._active.discard(step.id)
             self.network.unsubscribe(scenario.subscriptions[step.id].node, step.id)
 
-    def publish(self, reading: Reading) -> None:
+    def publish(self, reading: SensorReading) -> None:
         """Let an event enter, if its sensor is there."""
         self.reach(reading.t)
         if reading.sensor not in self._there:
@@ -312,12 +314,12 @@ class _Run:
 
 
 def simulate(
-    scenario: Scenario,
+    scenario: PropagationScenario,
     approach: str | Strategy,
     wanted: dict[str, set[str]] | None = None,
     progress: Progress | None = None,
     loss: Loss | None = None,
-) -> Outcome:
+) -> PropagationOutcome:
     """Run a scenario; `wanted` is what `needed` tells of it, if that is known already.
 
     `progress` is told how much is done and how much there is; without a `loss` nothing is lost.
@@ -347,8 +349,11 @@ def simulate(
 
 
 def _outcome(
-    scenario: Scenario, network: Network, loss: Loss, wanted: dict[str, set[str]]
-) -> Outcome:
+    scenario: PropagationScenario,
+    network: PropagationNetwork,
+    loss: Loss,
+    wanted: dict[str, set[str]],
+) -> PropagationOutcome:
     order = {reading.id: place for place, reading in enumerate(scenario.readings)}
     delivered = {
         name: sorted(network.delivered.get(name, ()), key=order.__getitem__)
@@ -356,7 +361,7 @@ def _outcome(
     }
     pairs = sum(len(ids) for ids in wanted.values())
     got = sum(len(wanted[name].intersection(ids)) for name, ids in delivered.items())
-    return Outcome(
+    return PropagationOutcome(
         delivered,
         sum(operators for operators, _ in network.by_link.values()),
         sum(events for _, events in network.by_link.values()),

@@ -15,7 +15,7 @@ class ScenarioError(Exception):
     """A scenario cannot be run; the message says where and why."""
 
 
-class Sensor(NamedTuple):
+class PlacedSensor(NamedTuple):
     """One source: it sends events of the type `attr` from `loc`, in metres, at broker `node`."""
 
     id: str
@@ -24,7 +24,7 @@ class Sensor(NamedTuple):
     loc: tuple[float, float]
 
 
-class Subscription(NamedTuple):
+class RangeSubscription(NamedTuple):
     """The wish of a user at broker `node`: ranges by sensor (identified) or attribute (abstract).
 
     Events of one match lie less than `delta_t` seconds and `delta_l` metres apart (None: no bound).
@@ -39,7 +39,7 @@ class Subscription(NamedTuple):
     delta_l: float | None = None
 
 
-class Reading(NamedTuple):
+class SensorReading(NamedTuple):
     """One simple event; `t` in whole seconds."""
 
     id: str
@@ -56,14 +56,14 @@ class Step(NamedTuple):
     id: str
 
 
-class Scenario(NamedTuple):
+class PropagationScenario(NamedTuple):
     """All of it. `steps` and `readings` are in the order in which they happen."""
 
     nodes: int
     edges: tuple[tuple[int, int], ...]
-    sensors: dict[str, Sensor]
-    subscriptions: dict[str, Subscription]
-    readings: tuple[Reading, ...]
+    sensors: dict[str, PlacedSensor]
+    subscriptions: dict[str, RangeSubscription]
+    readings: tuple[SensorReading, ...]
     steps: tuple[Step, ...]
     center: int
     numbered: bool = False  # whether the ids of events are written as numbers
@@ -140,7 +140,9 @@ def toward(near: list[list[int]], goal: int) -> list[int | None]:
 
 
 def steps_of(
-    sensors: dict[str, Sensor], subscriptions: dict[str, Subscription], script: list[Step]
+    sensors: dict[str, PlacedSensor],
+    subscriptions: dict[str, RangeSubscription],
+    script: list[Step],
 ) -> tuple[Step, ...]:
     """All steps in order: what no step of the script begins is there from the beginning."""
     advertised = {step.id for step in script if step.op == "advertise"}

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from language.durations import PATTERN, UNITS_MS, duration_ms
+from simulation.durations import PATTERN, UNITS_MS, duration_ms
 
 LASTS_MS_MAX = 366 * UNITS_MS["d"]
 DAY_MS = UNITS_MS["d"]

@@ -17,7 +17,7 @@ from broker.config.mappings import is_attribute
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.bridge.sparkplug.messages import Reading
+    from broker.bridge.sparkplug.messages import MetricReading
     from broker.config.mappings import MappingSection
 
 _encode = msgspec.json.Encoder().encode
@@ -33,7 +33,7 @@ class MetricReader:
             self._wanted.setdefault(metric, []).append(attribute)
         self._ignored = ignored(section)
 
-    def events(self, readings: Iterable[Reading], location: str) -> bytes | None:
+    def events(self, readings: Iterable[MetricReading], location: str) -> bytes | None:
         """The events as JSON, without type and source; None where there is none.
 
         One for each time, in their order; of a metric that has several values at one time each is
@@ -56,13 +56,13 @@ class MetricReader:
         except (OverflowError, UnicodeEncodeError) as error:
             raise UnmappableError(f"found what JSON cannot say: {shown(str(error))}") from None
 
-    def _attributes(self, reading: Reading) -> list[str]:
+    def _attributes(self, reading: MetricReading) -> list[str]:
         if self._wanted:
             return self._wanted.get(reading.name, [])
         name = reading.name
         return [name] if is_attribute(name) and not isinstance(reading.value, Several) else []
 
-    def _is_said(self, reading: Reading) -> bool:
+    def _is_said(self, reading: MetricReading) -> bool:
         """Tell whether there is a value. Raises UnmappableError where it is none."""
         value = reading.value
         if isinstance(value, Fault):
@@ -78,7 +78,7 @@ class MetricReader:
 _NO_TIME = TIME_MAX  # behind all times: such events are stamped when they arrive
 
 
-def _time(reading: Reading) -> int:
+def _time(reading: MetricReading) -> int:
     if reading.time is None:
         return _NO_TIME
     if reading.time >= TIME_MAX:

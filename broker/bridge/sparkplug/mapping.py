@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.bridge.mapped_payload import UnmappableError
 from broker.bridge.sparkplug import wire
-from broker.bridge.sparkplug.messages import Address, Heard, Hearing, UnbornError, address_of
+from broker.bridge.sparkplug.messages import (
+    Heard,
+    Hearing,
+    SparkplugAddress,
+    UnbornError,
+    address_of,
+)
 from broker.config.mappings import SPARKPLUG
 from broker.mqtt.codec.topics import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.bridge.sparkplug.messages import Reading
+    from broker.bridge.sparkplug.messages import MetricReading
     from broker.mqtt.application import InboundMessage
 
 TOPICS_CACHED = 4_096  # beyond: the memory begins anew
@@ -33,11 +39,11 @@ logger = logging.getLogger(__name__)
 class Said(NamedTuple):
     """A message as it was heard, or why it could not be."""
 
-    address: Address
+    address: SparkplugAddress
     heard: Heard
     error: Exception | None = None
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[MetricReading]:
         """Give its readings of metrics. Raises what hearing it raised."""
         if self.error is not None:
             raise self.error
@@ -63,7 +69,7 @@ class Sparkplug:
         self._filters = list(filters)
         self._payload_bytes_max = payload_bytes_max
         self._clock_s = clock_s
-        self._addresses: dict[str, Address | None] = {}
+        self._addresses: dict[str, SparkplugAddress | None] = {}
         self._failed = False  # a fault of ours was told
 
     def hear(self, message: InboundMessage) -> Said | None:
@@ -102,7 +108,7 @@ class Sparkplug:
         edge.asked_s = now_s
         return f"{SPARKPLUG}/{group}/NCMD/{name}", wire.rebirth(now_ms)
 
-    def _address(self, topic: str) -> Address | None:
+    def _address(self, topic: str) -> SparkplugAddress | None:
         if not topic.startswith(f"{SPARKPLUG}/"):
             return None
         if topic in self._addresses:

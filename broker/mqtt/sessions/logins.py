@@ -6,7 +6,7 @@ many logins of its last window failed as are allowed, and what is remembered is 
 
 from msgspec import Struct
 
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 
 
 class _Failures(Struct):
@@ -20,7 +20,7 @@ class Logins:
     So one device with an old password does not keep out those beside it behind the same address.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: MqttLimits) -> None:
         self._limits = limits
         self._failures: dict[str, _Failures] = {}  # the oldest first
 

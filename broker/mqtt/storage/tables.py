@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from broker.mqtt.storage import rows as kept
-from broker.mqtt.storage.rows import KEYS, Batch, Kept, Row
+from broker.mqtt.storage.rows import KEYS, Batch, Row, StoredRows
 
 METADATA: Final = MetaData()
 
@@ -132,9 +132,9 @@ def write(connection: Connection, batch: Batch) -> None:
         connection.execute(insert(TABLES[row_type]), rows)
 
 
-def load(connection: Connection) -> Kept:
+def load(connection: Connection) -> StoredRows:
     """All rows; those of queues in their order."""
-    kept = Kept()
+    kept = StoredRows()
     for row_type, table in TABLES.items():
         names = KEYS[row_type]
         statement = select(table).order_by(*(table.c[name] for name in names))

@@ -9,7 +9,7 @@ import argparse
 from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.frame import entry
 from headwater.cli.settings import functions_option
-from language.durations import duration_ms
+from simulation.durations import duration_ms
 
 EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
 ERRORS_ASIDE = True  # standard output is for results alone
