@@ -22,7 +22,7 @@ from broker.core.network.messages import (
 )
 from broker.core.standby.inheritance import Inheritance
 from broker.network.delivery.feed import NEIGHBOUR
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.network.place import Place
@@ -111,7 +111,7 @@ class HomeLoss:
         self.adopted = 0
         self.withheld = 0
         self.known: set[str] = set()
-        self.outbox = Outbox()  # what the home had given out when its disk went away
+        self.outbox = SimulatedOutbox()  # what the home had given out when its disk went away
         self.epoch = ""  # of the log that was lost
         self.read = 0  # of that log
         self.inherited: Inheritance | None = None
@@ -192,7 +192,7 @@ class HomeLoss:
         if self.kind == "emptied":
             self.place.read = self.place.acked = 0
             self.place.disks += 1
-            place.machine = replace(place.machine, disk=Disk(random), outbox=Outbox())
+            place.machine = replace(place.machine, disk=Disk(random), outbox=SimulatedOutbox())
         if self.kind in {"emptied", "returned"}:
             place.is_gone = False
             self._world.after(random.randint(1, BACK_MS), place.start)
