@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
+from broker.network.placement.cell_view import is_cell
 from simulation.account import CheckFailedError
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape

@@ -21,10 +21,10 @@ from broker.core.coordinator.violations import Violations
 from broker.core.coordinator.works import Work
 from broker.core.effects import Note
 from broker.core.network import frames
-from broker.core.network.cell_saving import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
-from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
 from broker.network.overlay.tree import Tree
+from broker.network.placement.cell_view import is_cell
+from broker.network.placement.snapshot_pace import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
 from planner.rounds.machine import Rounds
 
 if TYPE_CHECKING:
