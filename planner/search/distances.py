@@ -19,6 +19,7 @@ FAR = 10_000_000
 RING_TYPES = ("B", "H")
 # The width of a lane of weighted sums.
 SUM_BYTES = 8
+LANE_MAX = (1 << 8 * SUM_BYTES) - 1
 # FAR in a weighted sum: farther than any hop count, and lanes do not overflow.
 FAR_LANE = 1 << 16
 # The bits of the greatest weight: 2 ** 10 terms of it times FAR_LANE leave 14 bits of a lane.
@@ -40,6 +41,7 @@ class Distances:
         self._rows: list[Row] = []
         self._lanes: dict[int, int] = {}
         self._thin: dict[int, int] = {}
+        self._masks: dict[int, int] = {}
         self._apart: bool | None = None
         self._guard = sum(1 << THIN_BITS * place + THIN_BITS - 1 for place in range(self.nodes))
         self._ones = sum(1 << 8 * SUM_BYTES * place for place in range(self.nodes))
@@ -64,6 +66,16 @@ class Distances:
         if (kept := self._lanes.get(source)) is None:
             kept = self._lanes[source] = packed(self.rows()[source])
         return kept
+
+    def without(self, lanes: int, nodes: Iterable[int]) -> int:
+        """Return `lanes` with those of `nodes` at 0."""
+        for node in nodes:
+            if (mask := self._masks.get(node)) is None:
+                row = [0] * self.nodes
+                row[node] = LANE_MAX
+                mask = self._masks[node] = wide(row)
+            lanes ^= lanes & mask
+        return lanes
 
     def nearest(self, sources: Sequence[int], more: int) -> int:
         """Return the hops from the nearest of `sources`, and `more`, by broker and as lanes.

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from headwater.placement.contents import Asked, Content, asked, contents_of
 from language import Specification, Task, TaskGraph, tree
 from planner.problem import Number
-from planner.tasks_interest import Asked, Content, asked, contents_of
-from planner.tasks_network import Described, Estimate
+from simulation.rehearsal.description import Described, Estimate
 
 Kind = Literal["single", "sharded", "aggregate"]
 

@@ -9,7 +9,7 @@ from headwater.placement.search_plot import draw
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.reading import read_problem
-from planner.report.history import SearchHistory, SearchSample
+from planner.search.history import SearchHistory, SearchSample
 from planner.search.search import Search
 
 STEPS = 300
