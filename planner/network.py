@@ -124,3 +124,24 @@ class Network:
             ):
                 return True
         return False
+
+
+def trimmed(source: int, ends: Iterable[int], arcs: Iterable[Arc]) -> list[Arc]:
+    """Return a tree within `arcs`, ascending, without branches that lead to none of `ends`."""
+    onward: dict[int, list[int]] = {}
+    for a, b in sorted(arcs):
+        onward.setdefault(a, []).append(b)
+    parent = {source: source}
+    ring = [source]
+    for node in ring:  # grows while it is walked
+        for other in onward.get(node, ()):
+            if other not in parent:
+                parent[other] = node
+                ring.append(other)
+    kept: dict[Arc, None] = {}
+    for end in ends:
+        node = end
+        while node != source and node in parent and (arc := (parent[node], node)) not in kept:
+            kept[arc] = None
+            node = parent[node]
+    return sorted(kept)

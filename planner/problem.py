@@ -147,7 +147,11 @@ class Problem:
                 if not waiting[name]:
                     ready.append(name)  # grows while it is walked: that is the order
         if len(ready) < len(tasks):
-            index = next(i for i, task in enumerate(self.tasks) if waiting[task.id])
-            reason = f"{self.tasks[index].id} waits for its own output, by way of these inputs"
-            raise ProblemError(f"tasks[{index}].inputs", reason)
+            # What is not ready has an input that is not: to follow those leads into a circle.
+            path = [next(name for name, count in waiting.items() if count)]
+            while (name := next(n for n in tasks[path[-1]].inputs if waiting.get(n))) not in path:
+                path.append(name)
+            circle = " <- ".join([*path[path.index(name) :], name])
+            index = list(tasks).index(name)
+            raise ProblemError(f"tasks[{index}].inputs", f"{name} feeds itself: {circle}")
         return [tasks[name] for name in ready]

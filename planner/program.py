@@ -14,30 +14,20 @@ flows of their own.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor, inf
 
 import numpy as np
 
 from planner.flow import ROOM_RELATIVE
 from planner.layout import Aggregate, Layout, Stream, carried, partial_name
-from planner.network import Arc, Network
+from planner.network import Arc, Network, trimmed
 from planner.plan import Plan
 
 SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the program
-COUNTED_MAX = 1e12  # units that are told from one more of them
 VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a usual machine has
 
 Terms = list[tuple[int, float]]
 Side = tuple[float, int | None]
 """Whether an end of a stream is on one side of a link: a constant, and a column to add."""
-
-
-def _parts(cost: float, unit: float) -> float:
-    """Count the whole units that a cost has; without a unit, return the cost."""
-    if not unit:
-        return cost
-    units = cost / unit * (1 + ROOM_RELATIVE)
-    return floor(units) if units < inf else inf
 
 
 class TooLargeError(RuntimeError):
@@ -189,36 +179,6 @@ class Formulation:
             self._over_tree(stream, ends, used)
         else:
             self._units(stream, ends, used)
-        for node in range(len(self.net.names)):
-            if node != stream.origin:
-                self._crowded(stream, node, used)
-
-    def _crowded(self, stream: Stream, node: int, used: Sequence[int]) -> None:
-        """Of those that want a stream, no more are at a broker than fit, if it comes or begins.
-
-        The limit of the broker's work times whether the stream is there, and what follows as pieces
-        are whole (Chvátal and Gomory): else parts of all pieces would fit where parts of the stream
-        are.
-        """
-        limit = self.layout.problem.nodes[node].capacity
-        pieces, room = self.layout.pieces, inf if limit is None else limit * (1 + ROOM_RELATIVE)
-        wanting = [piece for piece in dict.fromkeys(stream.consumers) if node in self.at[piece]]
-        here = [(self.at[piece][node], float(pieces[piece].cost)) for piece in wanting]
-        here = [(column, cost) for column, cost in here if 0 < cost <= room]
-        sender = {} if stream.piece is None else self.at[stream.piece]
-        beside = room - float(pieces[stream.piece].cost) if stream.piece is not None else room
-        for unit in dict.fromkeys((0.0, *(cost for _, cost in here))):
-            counts = [_parts(cost, unit) for _, cost in here]
-            if sum(counts) > COUNTED_MAX and unit:
-                continue
-            most = min(sum(counts), _parts(room, unit))
-            rest = min(sum(counts), _parts(max(0.0, beside), unit))
-            if most == sum(counts) and (node not in sender or rest == most):
-                continue  # then each of them for itself says as much
-            terms = [(column, count) for (column, _), count in zip(here, counts, strict=True)]
-            terms += [(used[number], -most) for number in self.inward[node]]
-            terms += [(sender[node], -rest)] if node in sender else []
-            self.program.row([(column, count) for column, count in terms if count], -np.inf, 0.0)
 
     def _straight(self, stream: Stream, end: int) -> None:
         """From or to a broker that is given, the shortest way is the price of the other end."""
@@ -354,44 +314,10 @@ class Formulation:
         hosts = tuple(max(at, key=lambda host: (values[at[host]], -host)) for at in self.at)
         names, routes = self.net.names, {}
         for stream in carried(self.layout, hosts):
-            used = self.carries.get(stream.name)
-            if used is None:
-                continue
-            arcs = [
-                arc for arc, column in zip(self.arcs, used, strict=True) if values[column] > 0.5
-            ]
-            routes[stream.name] = tuple((names[a], names[b]) for a, b in _tree(stream.source, arcs))
-        kept = {}
-        for stream in carried(self.layout, hosts):
-            if stream.name in routes:
-                canonical, _ = self.net.canonical(stream.source, stream.targets)
-                arcs_named = _needed(self.net, routes[stream.name], stream.targets)
-                if sorted(arcs_named) != sorted((names[a], names[b]) for a, b in canonical):
-                    kept[stream.name] = arcs_named
-        return Plan(hosts, kept)
-
-
-def _tree(source: int, arcs: Sequence[Arc]) -> list[Arc]:
-    """The links by which a walk from the source first gets anywhere."""
-    met, ring, kept = {source}, [source], []
-    for node in ring:
-        for a, b in arcs:
-            if a == node and b not in met:
-                met.add(b)
-                ring.append(b)
-                kept.append((a, b))
-    return kept
-
-
-def _needed(
-    net: Network, arcs: Sequence[tuple[str, str]], targets: Sequence[int]
-) -> tuple[tuple[str, str], ...]:
-    """Those links of a tree that lead to a target."""
-    parent = {b: a for a, b in arcs}
-    kept: dict[tuple[str, str], None] = {}
-    for target in targets:
-        name = net.names[target]
-        while name in parent:
-            kept[parent[name], name] = None
-            name = parent[name]
-    return tuple(sorted(kept))
+            if (used := self.carries.get(stream.name)) is not None:
+                pairs = zip(self.arcs, used, strict=True)
+                chosen = [arc for arc, column in pairs if values[column] > 0.5]
+                tree = trimmed(stream.source, stream.targets, chosen)
+                if tree != sorted(self.net.canonical(stream.source, stream.targets)[0]):
+                    routes[stream.name] = tuple((names[a], names[b]) for a, b in tree)
+        return Plan(hosts, routes)

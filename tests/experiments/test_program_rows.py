@@ -6,7 +6,7 @@ from random import Random
 import highspy
 import pytest
 
-from experiments import cuts, fillings
+from experiments import crowding, cuts, fillings
 from experiments.relaxation import Relaxation
 from experiments.tightening import _mixture, tighten
 from planner.flow import evaluate
@@ -64,7 +64,7 @@ def hold_rows(seed):
     layout = lay_out(read_problem(tight(seed, 4, 5)))
     formulation = Formulation(layout)
     made = list(plans(layout, random))
-    rows = []
+    rows = list(crowding.rows(formulation))
     for _ in range(4 if made else 0):
         values = drawn_values(formulation, random)
         rows += fillings.broken(formulation, values, mixture)

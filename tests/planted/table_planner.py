@@ -123,8 +123,12 @@ planner-splits-too-few: trees of several ends part in too few ways
         "planner/search/trees.py",
         """
 planner-egress-of-nobody: what a broker sends is not held against its limit on the way
--             if -back > far[node] or load[sends] + rate > room[sends]:
-+             if -back > far[node]:
+-             if (after := load[sends] + rate) > room[sends]:
+-                 if not over:
+-                     continue
++             if (after := load[sends] + rate) > room[sends]:
++                 if not over:
++                     after = 0.0
 
 planner-a-full-link-for-nothing: to go over a link without room costs a hop
 -                     on += TOLL * (1.0 + beyond(after, limits[link]) * prices[link])
@@ -169,15 +173,20 @@ planner-limits-of-links-by-count: streams fill a link by their number and not by
 -                     (used[number], self.rates[name])
 +                     (used[number], 1.0)
 
-planner-no-room-beside-the-sender: what a broker sends is wanted elsewhere alone
--             terms += [(sender[node], -rest)] if node in sender else []
-+             terms += []
-
 planner-egress-of-one-link: what a broker sends is bounded on one of its links
 -         groups += [(self.outward[number], node.egress) for number, node in nodes]
 +         groups += [(self.outward[number][:1], node.egress) for number, node in nodes]
 """,
         tests=BEST,
+    ),
+    *part(
+        "experiments/crowding.py",
+        """
+planner-no-room-beside-the-sender: what a broker sends is wanted elsewhere alone
+-         terms += [(sender[node], rest)] if node in sender else []
++         terms += []
+""",
+        tests=("tests/experiments/test_program_rows.py",),
     ),
     *part(
         "headwater/placement/task_rates.py",
