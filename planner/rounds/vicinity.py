@@ -12,24 +12,16 @@ where two such pieces would meet, they stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from planner.layout import Aggregate, Layout, Piece, Role, Stream
 from planner.network import Network
 from planner.problem import Link, Node, Number, Problem
-from planner.rounds.tables import (
-    HERE,
-    Hosted,
-    LaidAggregate,
-    LaidStream,
-    TableLoads,
-    Tables,
-    laid_tables,
-)
+from planner.rounds.tables import HERE, TableLoads, Tables
 from planner.rounds.units import broken, plain
-from planner.rounds.view import Summary, View
+from planner.rounds.view import Summary, View, fixed_ends, laid
 from planner.search.evaluator import ABSENT
 from planner.search.instance import Instance
 
@@ -174,7 +166,7 @@ class Vicinity:
             if maker is None:
                 origin = ends.source if ends.whence == HERE else numbers[ends.whence]
             takers = dict.fromkeys(self.piece_of[p] for p in listed.consumers if p in view.at)
-            others = [numbers[broker] for broker in self._fixed_ends(stream)]
+            others = [numbers[broker] for broker in fixed_ends(view, stream)]
             rate = plain(ends.rate)
             streams.append(Stream("", rate, origin, maker, tuple(takers), tuple(sorted(others))))
         for number, joint in view.joints.items():
@@ -191,13 +183,6 @@ class Vicinity:
             for _, broker, count in joint.come:
                 streams.append(Stream("", rate * count, numbers[broker], None, (header,), ()))
         return streams, aggregates
-
-    def _fixed_ends(self, stream: int) -> list[int]:
-        """Return the brokers that a stream goes to wherever pieces are."""
-        listed, ends = self.view.layout.streams[stream], self.view.streams[stream]
-        members = self.view.numbers
-        inside = [broker for broker in listed.destinations if broker in members]
-        return inside + [broker for _, broker in ends.out]
 
     def _priced(self, parts: int) -> dict[int, int]:
         """Return what a move of each piece costs: a part of the rate of its inputs, in units."""
@@ -267,32 +252,6 @@ class Vicinity:
 
     def tables(self, placed: Sequence[int]) -> list[Tables]:
         """Return the tables of the members where the problem's pieces are at these hosts."""
-        view, brokers = self.view, self.view.brokers
+        brokers = self.brokers
         where = {p: brokers[placed[self.piece_of[p]]] for group in self.groups for p in group}
-        hosted: dict[int, list[Hosted]] = {}
-        for member, summary in enumerate(view.summaries):
-            for item in summary.tables.hosted:
-                host = where[item.piece]
-                own = (
-                    item
-                    if host == brokers[member]
-                    else Hosted(item.piece, item.term + 1, item.cost)
-                )
-                hosted.setdefault(host, []).append(own)
-        streams = []
-        for number in sorted(view.streams):
-            listed, ends = view.layout.streams[number], view.streams[number]
-            source = ends.whence
-            if source == HERE:
-                source = brokers[ends.source] if listed.piece is None else where[listed.piece]
-            to = [*(where[p] for p in listed.consumers if p in where), *self._fixed_ends(number)]
-            streams.append(LaidStream(number, ends.rate, source, to))
-        aggregates = [self._joined(number, where) for number in sorted(view.joints)]
-        return laid_tables(view.tree, brokers, hosted, streams, aggregates)
-
-    def _joined(self, number: int, where: Mapping[int, int]) -> LaidAggregate:
-        joint, listed = self.view.joints[number], self.view.layout.aggregates[number]
-        header = where[listed.header] if joint.beyond == HERE else joint.beyond
-        makers = {where[piece] for piece in listed.partials if piece in where}
-        come = [(broker, count) for _, broker, count in joint.come]
-        return LaidAggregate(number, joint.rate, header, makers, come)
+        return laid(self.view, where)

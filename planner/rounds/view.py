@@ -14,7 +14,14 @@ import msgspec
 
 from planner.layout import Layout
 from planner.network import Network
-from planner.rounds.tables import HERE, Passing, Tables
+from planner.rounds.tables import (
+    HERE,
+    Hosted,
+    LaidAggregate,
+    LaidStream,
+    Tables,
+    laid_tables,
+)
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
@@ -104,7 +111,7 @@ def view_of(
             view.at[one.piece] = number
     if not (_streams(view, member) and _joints(view, member)):
         return None
-    return view if _agree(view, member) else None
+    return view if _agree(view) else None
 
 
 def _streams(view: View, member: Mapping[int, int]) -> bool:
@@ -172,35 +179,44 @@ def _joints(view: View, member: Mapping[int, int]) -> bool:
     return True
 
 
-def _agree(view: View, member: Mapping[int, int]) -> bool:
-    """Tell whether both ends of each link between members tell the same of it."""
-    passing = [{one.stream: one for one in summary.tables.passing} for summary in view.summaries]
-    for summary in view.summaries:
-        own = summary.broker
-        for one in summary.tables.passing:
-            if one.up in member:
-                before = passing[member[one.up]].get(one.stream)
-                if before is None or own not in before.down or before.rate != one.rate:
-                    return False
-            for other in one.down:
-                if other in member and not _comes(passing[member[other]], one.stream, own):
-                    return False
-    counts: dict[tuple[int, int, int], int] = {}
-    for summary in view.summaries:
-        for joined in summary.tables.joined:
-            if joined.toward in member:
-                sent = joined.own + sum(count for _, count in joined.come)
-                counts[joined.aggregate, summary.broker, joined.toward] = sent
-    for summary in view.summaries:
-        for joined in summary.tables.joined:
-            for who, count in joined.come:
-                if who in member:
-                    key = (joined.aggregate, who, summary.broker)
-                    if counts.pop(key, None) != count:
-                        return False
-    return not counts
+def _agree(view: View) -> bool:
+    """Tell whether the members' tables are those that the view itself comes to.
+
+    So both ends of each link between members tell the same of it.
+    """
+    where = {piece: view.brokers[member] for piece, member in view.at.items()}
+    return laid(view, where) == [summary.tables for summary in view.summaries]
 
 
-def _comes(passing: Mapping[int, Passing], stream: int, own: int) -> bool:
-    found = passing.get(stream)
-    return found is not None and found.up == own
+def laid(view: View, where: Mapping[int, int]) -> list[Tables]:
+    """Return the tables of the members with each piece at the broker that `where` names."""
+    hosted: dict[int, list[Hosted]] = {}
+    for summary in view.summaries:
+        for item in summary.tables.hosted:
+            host = where[item.piece]
+            own = item
+            if host != summary.broker:
+                own = Hosted(item.piece, item.term + 1, item.cost)
+            hosted.setdefault(host, []).append(own)
+    streams = []
+    for number, ends in sorted(view.streams.items()):
+        listed, source = view.layout.streams[number], ends.whence
+        if source == HERE:
+            source = view.brokers[ends.source] if listed.piece is None else where[listed.piece]
+        to = [*(where[p] for p in listed.consumers if p in where), *fixed_ends(view, number)]
+        streams.append(LaidStream(number, ends.rate, source, to))
+    aggregates = []
+    for number, joint in sorted(view.joints.items()):
+        shared = view.layout.aggregates[number]
+        header = where[shared.header] if joint.beyond == HERE else joint.beyond
+        makers = {where[piece] for piece in shared.partials if piece in where}
+        come = [(broker, count) for _, broker, count in joint.come]
+        aggregates.append(LaidAggregate(number, joint.rate, header, makers, come))
+    return laid_tables(view.tree, view.brokers, hosted, streams, aggregates)
+
+
+def fixed_ends(view: View, stream: int) -> list[int]:
+    """Return the brokers that a stream goes to wherever pieces are."""
+    members = view.numbers
+    inside = [node for node in view.layout.streams[stream].destinations if node in members]
+    return inside + [broker for _, broker in view.streams[stream].out]
