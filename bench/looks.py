@@ -70,7 +70,7 @@ def main() -> None:
         with patch.object(machine, "Look", TimedLook):
             drawn(1, brokers=brokers, jobs=jobs).run(UNTIL_S)
         slices = len(TimedLook.seconds) - len(TimedLook.views)
-        view, settings = max(TimedLook.views, key=lambda pair: len(pair[0].at))
+        view, settings = max(TimedLook.views, key=lambda pair: len(pair[0].hosts))
         longest = max(TimedLook.seconds)
         say(
             brokers,

@@ -66,9 +66,9 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
 
     began = time.monotonic()
     if wanted.method in {"tabu", "optimal"}:
-        found = _search(layout, wanted, tell)
-        if wanted.method == "optimal" and not found.interrupted:
-            found = _optimum(layout, wanted, found, time.monotonic() - began)
+        result = _search(layout, wanted, tell)
+        if wanted.method == "optimal" and not result.interrupted:
+            result = _optimum(layout, wanted, result, time.monotonic() - began)
     else:
         instance = Instance(layout)
         if wanted.method == "local":
@@ -76,8 +76,8 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
         else:
             ways = {"hop": baselines.hop, "central": baselines.central}
             plan = ways.get(wanted.method, baselines.by_estimate)(instance)
-        found = Found(plan, evaluate(layout, plan))
-    return replace(found, seconds=time.monotonic() - began)
+        result = Found(plan, evaluate(layout, plan))
+    return replace(result, seconds=time.monotonic() - began)
 
 
 def patience_steps(layout: Layout) -> int:
@@ -140,8 +140,8 @@ def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Fo
     best = solve(layout, max(1.0, wanted.time_limit_s - spent_s), begin)
     plan, evaluation = start.plan, start.evaluation
     if best.plan is not None:
-        found = evaluate(layout, best.plan, Network.of(layout.problem))
-        if (not found.feasible, found.flow) < (not evaluation.feasible, evaluation.flow):
-            plan, evaluation = best.plan, found
+        judged = evaluate(layout, best.plan, Network.of(layout.problem))
+        if (not judged.feasible, judged.flow) < (not evaluation.feasible, evaluation.flow):
+            plan, evaluation = best.plan, judged
     bound = None if best.infeasible else best.bound
     return replace(start, plan=plan, evaluation=evaluation, bound=bound, complete=best.proven)

@@ -112,22 +112,22 @@ class Problem:
         object.__setattr__(self, "keys", dict(self._keys()))
 
     def _keys(self) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-        known: dict[str, tuple[str, ...] | None] = {}
+        keys: dict[str, tuple[str, ...] | None] = {}
         for content in self.contents:
-            known[content.id] = tuple(content.rates)
-            yield content.id, known[content.id]
+            keys[content.id] = tuple(content.rates)
+            yield content.id, keys[content.id]
         for task in self.in_order():
             keyed = task.mode is Mode.SHARDED
-            known[task.id] = self.input_keys(task, known) if keyed else None
-            yield task.id, known[task.id]
+            keys[task.id] = self.input_keys(task, keys) if keyed else None
+            yield task.id, keys[task.id]
 
     def input_keys(
-        self, task: Task, known: Mapping[str, tuple[str, ...] | None] | None = None
+        self, task: Task, keys: Mapping[str, tuple[str, ...] | None] | None = None
     ) -> tuple[str, ...]:
         """The keys that a task's inputs have, each once, in the order of the brokers."""
-        of = self.keys if known is None else known
-        found = {key for name in task.inputs for key in of[name] or ()}
-        return tuple(node.id for node in self.nodes if node.id in found)
+        keys_of = self.keys if keys is None else keys
+        keyed = {key for name in task.inputs for key in keys_of[name] or ()}
+        return tuple(node.id for node in self.nodes if node.id in keyed)
 
     def in_order(self) -> list[Task]:
         """The tasks, each after those that it consumes. Raises ProblemError where none can be."""

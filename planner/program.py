@@ -131,7 +131,7 @@ class Formulation:
 
     def _sums_below(self, columns: dict[int, int]) -> dict[int, int]:
         """On a tree, by broker: a column that is whether a piece is there or farther out."""
-        found: dict[int, int] = {}
+        sums: dict[int, int] = {}
         parts: list[list[int]] = [[] for _ in self.net.names]
         for node in sorted(range(len(self.net.names)), key=lambda n: -self.hops[0][n]):
             own = [columns[node]] if node in columns else []
@@ -139,13 +139,13 @@ class Formulation:
             if not inner or self.parents[node] == node:
                 continue
             if len(inner) == 1:
-                found[node] = inner[0]
+                sums[node] = inner[0]
             else:
-                found[node] = self.program.column(whole=True)
+                sums[node] = self.program.column(whole=True)
                 terms = [(column, 1.0) for column in inner]
-                self.program.row([*terms, (found[node], -1.0)], 0.0, 0.0)
-            parts[self.parents[node]].append(found[node])
-        return found
+                self.program.row([*terms, (sums[node], -1.0)], 0.0, 0.0)
+            parts[self.parents[node]].append(sums[node])
+        return sums
 
     def _bounded(self, terms: Iterable[tuple[int, float]], limit: float) -> None:
         """Loads within a limit; what alone exceeds it cannot be.
@@ -153,10 +153,10 @@ class Formulation:
         The row is scaled, as the solver's tolerance is absolute and that of a plan a part of the
         limit.
         """
-        most = limit * (1 + ROOM_RELATIVE)
+        load_max = limit * (1 + ROOM_RELATIVE)
         fitting = []
         for column, load in terms:
-            if load > most:
+            if load > load_max:
                 self.program.upper[column] = 0.0
             elif load:
                 fitting.append((column, load / limit * SCALED))
@@ -260,28 +260,28 @@ class Formulation:
         met: dict[tuple[int, int], int] = {}
         self.meetings.append(Meeting(aggregate, met))
         for host in hosts:
-            here = program.column()
+            sending = program.column()
             for piece in aggregate.partials:
                 if host in self.at[piece]:
-                    program.row([(self.at[piece][host], 1.0), (here, -1.0)], -np.inf, 0.0)
+                    program.row([(self.at[piece][host], 1.0), (sending, -1.0)], -np.inf, 0.0)
             arriving = {}
             for node, column in header.items():
                 arriving[node] = program.column()
                 met[host, node] = arriving[node]
                 program.row([(arriving[node], 1.0), (column, -1.0)], -np.inf, 0.0)
             if self.limited:
-                self._partial(aggregate, host, here, arriving)
+                self._partial(aggregate, host, sending, arriving)
             else:
                 hops = self.hops[host]
                 terms = [(column, 1.0) for column in arriving.values()]
-                program.row([*terms, (here, -1.0)], 0.0, 0.0)
+                program.row([*terms, (sending, -1.0)], 0.0, 0.0)
                 for node, column in arriving.items():
                     if node not in hops:
                         program.upper[column] = 0.0
                     program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
 
     def _partial(
-        self, aggregate: Aggregate, host: int, here: int, arriving: dict[int, int]
+        self, aggregate: Aggregate, host: int, sending: int, arriving: dict[int, int]
     ) -> None:
         """The links that the partial of one broker takes to the header."""
         name = partial_name(aggregate.task, self.net.names[host])
@@ -290,7 +290,7 @@ class Formulation:
         for node in range(len(self.net.names)):
             terms = self._balance(node, used)
             if node == host:
-                terms.append((here, -1.0))
+                terms.append((sending, -1.0))
             if node in arriving:
                 terms.append((arriving[node], 1.0))
             self.program.row(terms, 0.0, 0.0)
@@ -311,7 +311,9 @@ class Formulation:
 
     def plan(self, values: Sequence[float]) -> Plan:
         """The plan that a solution means."""
-        hosts = tuple(max(at, key=lambda host: (values[at[host]], -host)) for at in self.at)
+        hosts = tuple(
+            max(columns, key=lambda host: (values[columns[host]], -host)) for columns in self.at
+        )
         names, routes = self.net.names, {}
         for stream in carried(self.layout, hosts):
             if (used := self.carries.get(stream.name)) is not None:

@@ -75,7 +75,7 @@ class Vicinity:
         self._pieces: list[Piece] = []
         self._headers: dict[int, int] = {}  # of headers that are out of view, by aggregate
         self._add_pieces()
-        self.start = [view.at[group[0]] for group in self.groups]
+        self.start = [view.hosts[group[0]] for group in self.groups]
         self.start += [self._pieces[piece].hosts[0] for piece in self._headers.values()]
         self.prices = self._priced(int(price * PRICE_PARTS))
         priced = {piece: (self.start[piece], plain(units)) for piece, units in self.prices.items()}
@@ -105,11 +105,11 @@ class Vicinity:
         together: dict[tuple[int, int], list[int]] = {}
         for number, joint in view.joints.items():
             for piece in view.layout.aggregates[number].partials if joint.beyond != HERE else ():
-                if piece in view.at:
-                    together.setdefault((number, view.at[piece]), []).append(piece)
+                if piece in view.hosts:
+                    together.setdefault((number, view.hosts[piece]), []).append(piece)
         first = {group[0]: tuple(group) for group in together.values()}
         others = {piece for group in together.values() for piece in group[1:]}
-        for piece in sorted(view.at):
+        for piece in sorted(view.hosts):
             if piece not in others:
                 group = first.get(piece, (piece,))
                 self._add(group, sum(costs[each] for each in group))
@@ -127,7 +127,7 @@ class Vicinity:
         allowed = [numbers[host] for host in sorted(common) if host in numbers]
         allowed = [node for node in allowed if not view.summaries[node].drained]
         # What nobody else may run stays.
-        hosts = tuple(sorted(allowed)) or (view.at[group[0]],)
+        hosts = tuple(sorted(allowed)) or (view.hosts[group[0]],)
         self.piece_of.update((piece, len(self.groups)) for piece in group)
         self.groups.append(group)
         self._pieces.append(Piece(listed.task, listed.role, listed.key, plain(cost), hosts))
@@ -165,14 +165,14 @@ class Vicinity:
             origin = None
             if maker is None:
                 origin = ends.source if ends.whence == HERE else numbers[ends.whence]
-            takers = dict.fromkeys(self.piece_of[p] for p in listed.consumers if p in view.at)
+            takers = dict.fromkeys(self.piece_of[p] for p in listed.consumers if p in view.hosts)
             others = [numbers[broker] for broker in fixed_ends(view, stream)]
             rate = plain(ends.rate)
             streams.append(Stream("", rate, origin, maker, tuple(takers), tuple(sorted(others))))
         for number, joint in view.joints.items():
             aggregate = view.layout.aggregates[number]
             rate = plain(joint.rate)
-            partials = [p for p in aggregate.partials if p in view.at]
+            partials = [p for p in aggregate.partials if p in view.hosts]
             makers = tuple(dict.fromkeys(self.piece_of[p] for p in partials))
             header = self._headers.get(number)
             if header is None:
@@ -190,7 +190,7 @@ class Vicinity:
         prices: dict[int, int] = {}
         for stream, ends in view.streams.items() if parts else ():
             for piece in view.layout.streams[stream].consumers:
-                if piece in view.at:
+                if piece in view.hosts:
                     own = self.piece_of[piece]
                     prices[own] = prices.get(own, 0) + ends.rate * parts // PRICE_PARTS
         return prices
@@ -243,7 +243,7 @@ class Vicinity:
         placed = list(hosts)
         for number in self._headers:
             partials = self.view.layout.aggregates[number].partials
-            pieces = dict.fromkeys(self.piece_of[p] for p in partials if p in self.view.at)
+            pieces = dict.fromkeys(self.piece_of[p] for p in partials if p in self.view.hosts)
             while len({placed[piece] for piece in pieces}) < len(pieces):
                 for piece in pieces:
                     if any(placed[piece] == placed[other] for other in pieces if other != piece):

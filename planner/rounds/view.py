@@ -49,7 +49,6 @@ class Ends:
     rate: int
     source: int
     whence: int
-    at: dict[int, int] = field(default_factory=dict)
     out: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -73,9 +72,9 @@ class View:
     layout: Layout
     tree: Network
     brokers: list[int]
-    parent: list[int]
     summaries: list[Summary]
-    at: dict[int, int] = field(default_factory=dict)
+    hosts: dict[int, int] = field(default_factory=dict)
+    """By piece, the member that runs it."""
     streams: dict[int, Ends] = field(default_factory=dict)
     joints: dict[int, Joint] = field(default_factory=dict)
 
@@ -86,29 +85,27 @@ class View:
 
 
 def view_of(
-    layout: Layout, tree: Network, leader: int, radius: int, known: Mapping[int, Summary]
+    layout: Layout, tree: Network, leader: int, radius: int, stated: Mapping[int, Summary]
 ) -> View | None:
     """Return what `leader` knows of its vicinity; None while that contradicts itself.
 
     A broker of which nothing is known yet hides those behind it.
     """
-    if leader not in known:
+    if leader not in stated:
         return None
     brokers: list[int] = []
-    parent: list[int] = []
     member: dict[int, int] = {}
     for broker in tree.within(leader, radius):
         before = tree.next_hop(broker, leader)
-        if broker in known and (before is None or before in member):
+        if broker in stated and (before is None or before in member):
             member[broker] = len(brokers)
             brokers.append(broker)
-            parent.append(-1 if before is None else member[before])
-    view = View(layout, tree, brokers, parent, [known[broker] for broker in brokers])
+    view = View(layout, tree, brokers, [stated[broker] for broker in brokers])
     for number, summary in enumerate(view.summaries):
-        for one in summary.tables.hosted:
-            if one.piece in view.at:
+        for item in summary.tables.hosted:
+            if item.piece in view.hosts:
                 return None  # two say that they run it: one has yet to hear of the other
-            view.at[one.piece] = number
+            view.hosts[item.piece] = number
     if not (_streams(view, member) and _joints(view, member)):
         return None
     return view if _agree(view) else None
@@ -117,64 +114,54 @@ def view_of(
 def _streams(view: View, member: Mapping[int, int]) -> bool:
     """Finds where streams have their ends; False where one comes in at two places."""
     for number, summary in enumerate(view.summaries):
-        for one in summary.tables.passing:
-            ends = view.streams.get(one.stream)
+        for entry in summary.tables.passing:
+            ends = view.streams.get(entry.stream)
             if ends is None:
-                ends = view.streams[one.stream] = Ends(one.rate, -1, HERE)
-            if one.up == HERE or one.up not in member:
+                ends = view.streams[entry.stream] = Ends(entry.rate, -1, HERE)
+            if entry.up == HERE or entry.up not in member:
                 if ends.source >= 0:
                     return False
-                ends.source, ends.whence, ends.rate = number, one.up, one.rate
-                ends.at[number] = ends.at.get(number, 0) + 1
-            for other in one.down:
+                ends.source, ends.whence, ends.rate = number, entry.up, entry.rate
+            for other in entry.down:
                 if other not in member:
                     ends.out.append((number, other))
-                    ends.at[number] = ends.at.get(number, 0) + 1
-    return _inner_ends(view, member)
+    return _inner_ends(view)
 
 
-def _inner_ends(view: View, member: Mapping[int, int]) -> bool:
-    """Adds the members' own ends; False where a stream begins elsewhere than its piece is."""
+def _inner_ends(view: View) -> bool:
+    """Tell whether each stream has a source, and begins where its piece is if it begins here."""
     for stream, ends in view.streams.items():
-        known = view.layout.streams[stream]
+        listed = view.layout.streams[stream]
         if ends.source < 0:
             return False
-        if ends.whence == HERE and known.piece is not None:
-            if view.at.get(known.piece) != ends.source:
+        if ends.whence == HERE and listed.piece is not None:
+            if view.hosts.get(listed.piece) != ends.source:
                 return False
-        elif ends.whence != HERE and known.piece in view.at:
+        elif ends.whence != HERE and listed.piece in view.hosts:
             return False
-        for piece in known.consumers:
-            if piece in view.at:
-                node = view.at[piece]
-                ends.at[node] = ends.at.get(node, 0) + 1
-        for broker in known.destinations:
-            if broker in member:
-                node = member[broker]
-                ends.at[node] = ends.at.get(node, 0) + 1
     return True
 
 
 def _joints(view: View, member: Mapping[int, int]) -> bool:
     """Finds where partial results go; False where they go to two places."""
     for number, summary in enumerate(view.summaries):
-        for one in summary.tables.joined:
-            joint = view.joints.get(one.aggregate)
+        for entry in summary.tables.joined:
+            joint = view.joints.get(entry.aggregate)
             if joint is None:
-                joint = view.joints[one.aggregate] = Joint(one.rate, -1, HERE)
-            if one.toward == HERE or one.toward not in member:
+                joint = view.joints[entry.aggregate] = Joint(entry.rate, -1, HERE)
+            if entry.toward == HERE or entry.toward not in member:
                 if joint.header >= 0:
                     return False
-                joint.header, joint.beyond = number, one.toward
-            joint.come += [(number, who, n) for who, n in one.come if who not in member]
+                joint.header, joint.beyond = number, entry.toward
+            joint.come += [(number, who, n) for who, n in entry.come if who not in member]
     for number, aggregate in enumerate(view.layout.aggregates):
         joint = view.joints.get(number)
         if joint is None:
-            if any(piece in view.at for piece in (*aggregate.partials, aggregate.header)):
+            if any(piece in view.hosts for piece in (*aggregate.partials, aggregate.header)):
                 return False
             continue
-        here = joint.header if joint.beyond == HERE else None
-        if joint.header < 0 or view.at.get(aggregate.header) != here:
+        host = joint.header if joint.beyond == HERE else None
+        if joint.header < 0 or view.hosts.get(aggregate.header) != host:
             return False
     return True
 
@@ -184,7 +171,7 @@ def _agree(view: View) -> bool:
 
     So both ends of each link between members tell the same of it.
     """
-    where = {piece: view.brokers[member] for piece, member in view.at.items()}
+    where = {piece: view.brokers[member] for piece, member in view.hosts.items()}
     return laid(view, where) == [summary.tables for summary in view.summaries]
 
 

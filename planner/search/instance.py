@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import frexp, gcd, inf, ldexp
 from random import Random
 
-from planner.layout import Layout, Role, partial_name
+from planner.layout import Layout, partial_name
 from planner.network import Arc, Network
 from planner.problem import Number
 from planner.search.distances import WEIGHT_BITS, wide
@@ -81,7 +81,7 @@ class Instance:
         rates += [float(aggregate.rate) for aggregate in layout.aggregates]
         self.power = _rate_power(rates)
         cost_power = _cost_power([float(piece.cost) for piece in layout.pieces])
-        self.prices = {p: (at, ldexp(x, self.power)) for p, (at, x) in self.prices.items()}
+        self.prices = {p: (host, ldexp(x, self.power)) for p, (host, x) in self.prices.items()}
         self.nodes = len(net.names)
         self.pieces = len(layout.pieces)
         self.costs = [ldexp(float(piece.cost), cost_power) for piece in layout.pieces]
@@ -119,8 +119,6 @@ class Instance:
         self._sums = list(accumulate(weight + mean for weight in self._weights))
         self.near = [self._near(piece) for piece in range(self.pieces)]
         self.rank = layout.ranks
-        # Partials of one aggregate at one broker send once, so they pay to move together.
-        self.is_header = [piece.role is Role.HEADER for piece in layout.pieces]
 
     def _flows(self, rates: list[float]) -> list[CompiledStream]:
         layout = self.layout
