@@ -19,7 +19,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from planner.rounds import machine
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Settings
 from planner.rounds.view import View
 from tests.broker.core.coordinator.town import drawn

@@ -1,7 +1,7 @@
 """Placement of tasks on brokers: from a described network and its tasks to a plan.
 
-    reading ─▶ problem ─▶ layout (what is placed) ─▶ methods ─▶ search | baselines | optimal ─▶ plan
-                                                      flow judges every plan; rounds are live
+    document ─▶ problem ─▶ layout (what is placed) ─▶ methods ─▶ search | baselines | optimal
+    flow judges every plan; rounds are how brokers plan among themselves, each for its vicinity
 
 Owns the problem, the plan, what a plan costs, and the searches for a cheap one. Must not know
 brokers at run time, specifications, or any input and output.

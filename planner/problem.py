@@ -1,6 +1,6 @@
 """A placement problem: brokers, links, contents and tasks, as somebody described them.
 
-Owns the types and what they mean. Must not know the document that they come from (`reading`), nor
+Owns the types and what they mean. Must not know the document that they come from (`document`), nor
 how a plan is found. Invariant: a problem that was read refers only to what it has: every name of a
 broker, content or task in it stands for one, and no task feeds itself.
 

@@ -20,11 +20,11 @@ from headwater.placement.show import table_lines
 from headwater.placement.task_rates import Made
 from headwater.placing import placement_problem
 from headwater.replays.lines import STANDARD_INPUT
+from planner.document import read_problem
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find
 from planner.problem import NoSolverError, ProblemError
-from planner.reading import read_problem
 from planner.search.history import SearchHistory, SearchSample
 from simulation.rehearsal.description import read_network
 

@@ -17,7 +17,7 @@ from random import Random
 from msgspec.structs import replace
 
 from planner.rounds import messages as m
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.post import Post, Send
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Standing, Tables

@@ -9,12 +9,12 @@ import pytest
 from experiments import crowding, cuts, fillings
 from experiments.relaxation import Relaxation
 from experiments.tightening import _mixture, tighten
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.plan import Plan
 from planner.program import SCALED, Formulation
-from planner.reading import read_problem
 from tests.planner.tight import tight
 
 PLANS_TRIED = 400

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
+from planner.document import read_problem
 from planner.problem import ProblemError
-from planner.reading import read_problem
 from tests.planner.problems import EXAMPLE
 
 

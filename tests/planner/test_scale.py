@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
-from planner.reading import read_problem
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
 from tests.planner.test_search_best import hold_against_all

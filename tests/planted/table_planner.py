@@ -58,15 +58,15 @@ planner-egress-unseen: what a broker sends is not held against its limit
         tests=FLOW,
     ),
     *part(
-        "planner/reading.py",
+        "planner/document.py",
         """
 planner-linked-twice: two links between the same brokers are taken
 -         if ends in seen:
 +         if ends in seen and link.capacity:
 
 planner-below-zero: a rate below zero is taken
--     if not 0 <= value <= most:
-+     if not value <= most:
+-     if not 0 <= value <= number_max:
++     if not value <= number_max:
 """,
         tests=READING,
     ),

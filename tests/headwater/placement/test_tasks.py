@@ -4,8 +4,8 @@ import pytest
 
 from headwater.placing import kinds_of, placement_problem
 from language import check_text
+from planner.document import read_problem
 from planner.problem import Mode, Problem, ProblemError
-from planner.reading import read_problem
 from simulation.rehearsal.description import read_network
 
 LINE = {

@@ -13,7 +13,7 @@ from planner.layout import Layout, lay_out
 from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import Amounts, Tables, tables_of
 from planner.rounds.units import plain
