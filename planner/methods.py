@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from planner.flow import Evaluation, evaluate
+from planner.history import SearchHistory, SearchSample
 from planner.layout import Layout
 from planner.network import Network
 from planner.plan import Plan
-from planner.search.history import SearchHistory, SearchSample
 
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
 TIME_LIMIT_S = 10.0

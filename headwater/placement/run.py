@@ -22,10 +22,10 @@ from headwater.placing import placement_problem
 from headwater.replays.lines import STANDARD_INPUT
 from planner.document import read_problem
 from planner.flow import as_document
+from planner.history import SearchHistory, SearchSample
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find
 from planner.problem import NoSolverError, ProblemError
-from planner.search.history import SearchHistory, SearchSample
 from simulation.rehearsal.description import read_network
 
 TELL_EVERY_S = 0.5

@@ -321,6 +321,7 @@ class Rounds:
 
     def _report(self, commit: m.Commit) -> None:
         """Report to the homes of pieces that they run here from now on."""
+        # The home of a piece may be any broker, in view of this one or not.
         arrived = {piece for piece, _, host in commit.moves if host == self.me}
         by_home: dict[int, list[tuple[int, int]]] = {}
         for item in commit.tables.hosted:

@@ -13,7 +13,6 @@
     Search       anneals over operators drawn by weight, and every other cycle goes on by tabu
                  search from the best; adapts weights, the penalty and prices of limits
     stops        when a search ends, and what it tells of itself
-    history      the samples of one search: time, steps, cost, best, moves by kind
 
 Owns finding plans. Must not know documents, clocks or files. Invariant: whatever is found depends
 on the problem, the seed and the number of steps alone; lists in place of numpy, so that a broker

@@ -249,6 +249,7 @@ def _part(weights: Iterable[float]) -> float:
     whole = [int(weight) for weight in counted if weight.is_integer()]
     divisor = gcd(*whole)
     if divisor and all(weight < 1 for weight in counted if not weight.is_integer()):
+        # Powers of two of the divisor divide all rates as well, and leave room for what is less.
         halvings = int(parts_max * divisor // int(greatest)).bit_length() - 1
         if halvings >= 0:
             return divisor / (1 << halvings)
