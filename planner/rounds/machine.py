@@ -17,7 +17,7 @@ from random import Random
 from msgspec.structs import replace
 
 from planner.rounds import messages as m
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.post import Post, Send
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Standing, Tables
@@ -102,8 +102,8 @@ class Rounds:
 
     def _measure(self, now: int) -> None:
         rates, costs, own = self._rates, self._costs, self.tables
-        hosted = [replace(one, cost=costs.get(one.piece, one.cost)) for one in own.hosted]
-        passing = [replace(one, rate=rates.get(one.stream, one.rate)) for one in own.passing]
+        hosted = [replace(item, cost=costs.get(item.piece, item.cost)) for item in own.hosted]
+        passing = [replace(item, rate=rates.get(item.stream, item.rate)) for item in own.passing]
         tables = Tables(tuple(hosted), tuple(passing), own.joined)
         if tables != own or self._told != self._drained:
             self.infeasible = False
@@ -134,7 +134,7 @@ class Rounds:
 
     def next_wake(self) -> int | None:
         """When to wake next; None: not before something comes."""
-        times = [at for at in (self._plan_at, self._widen_at) if at is not None]
+        times = [due for due in (self._plan_at, self._widen_at) if due is not None]
         return min(times, default=None)
 
     @property
@@ -176,8 +176,8 @@ class Rounds:
             self._placed(origin, body)
 
     def _heard(self, summary: Summary, now: int) -> None:
-        known = self._known.get(summary.broker)
-        if known is None or known.version < summary.version:
+        before = self._known.get(summary.broker)
+        if before is None or before.version < summary.version:
             self._known[summary.broker] = summary
             self._again(now)
 
@@ -220,7 +220,7 @@ class Rounds:
         view = view_of(self._layout, self._tree, self.me, self.radius, self._known)
         if view is None:
             return  # somebody's word is on its way: it sets the time to look again
-        seen = tuple((one.broker, one.version) for one in view.summaries)
+        seen = tuple((summary.broker, summary.version) for summary in view.summaries)
         if self._looked != seen:
             self._looked, self._look, self._done_looking = seen, None, False
         if self._done_looking:
@@ -321,6 +321,7 @@ class Rounds:
 
     def _report(self, commit: m.Commit) -> None:
         """Report to the homes of pieces that they run here from now on."""
+        # The home of a piece may be any broker, in view of this one or not.
         arrived = {piece for piece, _, host in commit.moves if host == self.me}
         by_home: dict[int, list[tuple[int, int]]] = {}
         for item in commit.tables.hosted:

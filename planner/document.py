@@ -39,9 +39,9 @@ def read_problem(document: object) -> Problem:
     nodes = _list(top, "nodes", _node, NODES_MAX)
     if not nodes:
         raise ProblemError("nodes", "there is no broker")
-    known = _unique((node.id for node in nodes), "nodes")
+    brokers = _unique((node.id for node in nodes), "nodes")
     links = _list(top, "links", _link, LINKS_MAX)
-    _check_links(links, known)
+    _check_links(links, brokers)
     contents = _list(top, "contents", _content, CONTENTS_MAX)
     tasks = _list(top, "tasks", _task, TASKS_MAX)
     feeders = _unique((content.id for content in contents), "contents")
@@ -50,14 +50,14 @@ def read_problem(document: object) -> Problem:
             raise ProblemError(f"tasks[{index}].id", f"{task.id} is another task's or a content's")
         feeders[task.id] = index
     for index, content in enumerate(contents):
-        _known_nodes(content.rates, known, f"contents[{index}].rates")
+        _known_nodes(content.rates, brokers, f"contents[{index}].rates")
     for index, task in enumerate(tasks):
-        _check_task(task, f"tasks[{index}]", known, feeders)
+        _check_task(task, f"tasks[{index}]", brokers, feeders)
     name, server = top.get("name"), top.get("server")
     if name is not None and name != "":
         text(name, "name")
     if server is not None:
-        _known_nodes([text(server, "server")], known, "server")
+        _known_nodes([text(server, "server")], brokers, "server")
     problem = Problem(nodes, links, contents, tasks, name or "", server)
     _check_keys(problem)
     return problem
@@ -92,10 +92,10 @@ def _content(entry: Mapping[str, Any], path: str) -> Content:
 
 def _task(entry: Mapping[str, Any], path: str) -> Task:
     entry = {key: value for key, value in entry.items() if value is not None}  # null: left out
-    known = {mode.value: mode for mode in Mode}
-    mode = known.get(text(entry.get("mode", Mode.SINGLE.value), f"{path}.mode"))
+    modes = {mode.value: mode for mode in Mode}
+    mode = modes.get(text(entry.get("mode", Mode.SINGLE.value), f"{path}.mode"))
     if mode is None:
-        raise ProblemError(f"{path}.mode", f"expected one of {', '.join(known)}")
+        raise ProblemError(f"{path}.mode", f"expected one of {', '.join(modes)}")
     partial_rate = entry.get("partial_rate", None if mode is Mode.AGGREGATE else 0)
     hosts = entry.get("hosts")
     keyed = mode is Mode.SHARDED
@@ -133,11 +133,11 @@ def _ends(value: object, path: str) -> tuple[str, ...]:
 # --- what must fit together -------------------------------------------------------------------
 
 
-def _check_links(links: Iterable[Link], known: Mapping[str, int]) -> None:
+def _check_links(links: Iterable[Link], brokers: Mapping[str, int]) -> None:
     seen: set[tuple[str, str]] = set()
     for index, link in enumerate(links):
-        _known_nodes([link.a], known, f"links[{index}].a")
-        _known_nodes([link.b], known, f"links[{index}].b")
+        _known_nodes([link.a], brokers, f"links[{index}].a")
+        _known_nodes([link.b], brokers, f"links[{index}].b")
         if link.a == link.b:
             raise ProblemError(f"links[{index}]", f"{link.a} is linked with itself")
         ends = (min(link.a, link.b), max(link.a, link.b))
@@ -147,20 +147,20 @@ def _check_links(links: Iterable[Link], known: Mapping[str, int]) -> None:
 
 
 def _check_task(
-    task: Task, path: str, known: Mapping[str, int], feeders: Mapping[str, int]
+    task: Task, path: str, brokers: Mapping[str, int], feeders: Mapping[str, int]
 ) -> None:
     for place, name in enumerate(task.inputs):
         if name not in feeders:
             raise ProblemError(f"{path}.inputs[{place}]", f"no content or task is called {name}")
     if task.hosts is not None:
-        _known_nodes(task.hosts, known, f"{path}.hosts")
+        _known_nodes(task.hosts, brokers, f"{path}.hosts")
         if not task.hosts:
             raise ProblemError(f"{path}.hosts", "no broker is allowed; leave it out to allow all")
     if isinstance(task.destinations, Mapping):
         for key, names in task.destinations.items():
-            _known_nodes(names, known, f"{path}.destinations.{key}")
+            _known_nodes(names, brokers, f"{path}.destinations.{key}")
     else:
-        _known_nodes(task.destinations, known, f"{path}.destinations")
+        _known_nodes(task.destinations, brokers, f"{path}.destinations")
 
 
 def _check_keys(problem: Problem) -> None:
@@ -197,7 +197,9 @@ def _check_partials(problem: Problem, names: Mapping[str, str]) -> None:
     for stream, path in names.items():
         if any(task in aggregates and broker in brokers for task, broker in _splits(stream)):
             raise ProblemError(path, f"two streams could be called {stream}")
-    later = {first for node in problem.nodes for first, rest in _splits(node.id) if rest in brokers}
+    later = {
+        first for node in problem.nodes for first, second in _splits(node.id) if second in brokers
+    }
     for index, task in enumerate(problem.tasks):
         for before, between in _splits(task.id) if task.id in aggregates else ():
             if before in aggregates and between in later:
@@ -207,10 +209,10 @@ def _check_partials(problem: Problem, names: Mapping[str, str]) -> None:
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
     """Yield what stands before and behind each mark of a partial in a name."""
-    at = name.find(PARTIAL_MARK)
-    while at >= 0:
-        yield name[:at], name[at + len(PARTIAL_MARK) :]
-        at = name.find(PARTIAL_MARK, at + 1)
+    place = name.find(PARTIAL_MARK)
+    while place >= 0:
+        yield name[:place], name[place + len(PARTIAL_MARK) :]
+        place = name.find(PARTIAL_MARK, place + 1)
 
 
 def _claim(names: dict[str, str], stream: str, path: str) -> None:
@@ -221,9 +223,9 @@ def _claim(names: dict[str, str], stream: str, path: str) -> None:
     names[stream] = path
 
 
-def _known_nodes(names: Iterable[str], known: Mapping[str, int], path: str) -> None:
+def _known_nodes(names: Iterable[str], brokers: Mapping[str, int], path: str) -> None:
     for name in names:
-        if name not in known:
+        if name not in brokers:
             raise ProblemError(path, f"no broker is called {name}")
 
 
@@ -242,15 +244,15 @@ def _list(
     top: Mapping[str, Any],
     name: str,
     read: Callable[[Mapping[str, Any], str], T],
-    most: int,
+    entries_max: int,
 ) -> tuple[T, ...]:
     value = top.get(name)
     if value is None:
         raise ProblemError(name, "missing")
     if not isinstance(value, list):
         raise ProblemError(name, "not an array")
-    if len(value) > most:
-        raise ProblemError(name, f"has {len(value)} entries, more than {most}")
+    if len(value) > entries_max:
+        raise ProblemError(name, f"has {len(value)} entries, more than {entries_max}")
     paths = [f"{name}[{index}]" for index in range(len(value))]
     return tuple(read(_object(e, path), path) for e, path in zip(value, paths, strict=True))
 
@@ -293,13 +295,13 @@ def _limit(value: object, path: str) -> Number | None:
 
 
 def number(
-    value: object, path: str, most: float = NUMBER_MAX, expected: str = f"0 to {NUMBER_MAX:g}"
+    value: object, path: str, number_max: float = NUMBER_MAX, expected: str = f"0 to {NUMBER_MAX:g}"
 ) -> Number:
     """A number from 0 on that a float holds. Raises ProblemError."""
     if value is None:
         raise ProblemError(path, "missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(path, "not a number")
-    if not 0 <= value <= most:  # nor is what is no number; a long integer is no float
+    if not 0 <= value <= number_max:  # nor is what is no number; a long integer is no float
         raise ProblemError(path, f"found {str(value)[:SHOWN_CHARS_MAX]}, expected {expected}")
     return value

@@ -2,7 +2,7 @@
 
 Owns what tasks cost and send, and where their results go. Must not know how kinds are decided:
 that is said of each task (single, sharded or aggregate), since it takes an engine to know.
-Invariant: the document is one that `planner.reading` takes; whatever was guessed is told.
+Invariant: the document is one that `planner.document` takes; whatever was guessed is told.
 
 Rates are those after the tasks' own simple conditions: what of a type's events passes them is
 estimated by whoever describes the network. A task that may be split is taken as single where its
@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from headwater.placement.contents import Asked, Content, asked, contents_of
 from language import Specification, Task, TaskGraph, tree
 from planner.problem import Number
-from planner.tasks_interest import Asked, Content, asked, contents_of
-from planner.tasks_network import Described, Estimate
+from simulation.rehearsal.description import Described, Estimate
 
 Kind = Literal["single", "sharded", "aggregate"]
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.document import number, read_problem, text
 from planner.network import Network
 from planner.problem import Number, Problem, ProblemError
-from planner.reading import number, read_problem, text
 
 SOURCES_MAX = 100_000
 USUAL_BYTES = 150  # of an event of which nobody says it: id, source, time and two numbers

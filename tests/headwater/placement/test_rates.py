@@ -2,7 +2,7 @@
 
 from headwater.placing import placement_problem
 from language import check_text
-from planner.tasks_network import read_network
+from simulation.rehearsal.description import read_network
 
 NETWORK = {
     "nodes": [{"id": "b1"}, {"id": "b2"}],

@@ -4,12 +4,12 @@ import copy
 
 import pytest
 
+from headwater.placement.reasons import hopeless, reasons
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.plan import Plan
-from planner.reading import read_problem
-from planner.report.reasons import hopeless, reasons
 from tests.planner.problems import EXAMPLE
 from tests.planner.tight import tight
 

@@ -4,9 +4,9 @@ import pytest
 
 from headwater.placing import kinds_of, placement_problem
 from language import check_text
+from planner.document import read_problem
 from planner.problem import Mode, Problem, ProblemError
-from planner.reading import read_problem
-from planner.tasks_network import read_network
+from simulation.rehearsal.description import read_network
 
 LINE = {
     "nodes": [{"id": "b1", "capacity": 9}, {"id": "b2"}, {"id": "b3"}],

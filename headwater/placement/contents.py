@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from language import tree
 from planner.problem import Number
-from planner.tasks_network import Described, Source
+from simulation.rehearsal.description import Described, Source
 
 Judged = bool | None
 """None: the source alone does not decide it."""

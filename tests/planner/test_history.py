@@ -6,10 +6,10 @@ import pytest
 
 from experiments.generate import Limits, problem
 from headwater.placement.search_plot import draw
+from planner.document import read_problem
+from planner.history import SearchHistory, SearchSample
 from planner.layout import lay_out
 from planner.methods import Wanted, find
-from planner.reading import read_problem
-from planner.report.history import SearchHistory, SearchSample
 from planner.search.search import Search
 
 STEPS = 300

@@ -10,12 +10,12 @@ import pytest
 
 from broker.own_functions import load_functions
 from experiments.trial import Trial
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.plan import Plan
 from planner.problem import Mode, Problem
-from planner.reading import read_problem
 from planner.rounds.settings import Effort, Settings
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "placement"
