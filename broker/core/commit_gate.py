@@ -59,7 +59,7 @@ class CommitGate:
         self._frames: dict[tuple[str, bool], deque[Held]] = {}
         self._answers: deque[Reply | None] = deque()  # None: a change that is not stored yet
         self.fence: int | None = None  # None: no result waits for a stand-in
-        self._fenced: deque[Emit | CommitMark] = deque()
+        self._fenced: deque[Held] = deque()
 
     def __len__(self) -> int:
         """Count what waits, frames excepted."""
@@ -85,12 +85,11 @@ class CommitGate:
     def move_fence(self, to: ReleaseResults | DisownResults) -> list[Held]:
         """Let results go that a stand-in has, or disown what it took over."""
         if isinstance(to, DisownResults):
-            self._fenced = deque(
-                [
-                    Emit(disowned(held.results, to), held.after) if isinstance(held, Emit) else held
-                    for held in self._fenced
-                ]
-            )
+            # Those that still wait for their record as well: they are at the fence next.
+            for line in (self._promises, self._fenced) if self.fence is not None else ():
+                for place, held in enumerate(line):
+                    if isinstance(held, Emit):
+                        line[place] = Emit(disowned(held.results, to), held.after)
             return []
         self.fence = to.upto
         ready: list[Held] = []

@@ -49,6 +49,9 @@ class MetricsLedger(msgspec.Struct, frozen=True, kw_only=True):
     limits_broken: Mapping[str, int] = {}
     capacity: Mapping[str, int] = {}
     waited_for: Mapping[str, int] = {}
+    stand_in: Mapping[str, int] = {}
+    stand_in_behind: Mapping[str, int] = {}
+    stands_in_for: Mapping[str, int] = {}
     intake_held: int = 0
     clock_jumps: int = 0
     clock_gap_s: float = 0
@@ -151,6 +154,27 @@ FAMILIES: Final = (
         "waited_for",
         "headwater_waited_for",
         "1 while subscriptions here wait for a broker that is away, 0 while its promise holds",
+        ("broker",),
+        kind="gauge",
+    ),
+    Family(
+        "stand_in",
+        "headwater_stand_in_following",
+        "1 while the stand-in of this broker follows it, else 0",
+        ("broker",),
+        kind="gauge",
+    ),
+    Family(
+        "stand_in_behind",
+        "headwater_stand_in_behind",
+        "Changes of this broker that its stand-in is not known to have",
+        ("broker",),
+        kind="gauge",
+    ),
+    Family(
+        "stands_in_for",
+        "headwater_stands_in_for",
+        "Subscriptions of another broker of which this one has a copy",
         ("broker",),
         kind="gauge",
     ),

@@ -108,6 +108,7 @@ class Facade:
     def ledger(self) -> MetricsLedger:
         """The core's account, and what the faces add."""
         account: dict[str, Any] = self._core.ledger.to_dict()
+        stand_ins = self._networking.stand_ins() if self._networking else {}
         return MetricsLedger(
             **account,
             subscriptions=len(self._core.catalogue),
@@ -125,6 +126,9 @@ class Facade:
             link_bytes=self._networking.sent_by_kind("bytes") if self._networking else {},
             network=dict(self._networking.broker.counts) if self._networking else {},
             waited_for=self._networking.waited_for() if self._networking else {},
+            stand_in=stand_ins.get("stand_in", {}),
+            stand_in_behind=stand_ins.get("stand_in_behind", {}),
+            stands_in_for=stand_ins.get("stands_in_for", {}),
             limits_broken=self._networking.limits_broken() if self._networking else {},
             capacity=self._networking.capacity() if self._networking else {},
             intake_held=int(self._keeping.gate.is_shut) if self._keeping else 0,

@@ -272,6 +272,16 @@ class Networking:
             if absence["subscriptions"]
         }
 
+    def stand_ins(self) -> dict[str, dict[str, int]]:
+        """Return who stands in for this broker and for whom it does, as metrics."""
+        feed, copies = self.broker.stand_ins.feed, self.broker.durable.network.standing_in
+        name = feed.stand_in
+        return {
+            "stand_in": {name: int(feed.state == "following")} if name else {},
+            "stand_in_behind": {name: feed.behind} if name else {},
+            "stands_in_for": {home: len(copy.rows) for home, copy in copies.homes.items()},
+        }
+
     def limits_broken(self) -> dict[str, int]:
         """Return 1 for each limit of a broker that the plan breaks."""
         return {} if self.planning is None else self.planning.violations.broken()

@@ -8,9 +8,10 @@ as far as `ResultFence` says; with a lease, while that holds, and never without 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from broker.core import messages as core_messages
-from broker.core.effects import Effect, Emission, Emit
+from broker.core.effects import DisownResults, Effect, Emission, Emit
 from broker.core.network import told
 from broker.core.network.messages import ResultsDelivered, ResultsRead
 from broker.core.recovery.durable import DurableBroker
@@ -50,6 +51,7 @@ class GuardedHome:
         unstored = durable.unstored
         self._fence = ResultFence(unstored[0].offset if unstored else durable.outbox_end)
         self._is_fencing = False
+        self._now = durable.now
         me = durable.options.name
         self.feed = HomeFeed(me, epoch, mail.tell, self._bring, self._changes.state)
 
@@ -82,6 +84,11 @@ class GuardedHome:
         self._changes.epoch = epoch
         self.feed.begin_again()
 
+    def disown(self, by: DisownResults) -> None:
+        """Forget results that the broker which took over finds again."""
+        self._changes.disown(by)
+        self.feed.begin_again()
+
     def change(self, message: core_messages.Message, effects: Sequence[Effect], now: int) -> None:
         """Have the stand-in know of what a message has changed, and of its results."""
         what = message.what if isinstance(message, core_messages.NetworkTold) else None
@@ -107,6 +114,7 @@ class GuardedHome:
 
     def look(self, now: int) -> int | None:
         """Say what is due; return the offset before which results may leave now."""
+        self._now = now
         if not (self.feed.setting or self.feed.stand_in):
             return None
         delivered = self._delivered
@@ -161,6 +169,14 @@ class GuardedHome:
             self._tell(StandInChosen("", 0))
             if not self.feed.setting:
                 self._lease.lease_ms = self._changes.lease_ms = 0
+
+    def status(self) -> dict[str, Any]:
+        """Return it for people."""
+        has_lease = bool(self._lease.lease_ms)
+        held = len(self._fence)
+        return {**self.feed.status(), "lease_ms": self._lease.lease_ms, "held": held} | (
+            {"leased": self._lease.holds(self._now)} if has_lease else {}
+        )
 
     def next_wake(self) -> int | None:
         """Return when `look` is due."""

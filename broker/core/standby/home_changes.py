@@ -14,7 +14,7 @@ import msgspec
 
 from broker.core import messages
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.effects import Emission
+from broker.core.effects import DisownResults, Emission
 from broker.core.network import told
 from broker.core.network.copies import Copies, Copy
 from broker.core.recovery.durable_state import Source
@@ -127,6 +127,10 @@ class HomeChanges:
     def recall(self, unread: Sequence[Emission], first: int, end: int) -> None:
         """Take in what the log has from `first` to `end` that its readers have not read."""
         self._given.begin([_given_row(result) for result in unread], first, end)
+
+    def disown(self, by: DisownResults) -> None:
+        """Let go of results that another home finds again; the whole state has to be said anew."""
+        self._given.disown(by)
 
     def delivered(self, offset: int, read: int) -> list[bytes]:
         """Return the change that results were given out, and read, before these offsets."""

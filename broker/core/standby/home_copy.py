@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.catalogue import Installed, State
+from broker.core.effects import DisownResults
 from broker.core.network.told import Asks, CopiesTaken
 from broker.core.recovery.durable_state import Source
 from broker.engine.ingest.times import TIME_MAX_MS
@@ -180,6 +181,13 @@ class UnreadResults:
         self.first = max(self.first, min(self.delivered, read))
         while self.rows and self.rows[0].offset < self.first:
             self._drop()
+
+    def disown(self, by: DisownResults) -> None:
+        """Let go of results that another home finds again."""
+        keys = dict.fromkeys(by.keys)
+        rows = [row for row in self.rows if row.offset < by.upto or row.result[:2] not in keys]
+        self.rows, self._size_bytes = deque(), 0
+        self.add(rows)
 
     def _drop(self) -> None:
         row = self.rows.popleft()

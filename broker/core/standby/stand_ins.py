@@ -153,6 +153,7 @@ class StandIns:
             words |= {"by": what.heir, "subscriptions": len(self._network.left)}
             self.effects.append(Note("warning", "taken_over", words))
             self.effects.append(self._network.adoption.disowns)
+            self.home.disown(self._network.adoption.disowns)
         self._look_at_needs()
         self._look_at_cells()
         if isinstance(what, HomeTaken):
@@ -253,7 +254,7 @@ class StandIns:
     def status(self) -> dict[str, Any]:
         """Return it for people."""
         return {
-            **self.feed.status(),
+            **self.home.status(),
             "stands_in_for": self._network.standing_in.status(),
             "taken_over": self._network.successions.heirs(),
         }

@@ -104,3 +104,14 @@ def test_what_was_taken_over_is_given_to_nobody_and_keeps_its_offset():
     rows = [(row.offset, row.payload, row.is_silent) for row in left.results]
     # The heir has the first in its log, and will find the last again.
     assert rows == [(0, b"{}", True), (1, b"{}", False), (2, b"", False)]
+
+
+def test_what_was_taken_over_is_disowned_before_its_record_is_durable_as_well():
+    """A process that begins has results of before in line, and hears of the take-over first."""
+    gate = CommitGate()
+    gate.fence = 0
+    gate.put(emit(0))
+    gate.move_fence(DisownResults((("anna", "S0"),), 0))
+    assert gate.commit(1) == []
+    [left] = gate.move_fence(ReleaseResults(1))
+    assert left.results[0].payload == b""

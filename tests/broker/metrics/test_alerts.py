@@ -28,6 +28,7 @@ HEALTHY = {
     'up{job="homes",instance="hall:8080"}': "1+0x{n}",
     'up{job="spark",instance="spark-job:8090"}': "1+0x{n}",
     f'headwater_waited_for{{broker="pi3",{AT}}}': "0+0x{n}",  # it is away, as it has promised
+    f'headwater_stand_in_following{{broker="pi1",{AT}}}': "1+0x{n}",
     f'headwater_link_up{{peer="pi1",{AT}}}': "1+0x{n}",
     f"headwater_intake_held{{{AT}}}": "0+0x{n}",
     f'headwater_join_up{{join="zigbee",{AT}}}': "1+0x{n}",
@@ -52,6 +53,7 @@ HEALTHY = {
 FAULTS = {
     "HomeDown": ('up{job="homes"', "0+0x{n}"),
     "BrokerMissed": ("headwater_waited_for", "1+0x{n}"),
+    "StandInAway": ("headwater_stand_in_following", "0+0x{n}"),
     "LinkDown": ("headwater_link_up", "0+0x{n}"),
     "IntakeHeld": ("headwater_intake_held", "1+0x{n}"),
     "JoinedServerAway": ("headwater_join_up", "0+0x{n}"),

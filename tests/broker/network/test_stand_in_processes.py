@@ -17,6 +17,7 @@ TEXT = """event Temp(val: float)
 subscription Pair from anna to log
 detect Temp(val > 5) as a then Temp(val < 5) as b within 1 s
 """
+LEASE_MS = 12_000
 KNOWN_S = 3.0  # by then a stand-in knows what was given out
 
 
@@ -183,3 +184,41 @@ def test_the_server_tier_reads_each_result_once_although_a_home_is_destroyed(tmp
         assert len(reader.rows) == len(wanted)
 
     run(scenario, tmp_path, line=Line)
+
+
+class LeasedLine(Line):
+    """The home has a lease, and nobody is asked when it is lost."""
+
+    links = {"b2": f'stand_in = "*"\nstand_in_lease_ms = {LEASE_MS}'}  # noqa: RUF012  # as in Fleet
+
+
+@pytest.mark.timeout(240)
+def test_a_stand_in_takes_over_by_itself_once_the_lease_has_lapsed(tmp_path):
+    """A home that is cut off gives out nothing meanwhile, and nothing twice when it is back."""
+
+    async def scenario(line):
+        status, reply = await asyncio.to_thread(
+            line.brokers["b2"].get, "/v1/subscriptions?client=anna", "POST", TEXT.encode()
+        )
+        assert status == 200, reply
+        await line.until(lambda: line.subscribed("b2") == ["active"])
+        await line.until(lambda: line.feed()["state"] == "following")
+        await line.publish(20)
+        await line.until(lambda: len(line.pairs("b2")) == 10)
+        await asyncio.sleep(KNOWN_S)
+
+        line.gaps["b2"].cut()  # b2 goes on, and cannot be reached
+        await line.until(lambda: line.subscribed("b1") == ["active"])
+        assert line.network("b1")["stand_ins"]["taken_over"] == {"b2": ["b1"]}
+        await line.publish(20)
+        wanted = [(f"t{number}",) for number in range(1, 41, 2)]
+        await line.until(lambda: line.pairs("b1") == wanted[10:])
+        assert line.pairs("b2") == wanted[:10]
+
+        line.gaps["b2"].mend()
+        await line.until(lambda: line.subscribed("b2") == [])
+        await line.publish(4)
+        await line.until(lambda: len(line.pairs("b1")) == 12)
+        assert line.pairs("b2") == wanted[:10]
+
+    run(scenario, tmp_path, line=LeasedLine)
