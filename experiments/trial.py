@@ -18,7 +18,7 @@ from planner.layout import Layout, lay_out
 from planner.problem import Problem
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope, size_bytes
-from planner.rounds.post import Effect, Host, Send
+from planner.rounds.post import Effect, Host, Leave, Send
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Amounts, tables_of
 from planner.rounds.tree import Tree, overlay, whole
@@ -233,7 +233,7 @@ class Trial:
                 self._post(broker, effect)
             elif isinstance(effect, Host) and effect.agreed:
                 self.moves.append((self.now, effect.piece, broker))
-            elif not effect.agreed and self.routed:
+            elif isinstance(effect, Host | Leave) and not effect.agreed and self.routed:
                 self._new_epoch()  # a claim came late: all begin anew
         wake = self.machines[broker].next_wake()
         at = None if wake is None else max(wake, self.now)

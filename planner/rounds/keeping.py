@@ -15,7 +15,9 @@ from planner.layout import Layout, Role
 from planner.rounds import messages as m
 from planner.rounds.bids import elect, first_host, guardian, homes_of
 from planner.rounds.post import Host, Leave, Post
-from planner.rounds.tables import HERE, Hosted, Standing
+from planner.rounds.tables import HERE, Hosted
+from planner.rounds.units import scaled
+from planner.rounds.view import Ground
 
 if TYPE_CHECKING:
     from planner.rounds.tree import Tree
@@ -62,25 +64,16 @@ class Keeping:
         self._homes = homes_of(layout)
         self._announce(sorted(self.terms), anew=True)
 
-    def stand(self, standing: Standing) -> None:
-        """A new epoch in which all know where everything runs: nobody has to claim or adopt."""
-        self._layout, self._tree = standing.layout, standing.tree
-        self._costs = list(standing.amounts.costs)
-        self._homes = homes_of(standing.layout)
+    def stand(self, ground: Ground) -> None:
+        """All is known of who runs what: nobody has to claim, to adopt or to look after it."""
+        self.me = ground.me
+        self._layout, self._tree = ground.layout, ground.tree
+        self._costs = [scaled(piece.cost) for piece in ground.layout.pieces]
+        self._homes = []
         self.leaving.clear()
         self._early.clear()
-        self.terms = {piece: 0 for piece, host in enumerate(standing.hosts) if host == self.me}
-        self._claims = {
-            piece: (0, standing.hosts[piece])
-            for piece, home in enumerate(self._homes)
-            if guardian(home, self._tree, self.me) == self.me
-        }
-        self._last = dict.fromkeys(self._claims, 0)
-
-    @property
-    def claims(self) -> dict[int, int]:
-        """As guardian: who runs each piece, by the last that was heard of it."""
-        return {piece: broker for piece, (_, broker) in self._claims.items()}
+        self._claims.clear()
+        self.terms = {item.piece: item.term for item in ground.tables.hosted}
 
     def hosted(self) -> tuple[Hosted, ...]:
         """Return what runs here, for the tables."""
@@ -96,7 +89,8 @@ class Keeping:
     def commit(self, hosted: Iterable[Hosted], moves: Iterable[tuple[int, int, int]]) -> None:
         """A turn is agreed: pieces come and go."""
         terms = {one.piece: one.term for one in hosted}
-        for piece, whence, whither in moves:
+        own = [move for move in moves if self.me in move[1:]]
+        for piece, whence, whither in own:
             if whither == self.me:
                 fresh = piece not in self.leaving
                 self.terms[piece] = terms[piece]
@@ -106,7 +100,7 @@ class Keeping:
                 self._post.send(whence, m.Entrusted(piece, terms[piece]))
             else:
                 self._give(piece, self.terms.pop(piece) + 1)
-        arrived = [piece for piece, _, whither in moves if whither == self.me]
+        arrived = [piece for piece, _, whither in own if whither == self.me]
         self._announce(arrived, anew=False)
 
     def read(self, origin: int, body: m.Body) -> bool:
@@ -152,9 +146,9 @@ class Keeping:
                 self._post.send(host, m.Entrust(piece, term))
 
     def _announce(self, pieces: Iterable[int], *, anew: bool) -> None:
-        """Tells the guardians of pieces that they run here."""
+        """Tells the guardians of pieces that they run here, where there are guardians."""
         told: dict[int, list[tuple[int, int]]] = {}
-        for piece in pieces:
+        for piece in pieces if self._homes else ():
             keeper = guardian(self._homes[piece], self._tree, self.me)
             told.setdefault(keeper, []).append((piece, self.terms[piece]))
         for keeper, found in told.items():

@@ -20,12 +20,12 @@ import msgspec
 from planner.rounds import messages as m
 from planner.rounds.keeping import Keeping
 from planner.rounds.looking import Look
-from planner.rounds.post import Effect, Host, Leave, Post
+from planner.rounds.post import Agreed, Effect, Host, Leave, Post
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Joined, Passing, Standing, Tables
+from planner.rounds.tables import Joined, Passing, Tables
 from planner.rounds.turns import Claim, Promise, Turn
 from planner.rounds.vicinity import Proposal, value_of
-from planner.rounds.view import Summary, view_of
+from planner.rounds.view import Ground, Summary, view_of
 
 if TYPE_CHECKING:
     from planner.layout import Layout
@@ -36,7 +36,8 @@ class Rounds:
     """One broker's machine; brokers are numbered as in the problem that a layout is of.
 
     `limits` are its capacity and egress in whole units, None without limit. `agreed` counts the
-    turns that it led to their end, `refused` those that came to nothing.
+    turns that it led to their end, `refused` those that came to nothing. While brokers in view are
+    `unclear`, as their last word does not go together with the rest, nothing is planned.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Rounds:
         self._drained = self._told = False
         self._turn_number = 0
         self._turn: Turn | None = None
-        self._promise = Promise()
+        self.promise = Promise()
         self._adopt_at: int | None = None
         self._plan_at: int | None = None
         self._widen_at: int | None = None
@@ -78,21 +79,25 @@ class Rounds:
                 self._read(envelope, now)
         return self._done(now)
 
-    def stand(self, me: int, epoch: int, standing: Standing, now: int) -> list[Effect]:
-        """A new epoch in which all know alike where everything runs; this broker's number there.
+    def withdraw(self, now: int) -> list[Effect]:
+        """Cancel the turn that is led here and refuse all that wait, as numbers become others."""
+        turn, self._turn = self._turn, None
+        for broker in turn.proposal.tables if turn is not None else ():
+            self._post.send(broker, m.Cancel(turn.number if turn is not None else 0))
+        for claimant, number, _ in self.promise.queue:
+            self._post.send(claimant, m.Refuse(number, stale=True))
+        self.promise.queue.clear()
+        return self._done(now)
+
+    def stand(self, epoch: int, ground: Ground, now: int) -> list[Effect]:
+        """A new epoch in which others state where everything runs, in the numbers of `ground`.
 
         Takes the place of `begin` and `routed`: there is nothing to claim, and the streams are
-        laid as everybody lays them.
+        laid as everybody lays them. What was under way is void; call `withdraw` before.
         """
-        self.me = self._post.me = self.keeping.me = me
-        ahead = self._renew(epoch, standing.layout, standing.tree)
-        self._adopt_at = None
-        self.keeping.stand(standing)
-        own = standing.tables()[me]
-        found = self.routed(own.passing, own.joined, now)
-        for envelope in ahead:
-            found += self.receive(envelope, now)
-        return found
+        self._renew(epoch, ground.layout, ground.tree)
+        self._adopt_at, self._settled = None, True
+        return self.shift(ground, now, is_other=True)
 
     def _renew(self, epoch: int, layout: Layout, tree: Tree) -> list[m.Envelope]:
         """Forget what was of the last epoch; what came early for this one."""
@@ -101,16 +106,45 @@ class Rounds:
         self.radius = self.settings.radius
         self.infeasible = self._settled = False
         self._turn = None
-        self._promise = Promise()
+        self.promise = Promise()
         self._later: list[m.Envelope] = []  # what would change tables that are promised
         self._rates: dict[int, int] = {}
         self._known: dict[int, Summary] = {}
+        self.unclear: dict[int, None] = {}
         self._followers: dict[int, None] = {}
         self._looked: object = None
         self._look: Look | None = None
         self._done_looking = False  # at what was seen last
         self._plan_at = self._widen_at = None
         return ahead
+
+    def shift(
+        self, ground: Ground, now: int, *, is_other: bool, over: tuple[int, int] = (-1, 0)
+    ) -> list[Effect]:
+        """Take up other pieces and streams of the same epoch; only where no promise is held.
+
+        `is_other`: this broker's own tables are others than before, and not their numbers alone.
+        `over` is the turn (leader, number) that ends with it.
+        """
+        held = self.promise.end(*over)
+        if self._look is not None:  # its view is in numbers of before
+            self._look = self._looked = None
+        self.infeasible = self.infeasible and not is_other
+        self.me = self._post.me = ground.me
+        self._layout = ground.layout
+        self._tree = self._post.tree = ground.tree
+        self.keeping.stand(ground)
+        self._known = dict(ground.summaries)
+        self.unclear = dict.fromkeys(ground.unclear)
+        if is_other:
+            self._change(ground.tables, now)
+        else:
+            self.tables = ground.tables
+            self._known[self.me] = self.summary()
+            self._again(now)
+        if held:
+            self._free()
+        return self._done(now)
 
     def routed(
         self, passing: Iterable[Passing], joined: Iterable[Joined], now: int
@@ -131,7 +165,7 @@ class Rounds:
             return []
         self.keeping.measured(costs)
         self._rates.update(rates)
-        if self._promise.held is None:
+        if self.promise.held is None:
             self._measure(now)
         return self._done(now)
 
@@ -149,7 +183,7 @@ class Rounds:
     def drain(self, now: int, *, drained: bool = True) -> list[Effect]:
         """From now on nothing more is taken up here, and what runs here is to go elsewhere."""
         self._drained = drained
-        if self._promise.held is None and self._post.tree is not None:
+        if self.promise.held is None and self._post.tree is not None:
             self._change(self.tables, now)  # else the turn under way tells of it
         return self._done(now)
 
@@ -185,7 +219,7 @@ class Rounds:
     @property
     def busy(self) -> bool:
         """Tell whether a turn of its own or another's holds this broker."""
-        return self._turn is not None or self._promise.held is not None
+        return self._turn is not None or self.promise.held is not None
 
     @property
     def dropped(self) -> int:
@@ -217,12 +251,13 @@ class Rounds:
             self._refused(body, now)
         elif isinstance(body, m.Commit | m.Cancel):
             self._over(origin, body, now)
-        elif self._promise.held is not None and isinstance(body, m.Entrust | m.Drop):
+        elif self.promise.held is not None and isinstance(body, m.Entrust | m.Drop):
             self._later.append(envelope)
         elif self.keeping.read(origin, body):
             self._change(msgspec.structs.replace(self.tables, hosted=self.keeping.hosted()), now)
 
     def _heard(self, summary: Summary, now: int) -> None:
+        self.unclear.pop(summary.broker, None)
         known = self._known.get(summary.broker)
         if known is None or known.version < summary.version:
             self._known[summary.broker] = summary
@@ -268,6 +303,8 @@ class Rounds:
         if self._turn is not None:
             self._turn.missed = True
             return
+        if any(broker in self.unclear for broker in self._tree.within(self.me, self.radius)):
+            return
         view = view_of(self._layout, self._tree, self.me, self.radius, self._known)
         if view is None:
             return  # somebody's word is on its way: it sets the time to look again
@@ -310,9 +347,9 @@ class Rounds:
         self._turn = None
         self.agreed += 1
         self.moved += len(turn.proposal.moves)
+        self._post.out.append(Agreed(turn.proposal.moves))
         for broker, tables in turn.proposal.tables.items():
-            moves = tuple(move for move in turn.proposal.moves if broker in move[1:])
-            self._post.send(broker, m.Commit(number, tables, moves))
+            self._post.send(broker, m.Commit(number, tables, turn.proposal.moves))
         self._again(now)
 
     def _refused(self, refuse: m.Refuse, now: int) -> None:
@@ -350,20 +387,24 @@ class Rounds:
         if version != self.version:
             self._post.send(leader, m.Refuse(turn, stale=True))
             return
-        promised = self._promise.ask(claim)
+        promised = self.promise.ask(claim)
         if promised is not None:
             self._post.send(leader, m.Grant(turn) if promised else m.Refuse(turn, stale=False))
 
     def _over(self, leader: int, body: m.Commit | m.Cancel, now: int) -> None:
-        if not self._promise.end(leader, body.turn):
+        if not self.promise.end(leader, body.turn):
             return
         if isinstance(body, m.Commit):
             self.keeping.commit(body.tables.hosted, body.moves)
             self._change(body.tables, now)
         self._measure(now)
+        self._free()
+
+    def _free(self) -> None:
+        """No promise is held any more: read what waited, and promise the next that may be."""
         later, self._later = self._later, []
         self._post.own += later
-        promised, stale, behind = self._promise.next(self.version)
+        promised, stale, behind = self.promise.next(self.version)
         if promised is not None:
             self._post.send(promised[0], m.Grant(promised[1]))
         for late, claims in ((True, stale), (False, behind)):

@@ -44,7 +44,7 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """The member's new tables, and its moves: piece, from whom, to whom."""
+    """The member's new tables, and all moves of the turn: piece, from whom, to whom."""
 
     turn: int
     tables: Tables

@@ -45,7 +45,14 @@ class Leave:
     agreed: bool
 
 
-Effect = Send | Host | Leave
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """A turn that was led here is agreed: (piece, from whom, to whom)."""
+
+    moves: tuple[tuple[int, int, int], ...]
+
+
+Effect = Send | Host | Leave | Agreed
 
 
 class Post:

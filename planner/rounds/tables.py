@@ -66,20 +66,6 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A network of which all know where each piece runs, and what everything comes to."""
-
-    layout: Layout
-    tree: Tree
-    hosts: tuple[int, ...]
-    amounts: Amounts
-
-    def tables(self) -> list[Tables]:
-        """The tables of all brokers."""
-        return tables_of(self.layout, self.tree, self.hosts, self.amounts)
-
-
-@dataclass(frozen=True, slots=True)
 class LaidStream:
     """A stream of which all ends are known: the broker that sends it, and those that get it."""
 

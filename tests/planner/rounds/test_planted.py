@@ -76,7 +76,7 @@ def leave_those_behind_waiting(self: turns.Promise, version: int):
 
 def grant_any_version(self: machine.Rounds, claim: turns.Claim) -> None:
     leader, turn, _ = claim
-    promised = self._promise.ask(claim)
+    promised = self.promise.ask(claim)
     if promised is not None:
         body = machine.m.Grant(turn) if promised else machine.m.Refuse(turn, stale=False)
         self._post.send(leader, body)
