@@ -5,31 +5,25 @@ runs. Invariant: every turn that is agreed lessens (violation, flow) as all its 
 there are finitely many between two changes from outside; a refused one is tried again only after
 something was heard, or once whoever was before it is done.
 
-The order of a life: `begin` (an epoch: what the network is); what nobody runs finds a host;
-`routed` (the streams that pass, as the router has laid them); then turns until all are quiet.
+The order of a life: `stand` (an epoch: what the network is and where everything runs), `shift` (it
+is known otherwise or in other numbers), and turns in between until all are quiet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from planner.rounds import messages as m
-from planner.rounds.keeping import Keeping
 from planner.rounds.looking import Look
-from planner.rounds.post import Agreed, Effect, Host, Leave, Post
+from planner.rounds.post import Agreed, Effect, Post
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Joined, Passing, Tables
+from planner.rounds.tables import Tables
 from planner.rounds.turns import Claim, Promise, Turn
 from planner.rounds.vicinity import Proposal, value_of
 from planner.rounds.view import Ground, Summary, view_of
-
-if TYPE_CHECKING:
-    from planner.layout import Layout
-    from planner.rounds.tree import Tree
 
 
 class Rounds:
@@ -53,31 +47,16 @@ class Rounds:
         self._random = random
         self.limits = limits
         self._post = Post(me)
-        self.keeping = Keeping(me, self._post)
         self._drained = self._told = False
         self._turn_number = 0
         self._turn: Turn | None = None
         self.promise = Promise()
-        self._adopt_at: int | None = None
         self._plan_at: int | None = None
         self._widen_at: int | None = None
         self.version = 0
         self.tables = Tables()
 
     # --- from outside -----------------------------------------------------------------------
-
-    def begin(
-        self, epoch: int, layout: Layout, tree: Tree, costs: Sequence[int], now: int
-    ) -> list[Effect]:
-        """A new epoch: another network or other tasks. What is under way is void."""
-        ahead = self._renew(epoch, layout, tree)
-        self._adopt_at = now + self.settings.adopt_ms
-        self.keeping.begin(layout, tree, costs)
-        self.tables = Tables(self.keeping.hosted())
-        for envelope in ahead:
-            if self._post.sort(envelope):
-                self._read(envelope, now)
-        return self._done(now)
 
     def withdraw(self, now: int) -> list[Effect]:
         """Cancel the turn that is led here and refuse all that wait, as numbers become others."""
@@ -90,25 +69,17 @@ class Rounds:
         return self._done(now)
 
     def stand(self, epoch: int, ground: Ground, now: int) -> list[Effect]:
-        """A new epoch in which others state where everything runs, in the numbers of `ground`.
+        """Begin an epoch in the network `ground`; whatever was under way is void.
 
-        Takes the place of `begin` and `routed`: there is nothing to claim, and the streams are
-        laid as everybody lays them. What was under way is void; call `withdraw` before.
+        A broker whose turns others know of must `withdraw` before.
         """
-        self._renew(epoch, ground.layout, ground.tree)
-        self._adopt_at, self._settled = None, True
-        return self.shift(ground, now, is_other=True)
-
-    def _renew(self, epoch: int, layout: Layout, tree: Tree) -> list[m.Envelope]:
-        """Forget what was of the last epoch; what came early for this one."""
-        ahead = self._post.begin(epoch, tree)
-        self._layout, self._tree = layout, tree
+        self._post.begin(ground.me, epoch, ground.tree)
         self.radius = self.settings.radius
-        self.infeasible = self._settled = False
+        self.infeasible = False
         self._turn = None
         self.promise = Promise()
-        self._later: list[m.Envelope] = []  # what would change tables that are promised
         self._rates: dict[int, int] = {}
+        self._costs: dict[int, int] = {}
         self._known: dict[int, Summary] = {}
         self.unclear: dict[int, None] = {}
         self._followers: dict[int, None] = {}
@@ -116,7 +87,7 @@ class Rounds:
         self._look: Look | None = None
         self._done_looking = False  # at what was seen last
         self._plan_at = self._widen_at = None
-        return ahead
+        return self.shift(ground, now, is_other=True)
 
     def shift(
         self, ground: Ground, now: int, *, is_other: bool, over: tuple[int, int] = (-1, 0)
@@ -133,7 +104,6 @@ class Rounds:
         self.me = self._post.me = ground.me
         self._layout = ground.layout
         self._tree = self._post.tree = ground.tree
-        self.keeping.stand(ground)
         self._known = dict(ground.summaries)
         self.unclear = dict.fromkeys(ground.unclear)
         if is_other:
@@ -146,14 +116,6 @@ class Rounds:
             self._free()
         return self._done(now)
 
-    def routed(
-        self, passing: Iterable[Passing], joined: Iterable[Joined], now: int
-    ) -> list[Effect]:
-        """The streams that pass here, as they were laid for the pieces where they are hosted."""
-        self._settled = True
-        self._change(Tables(self.keeping.hosted(), tuple(passing), tuple(joined)), now)
-        return self._done(now)
-
     def measured(
         self, rates: Mapping[int, int], costs: Mapping[int, int], now: int
     ) -> list[Effect]:
@@ -163,20 +125,18 @@ class Rounds:
         """
         if self._post.tree is None:
             return []
-        self.keeping.measured(costs)
+        self._costs.update(costs)
         self._rates.update(rates)
         if self.promise.held is None:
             self._measure(now)
         return self._done(now)
 
     def _measure(self, now: int) -> None:
-        rates = self._rates
-        passing = tuple(
-            Passing(one.stream, rates.get(one.stream, one.rate), one.up, one.down)
-            for one in self.tables.passing
-        )
-        tables = Tables(self.keeping.hosted(), passing, self.tables.joined)
-        if tables != self.tables or self._told != self._drained:
+        rates, costs, own = self._rates, self._costs, self.tables
+        hosted = [replace(one, cost=costs.get(one.piece, one.cost)) for one in own.hosted]
+        passing = [replace(one, rate=rates.get(one.stream, one.rate)) for one in own.passing]
+        tables = Tables(tuple(hosted), tuple(passing), own.joined)
+        if tables != own or self._told != self._drained:
             self.infeasible = False
             self._change(tables, now)
 
@@ -195,9 +155,6 @@ class Rounds:
 
     def wake(self, now: int) -> list[Effect]:
         """The time that `next_wake` named has come."""
-        if self._adopt_at is not None and now >= self._adopt_at:
-            self._adopt_at = None
-            self.keeping.adopt()
         if self._plan_at is not None and now >= self._plan_at:
             self._plan_at = None
             self._plan(now)
@@ -208,7 +165,7 @@ class Rounds:
 
     def next_wake(self) -> int | None:
         """When to wake next; None: not before something comes."""
-        times = [at for at in (self._adopt_at, self._plan_at, self._widen_at) if at is not None]
+        times = [at for at in (self._plan_at, self._widen_at) if at is not None]
         return min(times, default=None)
 
     @property
@@ -220,11 +177,6 @@ class Rounds:
     def busy(self) -> bool:
         """Tell whether a turn of its own or another's holds this broker."""
         return self._turn is not None or self.promise.held is not None
-
-    @property
-    def dropped(self) -> int:
-        """Messages that came to nothing: of other epochs, or for those who are gone."""
-        return self._post.dropped
 
     # --- what comes ---------------------------------------------------------------------------
 
@@ -249,12 +201,8 @@ class Rounds:
             self._granted(origin, body.turn, now)
         elif isinstance(body, m.Refuse):
             self._refused(body, now)
-        elif isinstance(body, m.Commit | m.Cancel):
+        else:
             self._over(origin, body, now)
-        elif self.promise.held is not None and isinstance(body, m.Entrust | m.Drop):
-            self._later.append(envelope)
-        elif self.keeping.read(origin, body):
-            self._change(msgspec.structs.replace(self.tables, hosted=self.keeping.hosted()), now)
 
     def _heard(self, summary: Summary, now: int) -> None:
         self.unclear.pop(summary.broker, None)
@@ -266,8 +214,6 @@ class Rounds:
     def _again(self, now: int) -> None:
         """There may be something better now: look once the others have had their say."""
         self._widen_at = None
-        if not self._settled:
-            return
         soon = now + self.settings.settle_ms
         if self._plan_at is None:
             self._plan_at = soon + self._random.randrange(self.settings.spread_ms + 1)
@@ -286,8 +232,6 @@ class Rounds:
         self.tables = tables
         self.version += 1
         self._told = self._drained
-        if not self._settled:
-            return
         summary = self.summary()
         self._heard(summary, now)
         if self.settings.radius > 0:
@@ -395,21 +339,15 @@ class Rounds:
         if not self.promise.end(leader, body.turn):
             return
         if isinstance(body, m.Commit):
-            self.keeping.commit(body.tables.hosted, body.moves)
             self._change(body.tables, now)
         self._measure(now)
         self._free()
 
     def _free(self) -> None:
-        """No promise is held any more: read what waited, and promise the next that may be."""
-        later, self._later = self._later, []
-        self._post.own += later
+        """Promise the first that waits, if it may be; no promise is held any more."""
         promised, stale, behind = self.promise.next(self.version)
         if promised is not None:
             self._post.send(promised[0], m.Grant(promised[1]))
         for late, claims in ((True, stale), (False, behind)):
             for claimant, turn, _ in claims:
                 self._post.send(claimant, m.Refuse(turn, stale=late))
-
-
-__all__ = ["Host", "Leave", "Rounds"]

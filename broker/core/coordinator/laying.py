@@ -23,10 +23,10 @@ from broker.core.coordinator.scope import Geography
 from broker.core.coordinator.statement import BrokerWord, Input, Piece, Submission, encoded
 from planner.layout import Layout, Role, Stream
 from planner.layout import Piece as PlannedPiece
+from planner.network import Network
 from planner.problem import Problem
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Hosted, LaidStream, Tables, laid_tables
-from planner.rounds.tree import Tree
 from planner.rounds.units import scaled
 from planner.rounds.view import Summary
 
@@ -48,7 +48,7 @@ class Laid:
     numbers: Mapping[str, int]
     pieces: tuple[Piece, ...]
     layout: Layout
-    tree: Tree
+    tree: Network
     hosts: tuple[int, ...]
     tables: Mapping[int, Tables]
     digests: Mapping[str, int]
@@ -196,18 +196,21 @@ def _allowed(
 
 def _tree(
     known: Known, geography: Geography, names: tuple[str, ...], numbers: Mapping[str, int]
-) -> Tree:
+) -> Network:
     """Return the tree, with the most that each direction of a link carries, as its sender says."""
     # Beside each broker but this one is the one before it on the way there.
-    before = [(name, (geography.way(name) or ())[-2:-1]) for name in names]
-    links = [(numbers[name], numbers[way[0]]) for name, way in before if way]
+    parents = [(name, (geography.way(name) or ())[-2:-1]) for name in names]
+    links = [(numbers[name], numbers[way[0]]) for name, way in parents if way]
     both = [*links, *[(b, a) for a, b in links]]
     limits = {
         arc: scaled(known.brokers[names[arc[0]]].link)
         for arc in both
         if known.brokers[names[arc[0]]].link
     }
-    return Tree(len(names), links, limits)
+    before = geography.network
+    if before is None or (before.names, before.limits) != (names, limits):
+        geography.network = before = Network(names, links, limits)  # with all ways to be found anew
+    return before
 
 
 def _digests(

@@ -240,10 +240,9 @@ class RoundsPost:
     def _send(self, laid: Laid, effect: Send) -> None:
         to = "" if effect.envelope.to == HERE else laid.names[effect.envelope.to]
         body = self._body(laid, effect.envelope.body, to)
-        if body is not None:
-            self._say(laid.names[effect.neighbour], encoded(Turned(self.me, to, body)))
+        self._say(laid.names[effect.neighbour], encoded(Turned(self.me, to, body)))
 
-    def _body(self, laid: Laid, body: m.Body, to: str) -> Body | None:
+    def _body(self, laid: Laid, body: m.Body, to: str) -> Body:
         match body:
             case m.Tell(summary, hops):
                 self._stated = laid.digests[self.me]
@@ -256,9 +255,8 @@ class RoundsPost:
                     if name in self._known.brokers:
                         self._dissemination.enclose(to, self._known.brokers[name])
                 return body
-            case m.Reserve() | m.Grant() | m.Refuse() | m.Cancel():
+            case _:
                 return body
-        return None  # who hosts what is the homes' to know
 
     def _introduce(self, laid: Laid, moves: Iterable[tuple[int, int, int]], to: str) -> None:
         """Tell a member of what is moved to where nobody may have heard of it."""

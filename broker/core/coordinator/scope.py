@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from broker.network.overlay.tree import Tree as Overlay
+from planner.network import Network
 
 Way = tuple[str, ...]
 
@@ -53,10 +54,14 @@ class TreeSpan:
 
 
 class Geography:
-    """Keep the ways from this broker on one tree as they are asked for."""
+    """Keep the ways from this broker on one tree as they are asked for.
+
+    `network` is the one that was laid last on that tree.
+    """
 
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
+        self.network: Network | None = None
         self._ways: dict[str, Way | None] = {}
 
     def way(self, broker: str) -> Way | None:

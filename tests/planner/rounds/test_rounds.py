@@ -8,14 +8,19 @@ from random import Random
 
 import pytest
 
+from experiments.overlay import overlay
 from experiments.trial import Conditions, Trial
 from planner.flow import evaluate
+from planner.layout import lay_out
 from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Content, Link, Node, Problem, Task
+from planner.rounds.machine import Rounds
+from planner.rounds.messages import Envelope, Reserve, Tell
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import tables_of
+from planner.rounds.tables import Amounts, tables_of
 from planner.rounds.units import scaled
+from planner.rounds.view import Ground, Summary
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,7 +41,6 @@ def assert_agreed(trial: Trial) -> None:
         if number in trial.gone:
             continue
         assert machine.quiet
-        assert machine.keeping.leaving == {}
         assert machine.tables.passing == laid[number].passing
         assert machine.tables.joined == laid[number].joined
         assert [one.piece for one in machine.tables.hosted] == [
@@ -63,7 +67,11 @@ def test_every_turn_lessens_violation_or_flow_of_the_whole_network(seed: int) ->
     agreed = -1
     while trial.step():
         count = sum(machine.agreed for machine in trial.machines)
-        if trial.routed and not any(machine.busy for machine in trial.machines) and count != agreed:
+        if (
+            trial.standing
+            and not any(machine.busy for machine in trial.machines)
+            and count != agreed
+        ):
             values.append(value(trial.layout, trial.hosts))
             agreed = count
     assert len(values) > 1
@@ -229,8 +237,22 @@ def test_the_account_of_the_tables_is_the_planners() -> None:
         for one in machine.tables.joined
         if one.toward >= 0
     )
-    flow = evaluate(trial.layout, Plan(tuple(trial.hosts)), Network(problem)).flow
+    flow = evaluate(trial.layout, Plan(tuple(trial.hosts)), Network.of(problem)).flow
     assert carried == scaled(flow)
+
+
+def test_nobody_plans_with_a_broker_in_view_whose_last_word_is_not_understood() -> None:
+    problem = two_sources((400, 100))
+    layout, tree = lay_out(problem), overlay(problem)
+    tables = tables_of(layout, tree, (1,), Amounts(layout))
+    around = {n: Summary(n, 7, 1, None, None, tables[n]) for n in (0, 2)}
+    middle = Rounds(1, quick(2), Random(1))
+    middle.stand(7, Ground(1, layout, tree, tables[1], {0: around[0]}, (2,)), 0)
+    asked = [middle.wake(now) for now in range(0, 10_000, 500)]
+    assert not any(asked)
+    middle.receive(Envelope(7, 2, 1, Tell(around[2], 0)), 10_000)
+    asked = [middle.wake(now) for now in range(10_000, 20_000, 500)]
+    assert any(isinstance(one.envelope.body, Reserve) for out in asked for one in out)
 
 
 # --- other tasks ----------------------------------------------------------------------------------
