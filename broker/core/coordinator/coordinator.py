@@ -181,12 +181,16 @@ class Coordinator:
         """Tell whether nothing is under way: nothing is to be laid, agreed on or asked."""
         return self._changed is None and self.rounds.quiet and not self.works.wishes
 
+    @property
+    def _reach(self) -> int:
+        """How far this broker looks by now."""
+        return self.settings.radius if self.laid is None else self.rounds.radius
+
     def running(self) -> Laid:
         """Return the network with all tasks where they run, or were asked to, for people."""
         if self._running is None or self._running[0] != self.known.revision:
             geography = self._dissemination.geography
-            reach = self.settings.radius if self.laid is None else self.rounds.radius
-            laid = lay(self.known, geography, reach, lambda word: (word.host, word.term))
+            laid = lay(self.known, geography, self._reach, lambda word: (word.host, word.term))
             self._running = self.known.revision, laid
         return self._running[1]
 
@@ -213,7 +217,8 @@ class Coordinator:
             is_newer = self.known.withdraw(word) is not None
         if is_newer and peer is not None:
             self._dissemination.pass_submission(word, before, peer)
-        if content != self.known.content(piece):
+        is_kept = isinstance(word, Withdrawn) or self._dissemination.keeps(word, self._reach)
+        if content != self.known.content(piece) or not is_kept:
             self._change()
 
     def _look(self) -> None:
@@ -298,7 +303,7 @@ class Coordinator:
         self._changed = None
         if self.me not in self.known.brokers:
             return
-        reach = 0 if self._is_void or self.laid is None else self.rounds.radius
+        reach = 0 if self._is_void else self._reach
         self.known.keep(lambda word: self._dissemination.keeps(word, reach))
         if self._is_void:
             self.counts["epochs"] += 1
@@ -337,17 +342,19 @@ class Coordinator:
                 wanted[need.key] = claim.host
                 if claim.urgent and need.host in known and need.host != claim.host:
                     known[need.host] = True
-        placed = self.counts["placed"]
-        self.works.want(wanted, known, self._place, self._now)
-        if self.counts["placed"] != placed:
-            self._state()
+        placed: list[str] = []
+
+        def place(key: str, broker: str) -> None:
+            placed.append(key)
+            self._around.place(key, broker)
+
+        self.works.want(wanted, known, place, self._now)
+        self.counts["placed"] += len(placed)
+        for key in placed:
+            self._state(key)
         due = self.works.due(self._now)
         if due is not None and (self._look_at is None or due < self._look_at):
             self._look_at = due
-
-    def _place(self, key: str, broker: str) -> None:
-        self.counts["placed"] += 1
-        self._around.place(key, broker)
 
     # --- rates ------------------------------------------------------------------------------
 

@@ -71,10 +71,6 @@ def grant_any_version(self: machine.Rounds, claim: turns.Claim) -> None:
         self._post.send(leader, body)
 
 
-def report_to_nobody(self: machine.Rounds, commit: machine.m.Commit) -> None:
-    """The home does not hear who runs its piece."""
-
-
 def see_no_contradiction(*_: object) -> bool:
     return True
 
@@ -83,7 +79,6 @@ FAULTS: dict[str, tuple[object, str, Callable[..., object]]] = {
     "a member is promised to two leaders": (turns.Promise, "ask", promise_everybody),
     "leaders wait for those ahead of them": (turns.Promise, "next", leave_those_behind_waiting),
     "old knowledge is as good as new": (machine.Rounds, "_asked", grant_any_version),
-    "homes hear of no new host": (machine.Rounds, "_report", report_to_nobody),
 }
 
 

@@ -245,13 +245,13 @@ def test_nobody_plans_with_a_broker_in_view_whose_last_word_is_not_understood() 
     problem = two_sources((400, 100))
     layout, tree = lay_out(problem), overlay(problem)
     tables = tables_of(layout, tree, (1,), Amounts(layout))
-    around = {n: Summary(n, 7, 1, None, None, tables[n]) for n in (0, 2)}
-    middle = Rounds(1, quick(2), Random(1))
-    middle.stand(7, Ground(1, layout, tree, tables[1], {0: around[0]}, (2,)), 0)
-    asked = [middle.wake(now) for now in range(0, 10_000, 500)]
+    around = {n: Summary(n, 7, 1, None, None, tables[n]) for n in (1, 2)}
+    leader = Rounds(0, quick(2), Random(1))
+    leader.stand(7, Ground(0, layout, tree, tables[0], {1: around[1]}, (2,)), 0)
+    asked = [leader.wake(now) for now in range(0, 10_000, 500)]
     assert not any(asked)
-    middle.receive(Envelope(7, 2, 1, Tell(around[2], 0)), 10_000)
-    asked = [middle.wake(now) for now in range(10_000, 20_000, 500)]
+    leader.receive(Envelope(7, 2, 0, Tell(around[2], 0)), 10_000)
+    asked = [leader.wake(now) for now in range(10_000, 20_000, 500)]
     assert any(isinstance(one.envelope.body, Reserve) for out in asked for one in out)
 
 

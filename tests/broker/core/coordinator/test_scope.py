@@ -72,15 +72,17 @@ def test_a_word_goes_as_far_as_the_radius_from_where_its_streams_pass() -> None:
 
 
 def test_a_task_that_moves_is_known_around_its_new_host_and_no_longer_around_the_old() -> None:
-    town = Town(1, 12, LINE, {("b0", "A"): 1000.0, ("b11", "A"): 9000.0})
-    town.submit("b5", {("b0", "A"): 1.0})
+    town = Town(1, 12, LINE, {("b0", "A"): 5000.0, ("b7", "A"): 500.0})
+    town.submit("b5", {("b0", "A"): 1.0, ("b7", "A"): 1.0})
     settled(town)
-    assert not town.houses["b9"].coordinator.known.submissions
-    town.jobs["b5/0"].inputs = {("b11", "A"): 1.0}
-    settled(town, 90)
-    assert town.jobs["b5/0"].host == "b11"
+    assert town.jobs["b5/0"].host == "b0"
     knows = [bool(house.coordinator.known.submissions) for house in town.alive]
-    assert knows == [False] * 2 + [True] * 10
+    assert knows == [True] * 11 + [False]
+    town.rate({("b0", "A"): 0.0})
+    settled(town, 90)
+    assert town.jobs["b5/0"].host == "b7"
+    knows = [bool(house.coordinator.known.submissions) for house in town.alive]
+    assert knows == [False] * 2 + [True] * 9 + [False]
     check_sound(town)
 
 
