@@ -5,11 +5,11 @@ from collections import deque
 from itertools import pairwise
 
 import pytest
+from broker.network.placement import hosts
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emit, Note, Reply, SendFrame
-from broker.network.placement import hosts
 from broker.core.network.cell import Cell
 from broker.core.network.cell_origins import FORGOTTEN_MS
 from broker.core.network.messages import (
