@@ -60,6 +60,7 @@ class Rounds:
 
     def withdraw(self, now: int) -> list[Effect]:
         """Cancel the turn that is led here and refuse all that wait, as numbers become others."""
+        # Its proposal has numbers of before; grants that come later are for a turn that is over.
         turn, self._turn = self._turn, None
         for broker in turn.proposal.tables if turn is not None else ():
             self._post.send(broker, m.Cancel(turn.number if turn is not None else 0))
@@ -97,6 +98,7 @@ class Rounds:
         `is_other`: this broker's own tables are others than before, and not their numbers alone.
         `over` is the turn (leader, number) that ends with it.
         """
+        # The promise ends before this broker's version grows, and the next is given only after.
         held = self.promise.end(*over)
         if self._look is not None:  # its view is in numbers of before
             self._look = self._looked = None
@@ -109,6 +111,7 @@ class Rounds:
         if is_other:
             self._change(ground.tables, now)
         else:
+            # Of the same version: others have been told, in numbers of their own.
             self.tables = ground.tables
             self._known[self.me] = self.summary()
             self._again(now)

@@ -183,7 +183,7 @@ class Coordinator:
 
     @property
     def _reach(self) -> int:
-        """How far this broker looks by now."""
+        """Return the hops that this broker looks by now."""
         return self.settings.radius if self.laid is None else self.rounds.radius
 
     def running(self) -> Laid:

@@ -41,13 +41,13 @@ class TreeSpan:
         """Count the hops from a neighbour in the tree to the span."""
         if self.hops:
             return self.hops - 1 if neighbour == self.stem[1] else self.hops + 1
-        return 0 if any(neighbour in way[1:2] for way in self.ways) else 1
+        return 0 if any(neighbour in route[1:2] for route in self.ways) else 1
 
     def members(self, hops_max: int) -> Iterator[str]:
         """Yield the brokers of the span within so many hops of this one, each once."""
         seen: dict[str, None] = {}
-        for way in self.ways:
-            for name in way[self.hops : hops_max + 1]:
+        for route in self.ways:
+            for name in route[self.hops : hops_max + 1]:
                 if name not in seen:
                     seen[name] = None
                     yield name
@@ -72,20 +72,20 @@ class Geography:
 
     def span(self, points: Iterable[str]) -> TreeSpan | None:
         """Return the span of those brokers that are reached; None where there are none."""
-        ways = tuple(way for point in points if (way := self.way(point)) is not None)
+        ways = tuple(route for point in points if (route := self.way(point)) is not None)
         if not ways:
             return None
         stem = ways[0]
-        for way in ways[1:]:
+        for route in ways[1:]:
             shared = 0
-            while shared < min(len(stem), len(way)) and stem[shared] == way[shared]:
+            while shared < min(len(stem), len(route)) and stem[shared] == route[shared]:
                 shared += 1
             stem = stem[:shared]
         return TreeSpan(stem, ways)
 
     def onward(self, broker: str, to: str) -> str:
         """Return the neighbour of a broker on the way to another; "" where it is that one."""
-        own, way = self.way(broker) or (), self.way(to) or ()
-        if way[: len(own)] != own:
+        own, route = self.way(broker) or (), self.way(to) or ()
+        if route[: len(own)] != own:
             return own[-2]
-        return way[len(own)] if len(way) > len(own) else ""
+        return route[len(own)] if len(route) > len(own) else ""

@@ -34,7 +34,7 @@ class Work(Struct, frozen=True):
 
 
 class Need(Struct, frozen=True):
-    """What is to be said of a submission: who runs it or was asked to, and what it takes."""
+    """State of a submission who runs it or was asked to, and what it takes."""
 
     key: str
     name: str
