@@ -19,7 +19,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from planner.rounds import machine
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Settings
 from planner.rounds.view import View
 from tests.broker.core.coordinator.town import drawn
@@ -70,7 +70,7 @@ def main() -> None:
         with patch.object(machine, "Look", TimedLook):
             drawn(1, brokers=brokers, jobs=jobs).run(UNTIL_S)
         slices = len(TimedLook.seconds) - len(TimedLook.views)
-        view, settings = max(TimedLook.views, key=lambda pair: len(pair[0].at))
+        view, settings = max(TimedLook.views, key=lambda pair: len(pair[0].hosts))
         longest = max(TimedLook.seconds)
         say(
             brokers,

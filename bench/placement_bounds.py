@@ -25,12 +25,12 @@ import msgspec
 
 from experiments.generate import SHAPES, Limits, problem
 from experiments.tightening import tighten
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import Layout, lay_out
 from planner.methods import patience_steps
 from planner.optimal import solve
 from planner.plan import Plan
-from planner.reading import read_problem
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from planner.search.stops import First, Seconds, Stalled

@@ -38,10 +38,10 @@ from bench.report import Goal, Report, Table, as_text, columns_of, goals_table, 
 from experiments.generate import Limits, problem
 from experiments.homes import nursing_home
 from experiments.tightening import tighten
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
-from planner.reading import read_problem
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from planner.search.stops import Progress, Seconds

@@ -28,11 +28,11 @@ from broker.core.recovery.durable_events import packed  # noqa: E402
 from headwater.engine import Engine  # noqa: E402
 from headwater.placing import placement_problem  # noqa: E402
 from language import Specification, check_text  # noqa: E402
+from planner.document import read_problem  # noqa: E402
 from planner.flow import evaluate  # noqa: E402
 from planner.layout import lay_out  # noqa: E402
 from planner.plan import Plan  # noqa: E402
-from planner.reading import read_problem  # noqa: E402
-from planner.tasks_network import read_network  # noqa: E402
+from simulation.rehearsal.description import read_network  # noqa: E402
 from simulation.rehearsal.links import RehearsalTraffic  # noqa: E402
 from simulation.rehearsal.material import Material, located  # noqa: E402
 from simulation.rehearsal.network import read_rehearsed  # noqa: E402

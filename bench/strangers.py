@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 from bench.report import columns_of, machine
 from experiments.tightening import tighten
+from planner.document import read_problem
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import patience_steps
 from planner.optimal import solve
-from planner.reading import read_problem
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from planner.search.stops import First, Seconds, Stalled

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.plan import Plan
-from planner.reading import read_problem
 
 Document = dict[str, Any]
 SHAPES = ("line", "tree", "grid", "geometric")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments import cuts, fillings
+from experiments import crowding, cuts, fillings
 from experiments.fillings import Matrix, Row
 from experiments.relaxation import Relaxation, Spent
 from planner.program import Formulation
@@ -27,6 +27,8 @@ def tighten(
     highspy: Any, formulation: Formulation, scale: float, threads: int, spent: Spent
 ) -> float:
     """Adds rows to a program; a flow that its relaxation, which costs `scale` less, proves."""
+    for terms, bound in crowding.rows(formulation):
+        formulation.program.row(terms, bound, inf)
     relaxed = Relaxation(highspy, formulation.program, scale, threads, (spent, SHARE_MAX))
     least, before, held = 0.0, 0.0, list[Row]()
     for _ in range(ROUNDS_MAX):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from broker.engine.pattern.bounds import Inputs as BoundInputs
 from broker.engine.pattern.bounds import bounds_of
+from headwater.placement.task_rates import Kind, Made, problem_of, weakest
 from language import Specification
-from planner.tasks import Kind, Made, problem_of, weakest
-from planner.tasks_network import Described
+from simulation.rehearsal.description import Described
 
 
 def kinds_of(specification: Specification) -> dict[str, Kind]:

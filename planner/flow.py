@@ -62,8 +62,8 @@ def total(numbers: Iterable[Number]) -> Number:
     parts = list(numbers)
     if all(isinstance(part, int) for part in parts):
         return sum(parts)
-    found = math.fsum(parts)
-    return int(found) if found.is_integer() else found
+    exact = math.fsum(parts)
+    return int(exact) if exact.is_integer() else exact
 
 
 def over(load: Number, limit: Number) -> float:
@@ -157,14 +157,14 @@ def _overloads(
 
 def as_document(layout: Layout, plan: Plan, evaluation: Evaluation | None = None) -> dict[str, Any]:
     """The plan as it is written, with what it comes to and, where limits break, which."""
-    found = evaluation or evaluate(layout, plan)
+    outcome = evaluation or evaluate(layout, plan)
     document: dict[str, Any] = {"placement": placement(layout, plan.hosts)}
     if plan.routes:
         document["routes"] = {
             name: [list(arc) for arc in plan.routes[name]] for name in plan.routes
         }
-    document["flow"] = found.flow
-    document["feasible"] = found.feasible
-    if found.violations:
-        document["violations"] = [violation.sentence for violation in found.violations]
+    document["flow"] = outcome.flow
+    document["feasible"] = outcome.feasible
+    if outcome.violations:
+        document["violations"] = [violation.sentence for violation in outcome.violations]
     return document

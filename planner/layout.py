@@ -150,7 +150,7 @@ def _wanted(problem: Problem, name: str, key: str, *, all_keys: bool) -> list[st
     keys = problem.keys[name]
     if keys is None:
         return [name]
-    return [f"{name}@{one}" for one in keys if all_keys or one == key]
+    return [f"{name}@{each}" for each in keys if all_keys or each == key]
 
 
 def _streams(making: _Making) -> list[Stream]:
@@ -189,7 +189,7 @@ def carried(layout: Layout, hosts: Sequence[int], routed: Collection[str] = ()) 
 
     Those that are `routed` do so in any case, even if nobody elsewhere wants them.
     """
-    found = []
+    sent = []
     for number, stream in enumerate(layout.streams):
         source = stream.origin if stream.piece is None else hosts[stream.piece]
         assert source is not None
@@ -197,12 +197,12 @@ def carried(layout: Layout, hosts: Sequence[int], routed: Collection[str] = ()) 
         ends.update(stream.destinations)
         ends.discard(source)
         if ends or stream.name in routed:
-            found.append(Carried(stream.name, stream.rate, source, tuple(sorted(ends)), number))
+            sent.append(Carried(stream.name, stream.rate, source, tuple(sorted(ends)), number))
     for number, aggregate in enumerate(layout.aggregates, len(layout.streams)):
         header = hosts[aggregate.header]
         for source in sorted({hosts[piece] for piece in aggregate.partials}):
             name = partial_name(aggregate.task, layout.problem.nodes[source].id)
             if source != header or name in routed:
                 ends = {header} - {source}
-                found.append(Carried(name, aggregate.rate, source, tuple(ends), number))
-    return found
+                sent.append(Carried(name, aggregate.rate, source, tuple(ends), number))
+    return sent

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from planner.flow import Evaluation, evaluate
+from planner.history import SearchHistory, SearchSample
 from planner.layout import Layout
 from planner.network import Network
 from planner.plan import Plan
-from planner.report.history import SearchHistory, SearchSample
-from planner.scale import Scaled, scaled
 
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
 TIME_LIMIT_S = 10.0
@@ -66,26 +65,19 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     from planner.search.instance import Instance
 
     began = time.monotonic()
-    # Rates of 1e-20 or 1e25 would be lost in rounding: searches see usual units.
-    usual = scaled(layout)
     if wanted.method in {"tabu", "optimal"}:
-        found = _search(usual, wanted, tell)
-        if wanted.method == "optimal" and not found.interrupted:
-            found = _optimum(usual.layout, wanted, found, time.monotonic() - began)
+        result = _search(layout, wanted, tell)
+        if wanted.method == "optimal" and not result.interrupted:
+            result = _optimum(layout, wanted, result, time.monotonic() - began)
     else:
-        instance = Instance(usual.layout)
+        instance = Instance(layout)
         if wanted.method == "local":
             plan = baselines.local(instance, wanted.radius)
         else:
             ways = {"hop": baselines.hop, "central": baselines.central}
             plan = ways.get(wanted.method, baselines.by_estimate)(instance)
-        found = Found(plan, evaluate(usual.layout, plan))
-    evaluation, bound = found.evaluation, found.bound
-    if usual.layout is not layout:
-        evaluation = evaluate(layout, found.plan)
-        bound = None if bound is None else usual.given(bound)
-    seconds = time.monotonic() - began
-    return replace(found, evaluation=evaluation, seconds=seconds, bound=bound)
+        result = Found(plan, evaluate(layout, plan))
+    return replace(result, seconds=time.monotonic() - began)
 
 
 def patience_steps(layout: Layout) -> int:
@@ -93,12 +85,11 @@ def patience_steps(layout: Layout) -> int:
     return STALL_STEPS + STALL_STEPS_A_PIECE * len(layout.pieces)
 
 
-def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
+def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
     from planner.search import stops
     from planner.search.instance import Instance
     from planner.search.search import Search, as_plan
 
-    layout = usual.layout
     share = START_SHARE if wanted.method == "optimal" else 1.0
     clock = stops.Seconds(wanted.time_limit_s * share)
     limits: list[stops.Stop] = [clock, stops.Stalled(patience_steps(layout))]
@@ -111,7 +102,7 @@ def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
 
     def sample(steps: int, flow: float, excess: float, cost: float) -> SearchSample:
         seconds = time.monotonic() - began
-        return SearchSample(seconds, steps, usual.given(cost), usual.given(flow), excess)
+        return SearchSample(seconds, steps, instance.given(cost), instance.given(flow), excess)
 
     def observe(progress: stops.Progress) -> None:
         each = sample(progress.steps, progress.best, progress.excess, progress.cost)
@@ -149,8 +140,8 @@ def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Fo
     best = solve(layout, max(1.0, wanted.time_limit_s - spent_s), begin)
     plan, evaluation = start.plan, start.evaluation
     if best.plan is not None:
-        found = evaluate(layout, best.plan, Network.of(layout.problem))
-        if (not found.feasible, found.flow) < (not evaluation.feasible, evaluation.flow):
-            plan, evaluation = best.plan, found
+        judged = evaluate(layout, best.plan, Network.of(layout.problem))
+        if (not judged.feasible, judged.flow) < (not evaluation.feasible, evaluation.flow):
+            plan, evaluation = best.plan, judged
     bound = None if best.infeasible else best.bound
     return replace(start, plan=plan, evaluation=evaluation, bound=bound, complete=best.proven)

@@ -37,6 +37,7 @@ class Network:
         self.neighbours = [list(self.graph.adj[node]) for node in self.graph]
         self.limits = dict(limits or {})
         """What a link carries at most in that direction, where that is limited."""
+        # Kept apart, as rounds ask for the hops of few brokers, and plans for the trees of many.
         self._hops: dict[int, dict[int, int]] = {}
         self._trees: dict[int, list[int]] = {}
 
@@ -117,6 +118,7 @@ class Network:
         `radius` is how far `center` sees, `others` how far the others do.
         """
         own = self.within(center, radius)
+        # Whoever sees all of this vicinity is within it, as hop counts are the same both ways.
         for other in own[1:]:
             hops = self.hops(other)
             if all(hops[node] <= others for node in own) and (
@@ -124,3 +126,24 @@ class Network:
             ):
                 return True
         return False
+
+
+def trimmed(source: int, ends: Iterable[int], arcs: Iterable[Arc]) -> list[Arc]:
+    """Return a tree within `arcs`, ascending, without branches that lead to none of `ends`."""
+    onward: dict[int, list[int]] = {}
+    for a, b in sorted(arcs):
+        onward.setdefault(a, []).append(b)
+    parent = {source: source}
+    ring = [source]
+    for node in ring:  # grows while it is walked
+        for other in onward.get(node, ()):
+            if other not in parent:
+                parent[other] = node
+                ring.append(other)
+    kept: dict[Arc, None] = {}
+    for end in ends:
+        node = end
+        while node != source and node in parent and (arc := (parent[node], node)) not in kept:
+            kept[arc] = None
+            node = parent[node]
+    return sorted(kept)

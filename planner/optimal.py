@@ -90,17 +90,19 @@ def _grain(layout: Layout) -> int:
 
 def _begin_with(highs: Any, formulation: Formulation, start: Plan) -> None:
     """Tells the solver where the pieces of a plan are."""
-    columns = np.array([c for at in formulation.at for c in at.values()], dtype=np.int32)
-    chosen = {at[h] for at, h in zip(formulation.at, start.hosts, strict=True) if h in at}
+    columns = np.array([c for places in formulation.at for c in places.values()], dtype=np.int32)
+    chosen = {
+        places[h] for places, h in zip(formulation.at, start.hosts, strict=True) if h in places
+    }
     values = np.array([float(column in chosen) for column in columns.tolist()])
     highs.setSolution(len(columns), columns, values)
 
 
 def _outcome(
-    highspy: Any, highs: Any, formulation: Formulation, told: tuple[float, int, float]
+    highspy: Any, highs: Any, formulation: Formulation, scales: tuple[float, int, float]
 ) -> Optimum:
     """Return what came of it; told are the scale of costs, the grain of flows, and a bound."""
-    scale, grain, least = told
+    scale, grain, least = scales
     status = highs.getModelStatus()
     info = highs.getInfo()
     statuses = highspy.HighsModelStatus

@@ -25,21 +25,21 @@ class Plan:
 def placement(layout: Layout, hosts: Sequence[int]) -> dict[str, Any]:
     """Return where everything runs, as a document tells it."""
     names = [node.id for node in layout.problem.nodes]
-    found: dict[str, Any] = {}
+    placed: dict[str, Any] = {}
     for piece, host in zip(layout.pieces, hosts, strict=True):
         if piece.role is Role.TASK:
-            found[piece.task] = names[host]
+            placed[piece.task] = names[host]
         elif piece.role is Role.SHARD:
-            found.setdefault(piece.task, {})[piece.key] = names[host]
+            placed.setdefault(piece.task, {})[piece.key] = names[host]
         else:
-            both = found.setdefault(piece.task, {"partial": {}, "header": None})
+            both = placed.setdefault(piece.task, {"partial": {}, "header": None})
             if piece.role is Role.HEADER:
                 both["header"] = names[host]
             else:
                 both["partial"][piece.key] = names[host]
     for task in layout.problem.tasks:
-        found.setdefault(task.id, {})  # sharded, and no source has a key
-    return found
+        placed.setdefault(task.id, {})  # sharded, and no source has a key
+    return placed
 
 
 def placed_in(document: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -64,22 +64,22 @@ def read_plan(document: object, layout: Layout) -> Plan:
             steps += ["partial", piece.key]
         elif piece.role is Role.HEADER:
             steps.append("header")
-        found: Any = placed
+        host: Any = placed
         for step in steps:
-            found = found.get(step) if isinstance(found, Mapping) else None
+            host = host.get(step) if isinstance(host, Mapping) else None
         path = ".".join(["placement", *steps])
-        if not isinstance(found, str):
-            raise ProblemError(path, "missing" if found is None else "not the name of a broker")
-        if found not in layout.numbers:
-            raise ProblemError(path, f"no broker is called {found}")
-        hosts.append(layout.numbers[found])
+        if not isinstance(host, str):
+            raise ProblemError(path, "missing" if host is None else "not the name of a broker")
+        if host not in layout.numbers:
+            raise ProblemError(path, f"no broker is called {host}")
+        hosts.append(layout.numbers[host])
     _check_no_more(placed, layout)
     return Plan(tuple(hosts), _read_routes(document.get("routes"), layout, hosts))
 
 
 def _check_no_more(placed: Mapping[str, Any], layout: Layout) -> None:
     """Check that what is placed is of the problem's tasks, and by keys that they have."""
-    known = {(piece.task, piece.role, piece.key) for piece in layout.pieces}
+    pieces = {(piece.task, piece.role, piece.key) for piece in layout.pieces}
     modes = {task.id: task.mode for task in layout.problem.tasks}
     for task, value in placed.items():
         if task not in modes:
@@ -89,7 +89,7 @@ def _check_no_more(placed: Mapping[str, Any], layout: Layout) -> None:
             role, path, keyed = Role.PARTIAL, f"{path}.partial", value.get("partial")
         if modes[task] is not Mode.SINGLE and isinstance(keyed, Mapping):
             for key in keyed:
-                if (task, role, key) not in known:
+                if (task, role, key) not in pieces:
                     raise ProblemError(f"{path}.{key}", f"{key} is no key of its inputs")
 
 
@@ -101,21 +101,21 @@ def _read_routes(value: object, layout: Layout, hosts: Sequence[int]) -> Routes:
     linked = {
         ends for link in layout.problem.links for ends in ((link.a, link.b), (link.b, link.a))
     }
-    there = {stream.name for stream in layout.streams}
+    names = {stream.name for stream in layout.streams}
     for aggregate in layout.aggregates:
-        at = {hosts[piece] for piece in aggregate.partials}
-        there |= {partial_name(aggregate.task, layout.problem.nodes[host].id) for host in at}
+        brokers = {hosts[piece] for piece in aggregate.partials}
+        names |= {partial_name(aggregate.task, layout.problem.nodes[host].id) for host in brokers}
     routes = {}
     for name, arcs in value.items():
-        if name not in there:
+        if name not in names:
             raise ProblemError(f"routes.{name}", f"no stream is called {name}")
         if not isinstance(arcs, list | tuple):
             raise ProblemError(f"routes.{name}", "not an array")
-        found = []
+        route = []
         for index, arc in enumerate(arcs):
             pair = tuple(arc) if isinstance(arc, list | tuple) else ()
             if len(pair) != 2 or pair not in linked:
                 raise ProblemError(f"routes.{name}[{index}]", "not two brokers that are linked")
-            found.append((pair[0], pair[1]))
-        routes[name] = tuple(dict.fromkeys(found))
+            route.append((pair[0], pair[1]))
+        routes[name] = tuple(dict.fromkeys(route))
     return routes

@@ -1,6 +1,6 @@
 """A placement problem: brokers, links, contents and tasks, as somebody described them.
 
-Owns the types and what they mean. Must not know the document that they come from (`reading`), nor
+Owns the types and what they mean. Must not know the document that they come from (`document`), nor
 how a plan is found. Invariant: a problem that was read refers only to what it has: every name of a
 broker, content or task in it stands for one, and no task feeds itself.
 
@@ -112,22 +112,22 @@ class Problem:
         object.__setattr__(self, "keys", dict(self._keys()))
 
     def _keys(self) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-        known: dict[str, tuple[str, ...] | None] = {}
+        keys: dict[str, tuple[str, ...] | None] = {}
         for content in self.contents:
-            known[content.id] = tuple(content.rates)
-            yield content.id, known[content.id]
+            keys[content.id] = tuple(content.rates)
+            yield content.id, keys[content.id]
         for task in self.in_order():
             keyed = task.mode is Mode.SHARDED
-            known[task.id] = self.input_keys(task, known) if keyed else None
-            yield task.id, known[task.id]
+            keys[task.id] = self.input_keys(task, keys) if keyed else None
+            yield task.id, keys[task.id]
 
     def input_keys(
-        self, task: Task, known: Mapping[str, tuple[str, ...] | None] | None = None
+        self, task: Task, keys: Mapping[str, tuple[str, ...] | None] | None = None
     ) -> tuple[str, ...]:
         """The keys that a task's inputs have, each once, in the order of the brokers."""
-        of = self.keys if known is None else known
-        found = {key for name in task.inputs for key in of[name] or ()}
-        return tuple(node.id for node in self.nodes if node.id in found)
+        keys_of = self.keys if keys is None else keys
+        keyed = {key for name in task.inputs for key in keys_of[name] or ()}
+        return tuple(node.id for node in self.nodes if node.id in keyed)
 
     def in_order(self) -> list[Task]:
         """The tasks, each after those that it consumes. Raises ProblemError where none can be."""
@@ -147,7 +147,11 @@ class Problem:
                 if not waiting[name]:
                     ready.append(name)  # grows while it is walked: that is the order
         if len(ready) < len(tasks):
-            index = next(i for i, task in enumerate(self.tasks) if waiting[task.id])
-            reason = f"{self.tasks[index].id} waits for its own output, by way of these inputs"
-            raise ProblemError(f"tasks[{index}].inputs", reason)
+            # What is not ready has an input that is not: to follow those leads into a circle.
+            path = [next(name for name, count in waiting.items() if count)]
+            while (name := next(n for n in tasks[path[-1]].inputs if waiting.get(n))) not in path:
+                path.append(name)
+            circle = " <- ".join([*path[path.index(name) :], name])
+            index = list(tasks).index(name)
+            raise ProblemError(f"tasks[{index}].inputs", f"{name} feeds itself: {circle}")
         return [tasks[name] for name in ready]

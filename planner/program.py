@@ -14,30 +14,20 @@ flows of their own.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor, inf
 
 import numpy as np
 
 from planner.flow import ROOM_RELATIVE
 from planner.layout import Aggregate, Layout, Stream, carried, partial_name
-from planner.network import Arc, Network
+from planner.network import Arc, Network, trimmed
 from planner.plan import Plan
 
 SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the program
-COUNTED_MAX = 1e12  # units that are told from one more of them
 VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a usual machine has
 
 Terms = list[tuple[int, float]]
 Side = tuple[float, int | None]
 """Whether an end of a stream is on one side of a link: a constant, and a column to add."""
-
-
-def _parts(cost: float, unit: float) -> float:
-    """Count the whole units that a cost has; without a unit, return the cost."""
-    if not unit:
-        return cost
-    units = cost / unit * (1 + ROOM_RELATIVE)
-    return floor(units) if units < inf else inf
 
 
 class TooLargeError(RuntimeError):
@@ -141,7 +131,7 @@ class Formulation:
 
     def _sums_below(self, columns: dict[int, int]) -> dict[int, int]:
         """On a tree, by broker: a column that is whether a piece is there or farther out."""
-        found: dict[int, int] = {}
+        sums: dict[int, int] = {}
         parts: list[list[int]] = [[] for _ in self.net.names]
         for node in sorted(range(len(self.net.names)), key=lambda n: -self.hops[0][n]):
             own = [columns[node]] if node in columns else []
@@ -149,13 +139,13 @@ class Formulation:
             if not inner or self.parents[node] == node:
                 continue
             if len(inner) == 1:
-                found[node] = inner[0]
+                sums[node] = inner[0]
             else:
-                found[node] = self.program.column(whole=True)
+                sums[node] = self.program.column(whole=True)
                 terms = [(column, 1.0) for column in inner]
-                self.program.row([*terms, (found[node], -1.0)], 0.0, 0.0)
-            parts[self.parents[node]].append(found[node])
-        return found
+                self.program.row([*terms, (sums[node], -1.0)], 0.0, 0.0)
+            parts[self.parents[node]].append(sums[node])
+        return sums
 
     def _bounded(self, terms: Iterable[tuple[int, float]], limit: float) -> None:
         """Loads within a limit; what alone exceeds it cannot be.
@@ -163,10 +153,10 @@ class Formulation:
         The row is scaled, as the solver's tolerance is absolute and that of a plan a part of the
         limit.
         """
-        most = limit * (1 + ROOM_RELATIVE)
+        load_max = limit * (1 + ROOM_RELATIVE)
         fitting = []
         for column, load in terms:
-            if load > most:
+            if load > load_max:
                 self.program.upper[column] = 0.0
             elif load:
                 fitting.append((column, load / limit * SCALED))
@@ -189,36 +179,6 @@ class Formulation:
             self._over_tree(stream, ends, used)
         else:
             self._units(stream, ends, used)
-        for node in range(len(self.net.names)):
-            if node != stream.origin:
-                self._crowded(stream, node, used)
-
-    def _crowded(self, stream: Stream, node: int, used: Sequence[int]) -> None:
-        """Of those that want a stream, no more are at a broker than fit, if it comes or begins.
-
-        The limit of the broker's work times whether the stream is there, and what follows as pieces
-        are whole (Chvátal and Gomory): else parts of all pieces would fit where parts of the stream
-        are.
-        """
-        limit = self.layout.problem.nodes[node].capacity
-        pieces, room = self.layout.pieces, inf if limit is None else limit * (1 + ROOM_RELATIVE)
-        wanting = [piece for piece in dict.fromkeys(stream.consumers) if node in self.at[piece]]
-        here = [(self.at[piece][node], float(pieces[piece].cost)) for piece in wanting]
-        here = [(column, cost) for column, cost in here if 0 < cost <= room]
-        sender = {} if stream.piece is None else self.at[stream.piece]
-        beside = room - float(pieces[stream.piece].cost) if stream.piece is not None else room
-        for unit in dict.fromkeys((0.0, *(cost for _, cost in here))):
-            counts = [_parts(cost, unit) for _, cost in here]
-            if sum(counts) > COUNTED_MAX and unit:
-                continue
-            most = min(sum(counts), _parts(room, unit))
-            rest = min(sum(counts), _parts(max(0.0, beside), unit))
-            if most == sum(counts) and (node not in sender or rest == most):
-                continue  # then each of them for itself says as much
-            terms = [(column, count) for (column, _), count in zip(here, counts, strict=True)]
-            terms += [(used[number], -most) for number in self.inward[node]]
-            terms += [(sender[node], -rest)] if node in sender else []
-            self.program.row([(column, count) for column, count in terms if count], -np.inf, 0.0)
 
     def _straight(self, stream: Stream, end: int) -> None:
         """From or to a broker that is given, the shortest way is the price of the other end."""
@@ -300,28 +260,28 @@ class Formulation:
         met: dict[tuple[int, int], int] = {}
         self.meetings.append(Meeting(aggregate, met))
         for host in hosts:
-            here = program.column()
+            sending = program.column()
             for piece in aggregate.partials:
                 if host in self.at[piece]:
-                    program.row([(self.at[piece][host], 1.0), (here, -1.0)], -np.inf, 0.0)
+                    program.row([(self.at[piece][host], 1.0), (sending, -1.0)], -np.inf, 0.0)
             arriving = {}
             for node, column in header.items():
                 arriving[node] = program.column()
                 met[host, node] = arriving[node]
                 program.row([(arriving[node], 1.0), (column, -1.0)], -np.inf, 0.0)
             if self.limited:
-                self._partial(aggregate, host, here, arriving)
+                self._partial(aggregate, host, sending, arriving)
             else:
                 hops = self.hops[host]
                 terms = [(column, 1.0) for column in arriving.values()]
-                program.row([*terms, (here, -1.0)], 0.0, 0.0)
+                program.row([*terms, (sending, -1.0)], 0.0, 0.0)
                 for node, column in arriving.items():
                     if node not in hops:
                         program.upper[column] = 0.0
                     program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
 
     def _partial(
-        self, aggregate: Aggregate, host: int, here: int, arriving: dict[int, int]
+        self, aggregate: Aggregate, host: int, sending: int, arriving: dict[int, int]
     ) -> None:
         """The links that the partial of one broker takes to the header."""
         name = partial_name(aggregate.task, self.net.names[host])
@@ -330,7 +290,7 @@ class Formulation:
         for node in range(len(self.net.names)):
             terms = self._balance(node, used)
             if node == host:
-                terms.append((here, -1.0))
+                terms.append((sending, -1.0))
             if node in arriving:
                 terms.append((arriving[node], 1.0))
             self.program.row(terms, 0.0, 0.0)
@@ -351,47 +311,15 @@ class Formulation:
 
     def plan(self, values: Sequence[float]) -> Plan:
         """The plan that a solution means."""
-        hosts = tuple(max(at, key=lambda host: (values[at[host]], -host)) for at in self.at)
+        hosts = tuple(
+            max(columns, key=lambda host: (values[columns[host]], -host)) for columns in self.at
+        )
         names, routes = self.net.names, {}
         for stream in carried(self.layout, hosts):
-            used = self.carries.get(stream.name)
-            if used is None:
-                continue
-            arcs = [
-                arc for arc, column in zip(self.arcs, used, strict=True) if values[column] > 0.5
-            ]
-            routes[stream.name] = tuple((names[a], names[b]) for a, b in _tree(stream.source, arcs))
-        kept = {}
-        for stream in carried(self.layout, hosts):
-            if stream.name in routes:
-                canonical, _ = self.net.canonical(stream.source, stream.targets)
-                arcs_named = _needed(self.net, routes[stream.name], stream.targets)
-                if sorted(arcs_named) != sorted((names[a], names[b]) for a, b in canonical):
-                    kept[stream.name] = arcs_named
-        return Plan(hosts, kept)
-
-
-def _tree(source: int, arcs: Sequence[Arc]) -> list[Arc]:
-    """The links by which a walk from the source first gets anywhere."""
-    met, ring, kept = {source}, [source], []
-    for node in ring:
-        for a, b in arcs:
-            if a == node and b not in met:
-                met.add(b)
-                ring.append(b)
-                kept.append((a, b))
-    return kept
-
-
-def _needed(
-    net: Network, arcs: Sequence[tuple[str, str]], targets: Sequence[int]
-) -> tuple[tuple[str, str], ...]:
-    """Those links of a tree that lead to a target."""
-    parent = {b: a for a, b in arcs}
-    kept: dict[tuple[str, str], None] = {}
-    for target in targets:
-        name = net.names[target]
-        while name in parent:
-            kept[parent[name], name] = None
-            name = parent[name]
-    return tuple(sorted(kept))
+            if (used := self.carries.get(stream.name)) is not None:
+                pairs = zip(self.arcs, used, strict=True)
+                chosen = [arc for arc, column in pairs if values[column] > 0.5]
+                tree = trimmed(stream.source, stream.targets, chosen)
+                if tree != sorted(self.net.canonical(stream.source, stream.targets)[0]):
+                    routes[stream.name] = tuple((names[a], names[b]) for a, b in tree)
+        return Plan(hosts, routes)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parent.parent))
 from broker.own_functions import load_functions  # noqa: E402
 from headwater.placing import placement_problem  # noqa: E402
 from language import check_text  # noqa: E402
-from planner.tasks_network import read_network  # noqa: E402
+from simulation.rehearsal.description import read_network  # noqa: E402
 
 Document = dict[str, Any]
 

@@ -15,18 +15,18 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json
 from headwater.given import checked_text, read_json, write_text
 from headwater.placement.changes import Older, difference, difference_lines, read_older
+from headwater.placement.reasons import hopeless, reasons
 from headwater.placement.show import table_lines
+from headwater.placement.task_rates import Made
 from headwater.placing import placement_problem
 from headwater.replays.lines import STANDARD_INPUT
+from planner.document import read_problem
 from planner.flow import as_document
+from planner.history import SearchHistory, SearchSample
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find
 from planner.problem import NoSolverError, ProblemError
-from planner.reading import read_problem
-from planner.report.history import SearchHistory, SearchSample
-from planner.report.reasons import hopeless, reasons
-from planner.tasks import Made
-from planner.tasks_network import read_network
+from simulation.rehearsal.description import read_network
 
 TELL_EVERY_S = 0.5
 REASONS_MAX = 20

@@ -9,7 +9,7 @@ from io import StringIO
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from planner.report.history import SearchHistory
+from planner.history import SearchHistory
 
 WIDTH, HEIGHT = 10.0, 3.6  # inches
 COST, BEST, BROKEN = "#b0b0b0", "#4c72b0", "#c44e52"

@@ -17,7 +17,7 @@ from random import Random
 from msgspec.structs import replace
 
 from planner.rounds import messages as m
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.post import Agreed, Effect, Post
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Tables
@@ -136,8 +136,8 @@ class Rounds:
 
     def _measure(self, now: int) -> None:
         rates, costs, own = self._rates, self._costs, self.tables
-        hosted = [replace(one, cost=costs.get(one.piece, one.cost)) for one in own.hosted]
-        passing = [replace(one, rate=rates.get(one.stream, one.rate)) for one in own.passing]
+        hosted = [replace(item, cost=costs.get(item.piece, item.cost)) for item in own.hosted]
+        passing = [replace(item, rate=rates.get(item.stream, item.rate)) for item in own.passing]
         tables = Tables(tuple(hosted), tuple(passing), own.joined)
         if tables != own or self._told != self._drained:
             self.infeasible = False
@@ -168,7 +168,7 @@ class Rounds:
 
     def next_wake(self) -> int | None:
         """When to wake next; None: not before something comes."""
-        times = [at for at in (self._plan_at, self._widen_at) if at is not None]
+        times = [due for due in (self._plan_at, self._widen_at) if due is not None]
         return min(times, default=None)
 
     @property
@@ -209,8 +209,8 @@ class Rounds:
 
     def _heard(self, summary: Summary, now: int) -> None:
         self.unclear.pop(summary.broker, None)
-        known = self._known.get(summary.broker)
-        if known is None or known.version < summary.version:
+        before = self._known.get(summary.broker)
+        if before is None or before.version < summary.version:
             self._known[summary.broker] = summary
             self._again(now)
 
@@ -255,7 +255,7 @@ class Rounds:
         view = view_of(self._layout, self._tree, self.me, self.radius, self._known)
         if view is None:
             return  # somebody's word is on its way: it sets the time to look again
-        seen = tuple((one.broker, one.version) for one in view.summaries)
+        seen = tuple((summary.broker, summary.version) for summary in view.summaries)
         if self._looked != seen:
             self._looked, self._look, self._done_looking = seen, None, False
         if self._done_looking:

@@ -138,7 +138,7 @@ def laid_tables(
                 joined[node].append(Joined(joint.number, joint.rate, toward, counts, own))
     return [
         Tables(
-            tuple(sorted(hosted.get(node, ()), key=lambda one: one.piece)),
+            tuple(sorted(hosted.get(node, ()), key=lambda item: item.piece)),
             tuple(own),
             tuple(joined[node]),
         )

@@ -12,24 +12,16 @@ where two such pieces would meet, they stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from planner.layout import Aggregate, Layout, Piece, Role, Stream
 from planner.network import Network
 from planner.problem import Link, Node, Number, Problem
-from planner.rounds.tables import (
-    HERE,
-    Hosted,
-    LaidAggregate,
-    LaidStream,
-    TableLoads,
-    Tables,
-    laid_tables,
-)
+from planner.rounds.tables import HERE, TableLoads, Tables
 from planner.rounds.units import broken, plain
-from planner.rounds.view import Summary, View
+from planner.rounds.view import Summary, View, fixed_ends, laid
 from planner.search.evaluator import ABSENT
 from planner.search.instance import Instance
 
@@ -83,7 +75,7 @@ class Vicinity:
         self._pieces: list[Piece] = []
         self._headers: dict[int, int] = {}  # of headers that are out of view, by aggregate
         self._add_pieces()
-        self.start = [view.at[group[0]] for group in self.groups]
+        self.start = [view.hosts[group[0]] for group in self.groups]
         self.start += [self._pieces[piece].hosts[0] for piece in self._headers.values()]
         self.prices = self._priced(int(price * PRICE_PARTS))
         priced = {piece: (self.start[piece], plain(units)) for piece, units in self.prices.items()}
@@ -113,11 +105,11 @@ class Vicinity:
         together: dict[tuple[int, int], list[int]] = {}
         for number, joint in view.joints.items():
             for piece in view.layout.aggregates[number].partials if joint.beyond != HERE else ():
-                if piece in view.at:
-                    together.setdefault((number, view.at[piece]), []).append(piece)
+                if piece in view.hosts:
+                    together.setdefault((number, view.hosts[piece]), []).append(piece)
         first = {group[0]: tuple(group) for group in together.values()}
         others = {piece for group in together.values() for piece in group[1:]}
-        for piece in sorted(view.at):
+        for piece in sorted(view.hosts):
             if piece not in others:
                 group = first.get(piece, (piece,))
                 self._add(group, sum(costs[each] for each in group))
@@ -135,7 +127,7 @@ class Vicinity:
         allowed = [numbers[host] for host in sorted(common) if host in numbers]
         allowed = [node for node in allowed if not view.summaries[node].drained]
         # What nobody else may run stays.
-        hosts = tuple(sorted(allowed)) or (view.at[group[0]],)
+        hosts = tuple(sorted(allowed)) or (view.hosts[group[0]],)
         self.piece_of.update((piece, len(self.groups)) for piece in group)
         self.groups.append(group)
         self._pieces.append(Piece(listed.task, listed.role, listed.key, plain(cost), hosts))
@@ -173,14 +165,14 @@ class Vicinity:
             origin = None
             if maker is None:
                 origin = ends.source if ends.whence == HERE else numbers[ends.whence]
-            takers = dict.fromkeys(self.piece_of[p] for p in listed.consumers if p in view.at)
-            others = [numbers[broker] for broker in self._fixed_ends(stream)]
+            takers = dict.fromkeys(self.piece_of[p] for p in listed.consumers if p in view.hosts)
+            others = [numbers[broker] for broker in fixed_ends(view, stream)]
             rate = plain(ends.rate)
             streams.append(Stream("", rate, origin, maker, tuple(takers), tuple(sorted(others))))
         for number, joint in view.joints.items():
             aggregate = view.layout.aggregates[number]
             rate = plain(joint.rate)
-            partials = [p for p in aggregate.partials if p in view.at]
+            partials = [p for p in aggregate.partials if p in view.hosts]
             makers = tuple(dict.fromkeys(self.piece_of[p] for p in partials))
             header = self._headers.get(number)
             if header is None:
@@ -192,20 +184,13 @@ class Vicinity:
                 streams.append(Stream("", rate * count, numbers[broker], None, (header,), ()))
         return streams, aggregates
 
-    def _fixed_ends(self, stream: int) -> list[int]:
-        """Return the brokers that a stream goes to wherever pieces are."""
-        listed, ends = self.view.layout.streams[stream], self.view.streams[stream]
-        members = self.view.numbers
-        inside = [broker for broker in listed.destinations if broker in members]
-        return inside + [broker for _, broker in ends.out]
-
     def _priced(self, parts: int) -> dict[int, int]:
         """Return what a move of each piece costs: a part of the rate of its inputs, in units."""
         view = self.view
         prices: dict[int, int] = {}
         for stream, ends in view.streams.items() if parts else ():
             for piece in view.layout.streams[stream].consumers:
-                if piece in view.at:
+                if piece in view.hosts:
                     own = self.piece_of[piece]
                     prices[own] = prices.get(own, 0) + ends.rate * parts // PRICE_PARTS
         return prices
@@ -258,7 +243,7 @@ class Vicinity:
         placed = list(hosts)
         for number in self._headers:
             partials = self.view.layout.aggregates[number].partials
-            pieces = dict.fromkeys(self.piece_of[p] for p in partials if p in self.view.at)
+            pieces = dict.fromkeys(self.piece_of[p] for p in partials if p in self.view.hosts)
             while len({placed[piece] for piece in pieces}) < len(pieces):
                 for piece in pieces:
                     if any(placed[piece] == placed[other] for other in pieces if other != piece):
@@ -267,32 +252,6 @@ class Vicinity:
 
     def tables(self, placed: Sequence[int]) -> list[Tables]:
         """Return the tables of the members where the problem's pieces are at these hosts."""
-        view, brokers = self.view, self.view.brokers
+        brokers = self.brokers
         where = {p: brokers[placed[self.piece_of[p]]] for group in self.groups for p in group}
-        hosted: dict[int, list[Hosted]] = {}
-        for member, summary in enumerate(view.summaries):
-            for item in summary.tables.hosted:
-                host = where[item.piece]
-                own = (
-                    item
-                    if host == brokers[member]
-                    else Hosted(item.piece, item.term + 1, item.cost)
-                )
-                hosted.setdefault(host, []).append(own)
-        streams = []
-        for number in sorted(view.streams):
-            listed, ends = view.layout.streams[number], view.streams[number]
-            source = ends.whence
-            if source == HERE:
-                source = brokers[ends.source] if listed.piece is None else where[listed.piece]
-            to = [*(where[p] for p in listed.consumers if p in where), *self._fixed_ends(number)]
-            streams.append(LaidStream(number, ends.rate, source, to))
-        aggregates = [self._joined(number, where) for number in sorted(view.joints)]
-        return laid_tables(view.tree, brokers, hosted, streams, aggregates)
-
-    def _joined(self, number: int, where: Mapping[int, int]) -> LaidAggregate:
-        joint, listed = self.view.joints[number], self.view.layout.aggregates[number]
-        header = where[listed.header] if joint.beyond == HERE else joint.beyond
-        makers = {where[piece] for piece in listed.partials if piece in where}
-        come = [(broker, count) for _, broker, count in joint.come]
-        return LaidAggregate(number, joint.rate, header, makers, come)
+        return laid(self.view, where)

@@ -14,7 +14,14 @@ import msgspec
 
 from planner.layout import Layout
 from planner.network import Network
-from planner.rounds.tables import HERE, Passing, Tables
+from planner.rounds.tables import (
+    HERE,
+    Hosted,
+    LaidAggregate,
+    LaidStream,
+    Tables,
+    laid_tables,
+)
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
@@ -58,7 +65,6 @@ class Ends:
     rate: int
     source: int
     whence: int
-    at: dict[int, int] = field(default_factory=dict)
     out: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -82,9 +88,9 @@ class View:
     layout: Layout
     tree: Network
     brokers: list[int]
-    parent: list[int]
     summaries: list[Summary]
-    at: dict[int, int] = field(default_factory=dict)
+    hosts: dict[int, int] = field(default_factory=dict)
+    """By piece, the member that runs it."""
     streams: dict[int, Ends] = field(default_factory=dict)
     joints: dict[int, Joint] = field(default_factory=dict)
 
@@ -95,128 +101,125 @@ class View:
 
 
 def view_of(
-    layout: Layout, tree: Network, leader: int, radius: int, known: Mapping[int, Summary]
+    layout: Layout, tree: Network, leader: int, radius: int, stated: Mapping[int, Summary]
 ) -> View | None:
     """Return what `leader` knows of its vicinity; None while that contradicts itself.
 
     A broker of which nothing is known yet hides those behind it.
     """
-    if leader not in known:
+    if leader not in stated:
         return None
     brokers: list[int] = []
-    parent: list[int] = []
     member: dict[int, int] = {}
     for broker in tree.within(leader, radius):
         before = tree.next_hop(broker, leader)
-        if broker in known and (before is None or before in member):
+        if broker in stated and (before is None or before in member):
             member[broker] = len(brokers)
             brokers.append(broker)
-            parent.append(-1 if before is None else member[before])
-    view = View(layout, tree, brokers, parent, [known[broker] for broker in brokers])
+    view = View(layout, tree, brokers, [stated[broker] for broker in brokers])
     for number, summary in enumerate(view.summaries):
-        for one in summary.tables.hosted:
-            if one.piece in view.at:
+        for item in summary.tables.hosted:
+            if item.piece in view.hosts:
                 return None  # two say that they run it: one has yet to hear of the other
-            view.at[one.piece] = number
+            view.hosts[item.piece] = number
     if not (_streams(view, member) and _joints(view, member)):
         return None
-    return view if _agree(view, member) else None
+    return view if _agree(view) else None
 
 
 def _streams(view: View, member: Mapping[int, int]) -> bool:
     """Finds where streams have their ends; False where one comes in at two places."""
     for number, summary in enumerate(view.summaries):
-        for one in summary.tables.passing:
-            ends = view.streams.get(one.stream)
+        for entry in summary.tables.passing:
+            ends = view.streams.get(entry.stream)
             if ends is None:
-                ends = view.streams[one.stream] = Ends(one.rate, -1, HERE)
-            if one.up == HERE or one.up not in member:
+                ends = view.streams[entry.stream] = Ends(entry.rate, -1, HERE)
+            if entry.up == HERE or entry.up not in member:
                 if ends.source >= 0:
                     return False
-                ends.source, ends.whence, ends.rate = number, one.up, one.rate
-                ends.at[number] = ends.at.get(number, 0) + 1
-            for other in one.down:
+                ends.source, ends.whence, ends.rate = number, entry.up, entry.rate
+            for other in entry.down:
                 if other not in member:
                     ends.out.append((number, other))
-                    ends.at[number] = ends.at.get(number, 0) + 1
-    return _inner_ends(view, member)
+    return _inner_ends(view)
 
 
-def _inner_ends(view: View, member: Mapping[int, int]) -> bool:
-    """Adds the members' own ends; False where a stream begins elsewhere than its piece is."""
+def _inner_ends(view: View) -> bool:
+    """Tell whether each stream has a source, and begins where its piece is if it begins here."""
     for stream, ends in view.streams.items():
-        known = view.layout.streams[stream]
+        listed = view.layout.streams[stream]
         if ends.source < 0:
             return False
-        if ends.whence == HERE and known.piece is not None:
-            if view.at.get(known.piece) != ends.source:
+        if ends.whence == HERE and listed.piece is not None:
+            if view.hosts.get(listed.piece) != ends.source:
                 return False
-        elif ends.whence != HERE and known.piece in view.at:
+        elif ends.whence != HERE and listed.piece in view.hosts:
             return False
-        for piece in known.consumers:
-            if piece in view.at:
-                node = view.at[piece]
-                ends.at[node] = ends.at.get(node, 0) + 1
-        for broker in known.destinations:
-            if broker in member:
-                node = member[broker]
-                ends.at[node] = ends.at.get(node, 0) + 1
     return True
 
 
 def _joints(view: View, member: Mapping[int, int]) -> bool:
     """Finds where partial results go; False where they go to two places."""
     for number, summary in enumerate(view.summaries):
-        for one in summary.tables.joined:
-            joint = view.joints.get(one.aggregate)
+        for entry in summary.tables.joined:
+            joint = view.joints.get(entry.aggregate)
             if joint is None:
-                joint = view.joints[one.aggregate] = Joint(one.rate, -1, HERE)
-            if one.toward == HERE or one.toward not in member:
+                joint = view.joints[entry.aggregate] = Joint(entry.rate, -1, HERE)
+            if entry.toward == HERE or entry.toward not in member:
                 if joint.header >= 0:
                     return False
-                joint.header, joint.beyond = number, one.toward
-            joint.come += [(number, who, n) for who, n in one.come if who not in member]
+                joint.header, joint.beyond = number, entry.toward
+            joint.come += [(number, who, n) for who, n in entry.come if who not in member]
     for number, aggregate in enumerate(view.layout.aggregates):
         joint = view.joints.get(number)
         if joint is None:
-            if any(piece in view.at for piece in (*aggregate.partials, aggregate.header)):
+            if any(piece in view.hosts for piece in (*aggregate.partials, aggregate.header)):
                 return False
             continue
-        here = joint.header if joint.beyond == HERE else None
-        if joint.header < 0 or view.at.get(aggregate.header) != here:
+        host = joint.header if joint.beyond == HERE else None
+        if joint.header < 0 or view.hosts.get(aggregate.header) != host:
             return False
     return True
 
 
-def _agree(view: View, member: Mapping[int, int]) -> bool:
-    """Tell whether both ends of each link between members tell the same of it."""
-    passing = [{one.stream: one for one in summary.tables.passing} for summary in view.summaries]
-    for summary in view.summaries:
-        own = summary.broker
-        for one in summary.tables.passing:
-            if one.up in member:
-                before = passing[member[one.up]].get(one.stream)
-                if before is None or own not in before.down or before.rate != one.rate:
-                    return False
-            for other in one.down:
-                if other in member and not _comes(passing[member[other]], one.stream, own):
-                    return False
-    counts: dict[tuple[int, int, int], int] = {}
-    for summary in view.summaries:
-        for joined in summary.tables.joined:
-            if joined.toward in member:
-                sent = joined.own + sum(count for _, count in joined.come)
-                counts[joined.aggregate, summary.broker, joined.toward] = sent
-    for summary in view.summaries:
-        for joined in summary.tables.joined:
-            for who, count in joined.come:
-                if who in member:
-                    key = (joined.aggregate, who, summary.broker)
-                    if counts.pop(key, None) != count:
-                        return False
-    return not counts
+def _agree(view: View) -> bool:
+    """Tell whether the members' tables are those that the view itself comes to.
+
+    So both ends of each link between members tell the same of it.
+    """
+    where = {piece: view.brokers[member] for piece, member in view.hosts.items()}
+    return laid(view, where) == [summary.tables for summary in view.summaries]
 
 
-def _comes(passing: Mapping[int, Passing], stream: int, own: int) -> bool:
-    found = passing.get(stream)
-    return found is not None and found.up == own
+def laid(view: View, where: Mapping[int, int]) -> list[Tables]:
+    """Return the tables of the members with each piece at the broker that `where` names."""
+    hosted: dict[int, list[Hosted]] = {}
+    for summary in view.summaries:
+        for item in summary.tables.hosted:
+            host = where[item.piece]
+            own = item
+            if host != summary.broker:
+                own = Hosted(item.piece, item.term + 1, item.cost)
+            hosted.setdefault(host, []).append(own)
+    streams = []
+    for number, ends in sorted(view.streams.items()):
+        listed, source = view.layout.streams[number], ends.whence
+        if source == HERE:
+            source = view.brokers[ends.source] if listed.piece is None else where[listed.piece]
+        to = [*(where[p] for p in listed.consumers if p in where), *fixed_ends(view, number)]
+        streams.append(LaidStream(number, ends.rate, source, to))
+    aggregates = []
+    for number, joint in sorted(view.joints.items()):
+        shared = view.layout.aggregates[number]
+        header = where[shared.header] if joint.beyond == HERE else joint.beyond
+        makers = {where[piece] for piece in shared.partials if piece in where}
+        come = [(broker, count) for _, broker, count in joint.come]
+        aggregates.append(LaidAggregate(number, joint.rate, header, makers, come))
+    return laid_tables(view.tree, view.brokers, hosted, streams, aggregates)
+
+
+def fixed_ends(view: View, stream: int) -> list[int]:
+    """Return the brokers that a stream goes to wherever pieces are."""
+    members = view.numbers
+    inside = [node for node in view.layout.streams[stream].destinations if node in members]
+    return inside + [broker for _, broker in view.streams[stream].out]

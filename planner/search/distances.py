@@ -19,6 +19,7 @@ FAR = 10_000_000
 RING_TYPES = ("B", "H")
 # The width of a lane of weighted sums.
 SUM_BYTES = 8
+LANE_MAX = (1 << 8 * SUM_BYTES) - 1
 # FAR in a weighted sum: farther than any hop count, and lanes do not overflow.
 FAR_LANE = 1 << 16
 # The bits of the greatest weight: 2 ** 10 terms of it times FAR_LANE leave 14 bits of a lane.
@@ -40,7 +41,7 @@ class Distances:
         self._rows: list[Row] = []
         self._lanes: dict[int, int] = {}
         self._thin: dict[int, int] = {}
-        self._apart: bool | None = None
+        self._masks: dict[int, int] = {}
         self._guard = sum(1 << THIN_BITS * place + THIN_BITS - 1 for place in range(self.nodes))
         self._ones = sum(1 << 8 * SUM_BYTES * place for place in range(self.nodes))
 
@@ -65,6 +66,16 @@ class Distances:
             kept = self._lanes[source] = packed(self.rows()[source])
         return kept
 
+    def without(self, lanes: int, nodes: Iterable[int]) -> int:
+        """Return `lanes` with those of `nodes` at 0."""
+        for node in nodes:
+            if (mask := self._masks.get(node)) is None:
+                row = [0] * self.nodes
+                row[node] = LANE_MAX
+                mask = self._masks[node] = wide(row)
+            lanes ^= lanes & mask
+        return lanes
+
     def nearest(self, sources: Sequence[int], more: int) -> int:
         """Return the hops from the nearest of `sources`, and `more`, by broker and as lanes.
 
@@ -74,9 +85,6 @@ class Distances:
         brokers at once. On 1,000 brokers a tree of 30 takes 0.1 ms so, and 0.6 ms link by link.
         """
         more = min(more, FAR_LANE) * self._ones
-        if self._far_apart():
-            row = [min(hops) for hops in zip(*(self.rows()[node] for node in sources), strict=True)]
-            return packed(row) + more
         guard, least = self._guard, self._thinned(sources[0])
         for node in sources[1:]:
             other = self._thinned(node)
@@ -96,16 +104,6 @@ class Distances:
             thin = int.from_bytes(array("H", row).tobytes(), byteorder)
             self._thin[source] = thin
         return thin
-
-    def _far_apart(self) -> bool:
-        """Return whether any hop count does not fit in a thin lane; what is FAR does, as most."""
-        if self._apart is None:
-            # No path is longer than there are brokers: of fewer, the rows need not be read.
-            rows = self.rows()
-            self._apart = self.nodes > THIN_MAX and any(
-                THIN_MAX <= hops < FAR for row in rows for hops in row
-            )
-        return self._apart
 
     def _widen(self, code: str) -> list[Row]:
         """Return the hop counts from each broker, [] where a lane of type `code` is too narrow.

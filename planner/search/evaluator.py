@@ -13,7 +13,7 @@ from math import isclose
 from random import Random
 
 from planner.flow import MISSED
-from planner.search.distances import packed, unpacked
+from planner.search.distances import unpacked
 from planner.search.instance import CompiledStream, Instance
 from planner.search.loads import Loads, beyond
 from planner.search.trees import Detour, LaidTree, TreeBuilder
@@ -112,12 +112,8 @@ class Evaluator:
             return sum(topology.ahead.lanes(node) for node in others)
         if header == ABSENT:  # it will not be far from the partials that there are
             return topology.back.nearest(others, 0) if others else 0
-        row = topology.hops_to(header)
-        if others:  # where there is a partial already, another sends no more
-            row = list(row)
-            for node in others:
-                row[node] = 0
-        return packed(row)
+        # Where there is a partial already, another sends no more.
+        return topology.back.without(topology.back.lanes(header), others)
 
     # --- changes --------------------------------------------------------------------------------
 

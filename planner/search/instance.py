@@ -11,11 +11,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import gcd, inf
+from math import frexp, gcd, inf, ldexp
 from random import Random
 
-from planner.layout import Layout, Role, partial_name
+from planner.layout import Layout, partial_name
 from planner.network import Arc, Network
+from planner.problem import Number
 from planner.search.distances import WEIGHT_BITS, wide
 from planner.search.topology import KEPT_CELLS_MAX, RatedTopology
 
@@ -29,6 +30,11 @@ EXACT_ENDS, EXACT_ENDS_MANY = 4, 2
 KINDS_MAX, KINDS_MAX_MANY = 1000, 2
 """Topologies by rate; of many brokers they are large, so streams of about one rate share one."""
 MANY_NODES = 300
+
+# About so many bits has the greatest rate in units of a search: bytes a second as they are usual.
+RATE_BITS = 20
+# A float holds what is below two to the power of 1024, and so the sums and prices of limits.
+BITS_MAX = 500
 
 # By piece, the broker where it runs and the price of having it elsewhere.
 Prices = Mapping[int, tuple[int, float]]
@@ -69,15 +75,22 @@ class Instance:
         self.network = net = Network.of(layout.problem)
         # A link of a live network may carry more one way than the other.
         net.limits.update(limits or {})
+        # Rates of 1e-20 or 1e25 would be lost in rounding, so a search has its own units: powers of
+        # two, by which no number is rounded and the same limits are kept.
+        rates = [float(stream.rate) for stream in layout.streams]
+        rates += [float(aggregate.rate) for aggregate in layout.aggregates]
+        self.power = _rate_power(rates)
+        cost_power = _cost_power([float(piece.cost) for piece in layout.pieces])
+        self.prices = {p: (host, ldexp(x, self.power)) for p, (host, x) in self.prices.items()}
         self.nodes = len(net.names)
         self.pieces = len(layout.pieces)
-        self.costs = [float(piece.cost) for piece in layout.pieces]
+        self.costs = [ldexp(float(piece.cost), cost_power) for piece in layout.pieces]
         nodes = layout.problem.nodes
-        self.capacity = [inf if n.capacity is None else float(n.capacity) for n in nodes]
-        self.egress = [inf if n.egress is None else float(n.egress) for n in nodes]
+        self.capacity = [_limit(node.capacity, cost_power) for node in nodes]
+        self.egress = [_limit(node.egress, self.power) for node in nodes]
         self.arcs: list[Arc] = [(a, b) for a, o in enumerate(net.neighbours) for b in o]
         self.numbers = {arc: number for number, arc in enumerate(self.arcs)}
-        self.limits = [float(net.limits.get(arc, inf)) for arc in self.arcs]
+        self.limits = [_limit(net.limits.get(arc), self.power) for arc in self.arcs]
         self.onward: list[list[tuple[int, int]]] = [[] for _ in nodes]
         for number, (a, b) in enumerate(self.arcs):
             self.onward[a].append((b, number))
@@ -90,7 +103,7 @@ class Instance:
         self.by_number = wide(range(self.nodes))
         # Whether moves look at some brokers alone, those where a piece may be cheap.
         self.many = self.nodes > MANY_NODES
-        flows = self._flows()
+        flows = self._flows([ldexp(rate, self.power) for rate in rates])
         # The weight that one part of a share stands for.
         self.part = _part(flow.weight for flow in flows)
         self.flows = [replace(f, share=max(1, round(f.weight / self.part))) for f in flows]
@@ -106,20 +119,16 @@ class Instance:
         self._sums = list(accumulate(weight + mean for weight in self._weights))
         self.near = [self._near(piece) for piece in range(self.pieces)]
         self.rank = layout.ranks
-        # Partials of one aggregate at one broker send once, so they pay to move together.
-        self.is_header = [piece.role is Role.HEADER for piece in layout.pieces]
 
-    def _flows(self) -> list[CompiledStream]:
+    def _flows(self, rates: list[float]) -> list[CompiledStream]:
         layout = self.layout
-        rates = [float(s.rate) for s in layout.streams] + [float(a.rate) for a in layout.aggregates]
         tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
         topologies = self._topologies(rates)
         flows = []
-        for stream, topology in zip(layout.streams, topologies, strict=False):
+        for stream, rate, topology in zip(layout.streams, rates, topologies, strict=False):
             ends = dict.fromkeys(stream.consumers)
             if stream.piece is not None:
                 ends[stream.piece] = None
-            rate = float(stream.rate)
             flows.append(
                 CompiledStream(
                     rate, rate or tiny, stream.origin, stream.piece, stream.consumers,
@@ -193,6 +202,10 @@ class Instance:
         task = self.layout.aggregates[number - len(streams)].task
         return partial_name(task, self.network.names[source])
 
+    def given(self, flow: float) -> float:
+        """Return a flow in the units of the problem."""
+        return ldexp(flow, -self.power)
+
     def draw(self, random: Random) -> int:
         """Return a piece by chance; among many, half of it by what the piece gets and sends."""
         if not self.many:
@@ -202,6 +215,27 @@ class Instance:
     def lightest_first(self) -> list[int]:
         """Return the pieces by what they get and send, the least first."""
         return sorted(range(self.pieces), key=self._weights.__getitem__)
+
+
+def _bits(number: float) -> int:
+    return frexp(number)[1]
+
+
+def _rate_power(rates: Iterable[float]) -> int:
+    greatest = max(rates, default=0.0)
+    return RATE_BITS - _bits(greatest) if greatest and not 1e-3 <= greatest <= 1e15 else 0
+
+
+def _cost_power(costs: Iterable[float]) -> int:
+    positive = [cost for cost in costs if cost]
+    if not positive or 1e-3 <= min(positive) <= 1e9:
+        return 0
+    return min(1 - _bits(min(positive)), BITS_MAX - _bits(max(positive)))
+
+
+def _limit(limit: Number | None, power: int) -> float:
+    """Return a limit in other units; infinite where nothing comes to so much."""
+    return inf if limit is None or _bits(limit) + power > BITS_MAX else ldexp(limit, power)
 
 
 def _part(weights: Iterable[float]) -> float:
@@ -215,6 +249,7 @@ def _part(weights: Iterable[float]) -> float:
     whole = [int(weight) for weight in counted if weight.is_integer()]
     divisor = gcd(*whole)
     if divisor and all(weight < 1 for weight in counted if not weight.is_integer()):
+        # Powers of two of the divisor divide all rates as well, and leave room for what is less.
         halvings = int(parts_max * divisor // int(greatest)).bit_length() - 1
         if halvings >= 0:
             return divisor / (1 << halvings)

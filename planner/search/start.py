@@ -181,8 +181,12 @@ class FirstDescent:
         # may already be a plan.
         near = context.instance.near
         self.pressed = {other for piece in self._crowded(evaluator) for other in near[piece]}
-        self.queue = sorted(self.next, key=lambda piece: (piece in self.pressed, order[piece]))
-        self.next = {}
+        waiting = self.next
+        if broken and self.pressed:
+            # While limits are broken a pass is for those alone; the others wait until none is.
+            waiting = dict.fromkeys(piece for piece in self.next if piece in self.pressed)
+        self.queue = sorted(waiting, key=lambda piece: (piece in self.pressed, order[piece]))
+        self.next = {piece: None for piece in self.next if piece not in waiting}
 
     @staticmethod
     def _crowded(evaluator: Evaluator) -> list[int]:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from operator import add
 from typing import Any
 
-from planner.network import Arc
+from planner.network import Arc, trimmed
 from planner.search.distances import FAR, Distances, Row, packed
 
 # Of all answers that are kept together; a cell is a reference to a number, 8 bytes.
@@ -164,7 +164,7 @@ class RatedTopology:
             if len(near) <= self.exact_ends:
                 arcs: dict[Arc, None] = {}
                 self._grow(source, near, arcs)
-                links = self._trimmed(source, near, arcs)
+                links = trimmed(source, near, arcs)
             else:
                 parent = self._joined(source, near)
                 self._shorten(source, near, parent)
@@ -236,26 +236,6 @@ class RatedTopology:
                 for above, node in self.path(spot, end):
                     parent[node] = above
                     children[above] += 1
-
-    def _trimmed(self, source: int, ends: Sequence[int], arcs: dict[Arc, None]) -> list[Arc]:
-        """Return a tree within these links, without branches that lead to no end."""
-        onward: dict[int, list[int]] = {}
-        for a, b in sorted(arcs):
-            onward.setdefault(a, []).append(b)
-        parent = {source: source}
-        ring = [source]
-        for node in ring:
-            for other in onward.get(node, ()):
-                if other not in parent:
-                    parent[other] = node
-                    ring.append(other)
-        kept: dict[Arc, None] = {}
-        for end in ends:
-            node = end
-            while node != source and (arc := (parent[node], node)) not in kept:
-                kept[arc] = None
-                node = parent[node]
-        return sorted(kept)
 
 
 def relaxed(low: Row, onward: Sequence[Sequence[int]]) -> Row:

@@ -105,9 +105,11 @@ class TreeBuilder:
             left.remove(target)
             if target in inside:
                 continue
-            branch = self._around(flow, inside, target) if detour is None else None
+            branch = None
+            if detour is None:
+                branch = self._branch(flow, inside, target, None, over=False)
             if branch is None and not self.strict:
-                branch = self._through(flow, inside, target, detour)
+                branch = self._branch(flow, inside, target, detour, over=True)
             if branch is None:
                 missed += 1
                 continue
@@ -116,66 +118,53 @@ class TreeBuilder:
             inside.update((self.instance.arcs[link][1], 0) for link in branch)
         return LaidTree(tuple(links), self.loads.needs(links)), missed
 
-    def _around(self, flow: CompiledStream, inside: Iterable[int], target: int) -> list[int] | None:
-        """Return the shortest way from a tree to a target over links with room; None without."""
-        loads, onward, first_sent = self.loads, self.instance.onward, self.loads.first_sent
-        load, room, rate = loads.loads, loads.room, flow.rate
-        ahead = flow.topology.hops_to(target)
-        far = {node: 0 for node in inside if ahead[node] < FAR}
+    def _branch(
+        self,
+        flow: CompiledStream,
+        inside: Iterable[int],
+        target: int,
+        detour: Detour | None,
+        *,
+        over: bool,
+    ) -> list[int] | None:
+        """Return the shortest way from a tree to a target over links with room; None without.
+
+        Where it may go `over` limits, it is the way that breaks them least for its length.
+        """
+        instance, loads = self.instance, self.loads
+        load, room, limits, prices = loads.loads, loads.room, loads.limits, loads.prices
+        rate, first_sent = flow.rate, loads.first_sent
+        ahead = (instance.whole if over else flow.topology).hops_to(target)
+        far = {node: 0.0 for node in inside if ahead[node] < FAR}
         by: dict[int, int] = {}
-        heap = [(ahead[node], 0, node) for node in far]
+        heap = [(float(ahead[node]), 0.0, node) for node in far]
         heapify(heap)
         while heap:
             # Among equals it goes on from where it is farthest, since any path will do.
             _, back, node = heappop(heap)
             if node == target:
                 return self._links_to(node, by)
-            sends = first_sent + node
-            if -back > far[node] or load[sends] + rate > room[sends]:
+            if -back > far[node]:
                 continue
-            on = 1 - back
-            for other, link in onward[node]:
-                if on < far.get(other, FAR) and load[link] + rate <= room[link]:
-                    left = ahead[other]
-                    if left < FAR:
-                        far[other] = on
-                        by[other] = link
-                        heappush(heap, (on + left, -on, other))
-        return None
-
-    def _through(
-        self, flow: CompiledStream, inside: Iterable[int], target: int, detour: Detour | None
-    ) -> list[int] | None:
-        """Return the way that breaks limits least for its length; None where there is none."""
-        instance, loads = self.instance, self.loads
-        load, room, limits, prices = loads.loads, loads.room, loads.limits, loads.prices
-        rate, first_sent = flow.rate, loads.first_sent
-        ahead = instance.whole.hops_to(target)
-        far = {node: 0.0 for node in inside if ahead[node] < FAR}
-        by: dict[int, int] = {}
-        heap = [(float(ahead[node]), 0.0, node) for node in far]
-        heapify(heap)
-        while heap:
-            _, length, node = heappop(heap)
-            if node == target:
-                return self._links_to(node, by)
-            if length > far[node]:
-                continue
-            sends = first_sent + node
-            least = length
+            sends, least = first_sent + node, -back
             if (after := load[sends] + rate) > room[sends]:
+                if not over:
+                    continue
                 least += TOLL * (1.0 + beyond(after, limits[sends]) * prices[sends])
             for other, link in instance.onward[node]:
                 on = least + (1.0 if detour is None else detour.length(link))
                 if on >= far.get(other, inf):
                     continue
                 if (after := load[link] + rate) > room[link]:
+                    if not over:
+                        continue
                     on += TOLL * (1.0 + beyond(after, limits[link]) * prices[link])
                     if on >= far.get(other, inf):
                         continue
-                far[other] = on
-                by[other] = link
-                heappush(heap, (on + ahead[other], on, other))
+                if (left := ahead[other]) < FAR:
+                    far[other] = on
+                    by[other] = link
+                    heappush(heap, (on + left, -on, other))
         return None
 
     def _links_to(self, node: int, by: dict[int, int]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.network import Network
 from planner.problem import ProblemError
-from planner.tasks_network import Described, Source, read_network
+from simulation.rehearsal.description import Described, Source, read_network
 
 DELAY_MS = 5  # of a link of which nobody tells it: a few hundred kilometres of cable
 DELAY_MS_MAX = 3_600_000

@@ -15,7 +15,7 @@ from experiments.placing import (
     sent,
     settled,
 )
-from planner.reading import read_problem
+from planner.document import read_problem
 
 
 def line(rate, hosts):

@@ -6,15 +6,15 @@ from random import Random
 import highspy
 import pytest
 
-from experiments import cuts, fillings
+from experiments import crowding, cuts, fillings
 from experiments.relaxation import Relaxation
 from experiments.tightening import _mixture, tighten
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.plan import Plan
 from planner.program import SCALED, Formulation
-from planner.reading import read_problem
 from tests.planner.tight import tight
 
 PLANS_TRIED = 400
@@ -64,7 +64,7 @@ def hold_rows(seed):
     layout = lay_out(read_problem(tight(seed, 4, 5)))
     formulation = Formulation(layout)
     made = list(plans(layout, random))
-    rows = []
+    rows = list(crowding.rows(formulation))
     for _ in range(4 if made else 0):
         values = drawn_values(formulation, random)
         rows += fillings.broken(formulation, values, mixture)

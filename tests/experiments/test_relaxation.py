@@ -9,9 +9,9 @@ import pytest
 from experiments import relaxation, tightening
 from experiments.generate import SHAPES, Limits, problem
 from experiments.relaxation import INTERIOR_GAP, Relaxation
+from planner.document import read_problem
 from planner.layout import lay_out
 from planner.program import SCALED, Formulation, Program
-from planner.reading import read_problem
 from tests.oracles.placement_best import best, count
 from tests.planner.tight import tight
 

@@ -9,10 +9,10 @@ import pytest
 
 from headwater.cli import main
 from headwater.placement.picture import dot, svg
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.plan import Plan, read_plan
-from planner.reading import read_problem
 from tests.oracles import placement as oracle
 from tests.planner.problems import EXAMPLE
 

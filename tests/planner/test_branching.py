@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
+from planner.document import read_problem
 from planner.layout import lay_out
-from planner.reading import read_problem
 from planner.search.instance import Instance
 from planner.search.search import Search
 from planner.search.stops import Steps

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from headwater.cli import main
+from planner.document import read_problem
 from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
-from planner.reading import read_problem
 from tests.oracles import placement as oracle
 from tests.planner.test_search_best import hold_against_all
 

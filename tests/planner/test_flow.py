@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.document import read_problem
 from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.network import Network
 from planner.plan import Plan, read_plan
 from planner.problem import ProblemError
-from planner.reading import read_problem
 from tests.oracles import placement as oracle
 from tests.planner.problems import EXAMPLE, documents
 

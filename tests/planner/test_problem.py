@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
+from planner.document import read_problem
 from planner.problem import ProblemError
-from planner.reading import read_problem
 from tests.planner.problems import EXAMPLE
 
 
@@ -144,3 +144,15 @@ def test_what_is_said_of_a_faulty_number_is_what_would_be_taken():
             read_problem(changed("nodes", 0, "capacity", value=limit))
     with pytest.raises(ProblemError, match=r"expected 0 to 1e\+30$"):
         read_problem(changed("tasks", 0, "cost", value=float("inf")))
+
+
+def test_a_circle_is_told_by_its_tasks_and_not_by_those_behind_it():
+    document = changed("tasks", value=[
+        {"id": "Behind", "inputs": ["First"], "rate": 1},
+        {"id": "First", "inputs": ["Second"], "rate": 1},
+        {"id": "Second", "inputs": ["Video", "First"], "rate": 1},
+    ])  # fmt: skip
+    with pytest.raises(ProblemError) as refused:
+        read_problem(document)
+    assert refused.value.path == "tasks[1].inputs"
+    assert refused.value.reason == "First feeds itself: First <- Second <- First"

@@ -4,11 +4,10 @@ import math
 
 import pytest
 
+from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
-from planner.reading import read_problem
-from planner.scale import scaled
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
 from tests.planner.test_search_best import hold_against_all
@@ -102,7 +101,7 @@ def test_hardly_any_capacity_is_no_defect(method):
 
 def test_usual_problems_are_taken_as_they_are():
     layout = lay_out(read_problem(tight(1)))
-    assert scaled(layout).layout is layout
+    assert Instance(layout).power == 0
 
 
 # --- sums of fractions --------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from hypothesis import assume, given, settings
 
 from bench.planted_placement import planted
 from experiments.generate import SHAPES, Limits, problem
+from planner.document import read_problem
 from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
 from planner.optimal import solve
 from planner.plan import Plan
 from planner.problem import ProblemError
-from planner.reading import read_problem
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from planner.search.stops import First, Progress, Seconds, Stalled, Steps
@@ -125,7 +125,7 @@ def test_the_same_seed_and_steps_give_the_same_plan_under_any_hash_seed(limits):
         "from planner.flow import as_document\n"
         "from planner.layout import lay_out\n"
         "from planner.methods import Wanted, find\n"
-        "from planner.reading import read_problem\n"
+        "from planner.document import read_problem\n"
         f"layout = lay_out(read_problem(problem('grid', 12, 8, 2, {limits!r})))\n"
         "for method in ('tabu', 'local', 'hop', 'greedy'):\n"
         "    found = find(layout, Wanted(method, seed=5, steps=120))\n"

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import assume, given, settings
 
+from planner.document import read_problem
 from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
-from planner.reading import read_problem
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan

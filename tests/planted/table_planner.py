@@ -14,7 +14,7 @@ BRANCHING = ("tests/planner/test_branching.py",)
 SEARCH = ("tests/planner/test_search.py",)
 BEST = ("tests/planner/test_search_best.py",)
 READING = ("tests/planner/test_problem.py",)
-TASKS = ("tests/planner/tasks/test_tasks.py", "tests/planner/tasks/test_rates.py")
+TASKS = ("tests/headwater/placement/test_tasks.py", "tests/headwater/placement/test_rates.py")
 
 TABLE = [
     *part(
@@ -58,15 +58,15 @@ planner-egress-unseen: what a broker sends is not held against its limit
         tests=FLOW,
     ),
     *part(
-        "planner/reading.py",
+        "planner/document.py",
         """
 planner-linked-twice: two links between the same brokers are taken
 -         if ends in seen:
 +         if ends in seen and link.capacity:
 
 planner-below-zero: a rate below zero is taken
--     if not 0 <= value <= most:
-+     if not value <= most:
+-     if not 0 <= value <= number_max:
++     if not value <= number_max:
 """,
         tests=READING,
     ),
@@ -74,8 +74,8 @@ planner-below-zero: a rate below zero is taken
         "planner/search/evaluator.py",
         """
 planner-partials-counted-again: a partial that is there already is paid for again
--                 row[node] = 0
-+                 row[node] += 0
+-         return topology.back.without(topology.back.lanes(header), others)
++         return topology.back.without(topology.back.lanes(header), [])
 
 planner-missed-for-ever: a target that was not reached stays missed
 -         self.lost -= self.missed[number]
@@ -123,8 +123,12 @@ planner-splits-too-few: trees of several ends part in too few ways
         "planner/search/trees.py",
         """
 planner-egress-of-nobody: what a broker sends is not held against its limit on the way
--             if -back > far[node] or load[sends] + rate > room[sends]:
-+             if -back > far[node]:
+-             if (after := load[sends] + rate) > room[sends]:
+-                 if not over:
+-                     continue
++             if (after := load[sends] + rate) > room[sends]:
++                 if not over:
++                     after = 0.0
 
 planner-a-full-link-for-nothing: to go over a link without room costs a hop
 -                     on += TOLL * (1.0 + beyond(after, limits[link]) * prices[link])
@@ -169,10 +173,6 @@ planner-limits-of-links-by-count: streams fill a link by their number and not by
 -                     (used[number], self.rates[name])
 +                     (used[number], 1.0)
 
-planner-no-room-beside-the-sender: what a broker sends is wanted elsewhere alone
--             terms += [(sender[node], -rest)] if node in sender else []
-+             terms += []
-
 planner-egress-of-one-link: what a broker sends is bounded on one of its links
 -         groups += [(self.outward[number], node.egress) for number, node in nodes]
 +         groups += [(self.outward[number][:1], node.egress) for number, node in nodes]
@@ -180,7 +180,16 @@ planner-egress-of-one-link: what a broker sends is bounded on one of its links
         tests=BEST,
     ),
     *part(
-        "planner/tasks.py",
+        "experiments/crowding.py",
+        """
+planner-no-room-beside-the-sender: what a broker sends is wanted elsewhere alone
+-         terms += [(sender[node], rest)] if node in sender else []
++         terms += []
+""",
+        tests=("tests/experiments/test_program_rows.py",),
+    ),
+    *part(
+        "headwater/placement/task_rates.py",
         """
 planner-keys-of-one-origin: partial results are counted for all groups at each broker
 -         partial_per_s = min(max(1, most), groups) / every_s if every_s else 1

@@ -51,10 +51,19 @@ vicinity-merges-unseen: partials that all on the way to a header out of view cou
 vicinity-moves-for-nothing: a move that saves less than its price is proposed
 -         least = int(gain * before[1]) + price
 +         least = int(gain * before[1])
-
-vicinity-old-terms: a piece that moves keeps its term, so that its old host may claim it
+""",
+        tests=("tests/planner/rounds/test_vicinity.py",),
+    ),
+    *part(
+        "planner/rounds/view.py",
+        """
+vicinity-old-terms: a piece that moves keeps its term, so that its home may go by its old host
 - Hosted(item.piece, item.term + 1, item.cost)
 + Hosted(item.piece, item.term, item.cost)
+
+view-of-contradictions: tables that tell other things of one link are one picture
+-     return view if _agree(view) else None
++     return view
 """,
         tests=("tests/planner/rounds/test_vicinity.py",),
     ),

@@ -18,10 +18,9 @@ from broker.core import messages, returned
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
-from broker.core.network import cell_told, told
+from broker.core.network import told
 from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
-from broker.core.network.cell_view import is_cell
 from broker.core.network.giving import GivingBroker
 from broker.core.network.needs import primitives
 from broker.core.network.own import OwnLog, types_of
@@ -39,8 +38,9 @@ from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.seats import next_report
-from broker.network.delivery.messages import HomeChanged, HomeEntrusted
-from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionLog
+from broker.network.delivery.succession import SuccessionLog
+from broker.network.placement import home_records
+from broker.network.placement.cell_view import is_cell
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
@@ -117,16 +117,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
-            cell_told.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
-            cell_told.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
-            cell_told.CellStood: self._cell_stood,
-            cell_told.CellResults: self._cell_results,
-            cell_told.CellSaved: self._cell_saved,
-            cell_told.CellSettled: self._cell_settled,
-            HomeEntrusted: self.standing_in.entrusted,
-            HomeChanged: self.standing_in.changed,
-            HomeTaken: self.adoption.adopt,
-            Succeeded: self.adoption.succeeded,
+            home_records.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
+            home_records.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
+            home_records.CellStood: self._cell_stood,
+            home_records.CellResults: self._cell_results,
+            home_records.CellSaved: self._cell_saved,
+            home_records.CellSettled: self._cell_settled,
+            **self.adoption.handlers(),
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
@@ -342,6 +339,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "promises": self.promises.state(),
             "successions": self.successions.state(),
             "standing_in": self.standing_in.state(),
+            **self.adoption.state(),
         }
         return {**super().state(), "network": said}
 
@@ -361,6 +359,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.cancellations.restore(said.get("cancelled", ()))
         self.successions.restore(said.get("successions", ()))
         self.standing_in.restore(said.get("standing_in", ()))
+        self.adoption.restore(said)
         self.promises.restore(said.get("promises", ()), [kept for _, kept in self.own.since(0)])
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]

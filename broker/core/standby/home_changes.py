@@ -15,8 +15,7 @@ import msgspec
 from broker.core import messages
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import Emission
-from broker.core.network import cell_told, told
-from broker.core.network.cell_book import CellBook
+from broker.core.network import told
 from broker.core.network.copies import Copies, Copy
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.home_copy import (
@@ -30,19 +29,23 @@ from broker.core.standby.home_copy import (
     InstalledRow,
     Key,
     ListingChanged,
+    ResultsGiven,
     TextRow,
-    UndeliveredResults,
+    UnreadResults,
     encoded,
 )
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.delivery.succession import HomeTaken, Succeeded
+from broker.network.placement import home_records
+from broker.network.placement.book import CellBook
+from broker.network.placement.home_records import CellStood
 
 _REQUESTS = (messages.SpecificationSubmitted, messages.CancelRequested)
 _OF_CELLS = (
-    cell_told.CellMoved,
-    cell_told.CellNamed,
-    cell_told.CellResults,
-    cell_told.CellSaved,
+    home_records.CellMoved,
+    home_records.CellNamed,
+    home_records.CellResults,
+    home_records.CellSaved,
 )
 _SUCCESSION = (HomeTaken, Succeeded)
 
@@ -59,7 +62,10 @@ class Home(Protocol):
 
 
 class HomeChanges:
-    """Compares a home, whose core this is, with what was said; its outbox lacked `unstored`."""
+    """Compares a home, whose core this is, with what was said; its outbox lacked `unstored`.
+
+    `epoch` names the home's output log, `lease_ms` is what its stand-in may count on.
+    """
 
     def __init__(self, home: Home, unstored: Sequence[Emission] = ()) -> None:
         self._home = home
@@ -67,7 +73,8 @@ class HomeChanges:
         self._texts: dict[int, tuple[Source, TextRow]] = {}  # by the identity of the source
         self._cells: dict[str, tuple[Key, ...]] = {}
         self._text_number = 0
-        self._given = UndeliveredResults()
+        self.epoch, self.lease_ms = "", 0
+        self._given = UnreadResults()
         self.given(unstored)
 
     def state(self) -> bytes:
@@ -82,7 +89,9 @@ class HomeChanges:
             home.book.state(),
             home.copies.life,
             _rows(copies),
-            list(self._given.rows),
+            self._given.state(),
+            self.epoch,
+            self.lease_ms,
         )
         return encoded(whole)
 
@@ -94,9 +103,9 @@ class HomeChanges:
             listed = self._listed()
             if any((listed.texts, listed.rows, listed.left, listed.cells, listed.gone)):
                 changes.append(listed)
-        elif isinstance(what, _OF_CELLS) or (isinstance(what, cell_told.CellStood) and what.cell):
+        elif isinstance(what, _OF_CELLS) or (isinstance(what, CellStood) and what.cell):
             changes.append(what)
-        elif isinstance(what, cell_told.CellSettled):
+        elif isinstance(what, home_records.CellSettled):
             ended = [row for row in what.reached if row[2] >= TIME_MAX_MS]
             changes += [msgspec.structs.replace(what, reached=ended)] if ended else []
         elif isinstance(what, told.CopiesTaken):
@@ -106,24 +115,29 @@ class HomeChanges:
         return [encoded(change) for change in changes]
 
     def given(self, results: Sequence[Emission]) -> list[bytes]:
-        """Return the change that results have got offsets, where they came of cells."""
-        rows = [
-            GivenRow(
-                result.offset,
-                (result.subscriber, result.subscription, result.actor, result.payload),
-            )
-            for result in results
-            if (result.subscriber, result.subscription) in self._home.book.of
-        ]
-        self._given.rows.extend(rows)
-        return [encoded(Given(rows[-1].offset + 1))] if rows else []
+        """Return the changes that results have got offsets; those of cells were said with them."""
+        rows = [_given_row(result) for result in results]
+        self._given.add(rows)
+        in_cells = [row for row in rows if row.result[:2] in self._home.book.of]
+        others = [row for row in rows if row.result[:2] not in self._home.book.of]
+        changes: list[Any] = [Given(in_cells[-1].offset + 1)] if in_cells else []
+        changes += [ResultsGiven(others)] if others else []
+        return [encoded(change) for change in changes]
 
-    def delivered(self, offset: int) -> list[bytes]:
-        """Return the change that results before an offset have been given out."""
-        if not self._given.rows or self._given.rows[0].offset >= offset:
+    def recall(self, unread: Sequence[Emission], first: int, end: int) -> None:
+        """Take in what the log has from `first` to `end` that its readers have not read."""
+        self._given.begin([_given_row(result) for result in unread], first, end)
+
+    def delivered(self, offset: int, read: int) -> list[bytes]:
+        """Return the change that results were given out, and read, before these offsets."""
+        given = self._given
+        if not given.rows or given.rows[0].offset >= offset:
             return []
-        self._given.deliver(offset)
-        return [encoded(GivenUpto(offset))]
+        before = given.delivered, given.first
+        given.deliver(offset, read)
+        if before == (given.delivered, given.first):
+            return []
+        return [encoded(GivenUpto(offset, read))]
 
     def _listed(self) -> ListingChanged:
         home = self._home
@@ -167,6 +181,11 @@ class HomeChanges:
         self._texts[id(source)] = source, row  # the source is held, so that its identity stays
         texts.append(row)
         return row.number
+
+
+def _given_row(result: Emission) -> GivenRow:
+    row = result.subscriber, result.subscription, result.actor, result.payload
+    return GivenRow(result.offset, row)
 
 
 def _standing(subscription: Installed) -> tuple[Any, ...]:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
-from broker.engine import native
 from broker.engine.event.source import Constants, build
 
 if TYPE_CHECKING:
@@ -236,23 +235,11 @@ def in_order(events: list[Event]) -> list[Event]:
 
 def doubtful(events: Sequence[Event]) -> bool:
     """Tell whether the time of any event is uncertain."""
-    # Asked of each batch of each content, and nearly always answered no: one call for a batch, not
-    # one for an event.
-    if native.passes is not None:
-        found: bool | None = native.passes.doubtful(events)
-        if found is not None:
-            return found
     return any(map(_uncertainty, events))
 
 
 def lasting(events: Sequence[Event]) -> list[Event]:
     """Those that are no points in time."""
-    # A pass that meets what it does not know gives None and leaves the whole list to Python; it
-    # never decides a part.
-    if native.passes is not None:
-        found: list[Event] | None = native.passes.lasting(events)
-        if found is not None:
-            return found
     return [event for event in events if event.start < event.end]
 
 

@@ -31,8 +31,6 @@ static PyMethodDef passes[] = {
      "Entries that wait and events that came in order of time, and which of them wait on."},
     {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
      "Of ends and their events those that are greater than a time."},
-    {"doubtful", pass_doubtful, METH_O, "Whether any event's time is uncertain, or None."},
-    {"lasting", pass_lasting, METH_O, "The events that begin before they end, or None."},
     {"read_total", (PyCFunction)(void (*)(void))pass_read_total, METH_FASTCALL,
      "How many floats there are in a slot of events, and their exact sum, or None."},
     {"total", pass_total, METH_O, "The exact sum of floats in units of 2 ** -64, or None."},

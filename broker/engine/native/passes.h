@@ -161,8 +161,6 @@ PyObject *pass_later(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 PyObject *pass_total(PyObject *module, PyObject *values);
 PyObject *pass_read_total(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_doubtful(PyObject *module, PyObject *events);
-PyObject *pass_lasting(PyObject *module, PyObject *events);
 
 int add_ends(PyObject *module);
 int add_patience(PyObject *module);

@@ -12,7 +12,7 @@ from operator import attrgetter, eq, le, lt
 from typing import TYPE_CHECKING, Any
 
 from broker.engine import native
-from broker.engine.event.occurrence import sort_in_order
+from broker.engine.event.occurrence import lead_of, sort_in_order
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import Result
@@ -64,8 +64,12 @@ def _sorted(results: list[Result]) -> list[Result]:
         places = list(map(_place, results))
         if all(map(lt, places, islice(places, 1, None))):
             return results
-    sort_in_order(results, _span, _head, output_order)
+    sort_in_order(results, _span, _lead, _head, output_order)
     return results
+
+
+def _lead(result: Result) -> tuple[str, ...]:
+    return lead_of(result.occurrence)  # of the groups of one window it decides
 
 
 def _head(result: Result) -> tuple[Any, ...]:

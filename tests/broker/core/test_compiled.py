@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event as CoreEvent
-from broker.engine.event.event import doubtful, event_class, lasting, sorted_by_class
+from broker.engine.event.event import event_class, sorted_by_class
 from broker.engine.event.identity import digest
 from broker.engine.filter.choosing import choice_of
 from broker.engine.filter.filterer import Filterer
@@ -266,38 +266,6 @@ def test_sums_of_what_is_no_float_in_a_slot_are_left_to_python():
     assert passes.read_total([one, object()], "a_x") is None
     assert passes.read_total((one,), "a_x") is None
     assert passes.read_total([], "a_x") is None
-
-
-@given(st.lists(st.sampled_from([0, 0, 0, 1, 2**62]), max_size=5))
-def test_a_doubt_is_found(doubts):
-    events = [
-        (Reading if at % 2 else Other)(id=str(at), end=at, uncertainty=doubt)
-        for at, doubt in enumerate(doubts)
-    ]
-    assert doubtful(events) == any(doubts)
-    with python_alone():
-        assert doubtful(events) == any(doubts)
-
-
-@given(st.lists(st.tuples(times, times), max_size=6))
-def test_what_lasts_is_told_from_readings(spans):
-    events = [
-        (Reading if at % 2 else Other)(id=str(at), start=min(span), end=max(span))
-        for at, span in enumerate(spans)
-    ]
-    wanted = [event for event, (one, other) in zip(events, spans, strict=True) if one != other]
-    assert lasting(events) == wanted
-    with python_alone():
-        assert lasting(events) == wanted
-    assert passes.lasting(tuple(events)) is None
-    assert passes.lasting([*events, object()]) is None
-
-
-def test_a_doubt_of_what_is_no_list_of_events_is_left_to_python():
-    assert passes.doubtful([Reading(id="1", end=1)]) is False
-    assert passes.doubtful((Reading(id="1", end=1),)) is None
-    assert passes.doubtful([object()]) is None
-    assert passes.doubtful([Reading(id="1", end=1, uncertainty=2**62)]) is None
 
 
 class Louder(Event):

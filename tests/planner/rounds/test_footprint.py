@@ -6,7 +6,7 @@ from random import Random
 
 from experiments.overlay import overlay, whole
 from planner.layout import lay_out
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import Amounts, tables_of
 from planner.rounds.view import Summary, View, view_of

@@ -8,12 +8,12 @@ import pytest
 from experiments.generate import SHAPES, Limits, problem
 from experiments.overlay import on_tree, overlay
 from experiments.trial import Trial
+from planner.document import read_problem
 from planner.flow import Evaluation, evaluate
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.reading import read_problem
 from planner.rounds.settings import Settings
 
 ALL = 99

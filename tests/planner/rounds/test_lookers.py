@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from experiments.trial import Trial
 from planner.network import Network
 from planner.rounds import machine
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Settings
 from tests.planner.rounds.networks import generated
 from tests.planner.rounds.test_vicinity import BRIEF, EVERYWHERE, SCENES, Scene

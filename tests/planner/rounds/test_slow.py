@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from experiments.trial import Conditions, Trial
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.view import Summary, view_of
 from tests.planner.rounds.networks import generated

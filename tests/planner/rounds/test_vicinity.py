@@ -13,7 +13,7 @@ from planner.layout import Layout, lay_out
 from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.rounds.looking import Look
+from planner.rounds.look import Look
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import Amounts, Tables, tables_of
 from planner.rounds.units import plain
@@ -158,11 +158,11 @@ def test_partials_whose_header_is_out_of_view_are_never_merged() -> None:
         scene = Scene(seed, radius=1)
         vicinity = Vicinity(scene.view)
         for number, joint in scene.view.joints.items():
-            keys = [p for p in scene.layout.aggregates[number].partials if p in scene.view.at]
-            if joint.beyond < 0 or len({scene.view.at[p] for p in keys}) < 2:
+            keys = [p for p in scene.layout.aggregates[number].partials if p in scene.view.hosts]
+            if joint.beyond < 0 or len({scene.view.hosts[p] for p in keys}) < 2:
                 continue
             met += 1
-            count = len({scene.view.at[piece] for piece in keys})
+            count = len({scene.view.hosts[piece] for piece in keys})
             hosts = list(vicinity.start)
             for piece in keys:  # all at one broker, as a search may have them
                 hosts[vicinity.piece_of[piece]] = 0
@@ -181,7 +181,7 @@ def test_partials_whose_header_is_out_of_view_are_never_merged() -> None:
 def test_a_drained_member_takes_nothing_and_keeps_only_what_nobody_else_may_run() -> None:
     scene = Scene(4)
     view = scene.view
-    full = view.at[min(view.at)]
+    full = view.hosts[min(view.hosts)]
     one = view.summaries[full]
     view.summaries[full] = Summary(
         one.broker, 0, 0, one.capacity, one.egress, one.tables, drained=True

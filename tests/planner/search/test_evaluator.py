@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.document import read_problem
 from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.plan import Plan
-from planner.reading import read_problem
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
 from planner.search.search import BestPlan, as_plan

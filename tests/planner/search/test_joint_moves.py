@@ -7,8 +7,8 @@ import pytest
 
 from bench.planted_placement import planted
 from experiments.generate import Limits, problem
+from planner.document import read_problem
 from planner.layout import lay_out
-from planner.reading import read_problem
 from planner.search.context import MoveContext
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance

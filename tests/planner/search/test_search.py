@@ -2,9 +2,9 @@
 
 import pytest
 
+from planner.document import read_problem
 from planner.flow import as_document
 from planner.layout import lay_out
-from planner.reading import read_problem
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from tests.oracles.placement import judge

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from planner.document import read_problem
 from planner.layout import lay_out
-from planner.reading import read_problem
 from planner.search.context import MoveContext
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance

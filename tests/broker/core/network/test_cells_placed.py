@@ -5,7 +5,6 @@ from collections import deque
 from itertools import pairwise
 
 import pytest
-from broker.network.placement import hosts
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
@@ -22,6 +21,7 @@ from broker.core.network.messages import (
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
+from broker.network.placement import hosts
 
 TEXT = """event Temp(val: float)
 define Read(val) detect Temp assign val = Temp.val

@@ -1,0 +1,304 @@
+"""A home's memory of its cells: where each runs, its last snapshot, and what it has found since.
+
+Owns terms, snapshots and the ids of results that may come again. Must not know frames, tasks or
+outboxes. Invariant: an id is remembered until a snapshot was saved behind it of the one run that
+goes on, so that whatever a cell begins anew from finds nothing a second time unnoticed.
+
+A *term* of a cell is its time at one broker. While it moves there are two: the one that serves, and
+the one that comes, which takes its place with its first snapshot. Within a term each process of
+that broker is a *life*, which begins from the last snapshot; results are numbered within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from broker.network.placement.home_records import CellResults, CellSaved, CellSettled, Row
+
+Key = tuple[str, str]
+
+IDS_MAX = 200_000  # of one cell; a snapshot forgets them, and is asked for long before
+
+
+class Term(Struct, array_like=True):
+    """A cell at one broker. `next` is the number of the result that is to be taken next."""
+
+    number: int
+    broker: str
+    life: int = 0
+    run: int = 0  # tells lives of all terms apart
+    next: int = 0
+
+
+class Kept(Struct, array_like=True):
+    """One cell; `ids`: by result, the number that each run gave it."""
+
+    name: str
+    since: int
+    keys: list[Key]
+    serving: Term
+    coming: Term | None = None
+    terms: int = 1
+    runs: int = 0
+    active: bool = False
+    run: int = 0  # of the snapshot
+    end: int = 0  # of the results before the snapshot
+    snapshot: bytes = b""
+    reason: str = ""
+    ids: dict[str, dict[int, int]] = field(default_factory=dict)
+    origins: dict[str, list[str]] = field(default_factory=dict)  # with the types needed of them
+    held: list[Row] = field(default_factory=list)  # found before it is active
+    splits: bool = False  # its windows are split: see `header_cell`
+
+    def term(self, number: int) -> Term | None:
+        """The term of this number, if it is not over."""
+        known = (self.serving, self.coming)
+        return next((one for one in known if one is not None and one.number == number), None)
+
+
+class _OfResult(Struct):
+    id: str
+
+
+_id_of = msgspec.json.Decoder(_OfResult).decode
+
+
+class CellBook:
+    """Remember a home's cells: where each runs, its last snapshot, and what it has found since.
+
+    `cells` are by name; `of` tells which one a subscription belongs to.
+    """
+
+    def __init__(self, home: str) -> None:
+        self.cells: dict[str, Kept] = {}
+        self.of: dict[Key, str] = {}
+        self.settled: dict[Key, int] = {}
+        self.forgotten = 0  # ids that went for want of room
+        self._home = home
+        self._count = 0
+
+    def begin(self, keys: Sequence[Key], now: int, *, splits: bool = False) -> Kept:
+        """These subscriptions of one submission are a cell from now on, at home at first."""
+        self._count += 1
+        name = f"{self._home}/{self._count}"
+        one = self.cells[name] = Kept(name, now, list(keys), Term(1, self._home))
+        one.splits = splits
+        self.of.update(dict.fromkeys(keys, name))
+        return one
+
+    def drop(self, keys: Iterable[Key]) -> None:
+        """These subscriptions are there no more, nor a cell that has no other."""
+        for key in keys:
+            cell = self.cells[self.of.pop(key)]
+            self.settled.pop(key, None)
+            cell.keys.remove(key)
+            if not cell.keys:
+                del self.cells[cell.name]
+
+    def count_on(self, number: int) -> None:
+        """Begin no cell under a number up to this one: another home has those."""
+        self._count = max(self._count, number)
+
+    # --- terms -----------------------------------------------------------------------------
+
+    def goes_to(self, name: str) -> str | None:
+        """The broker where a cell runs or is about to; None where there is no such cell."""
+        cell = self.cells.get(name)
+        return None if cell is None else (cell.coming or cell.serving).broker
+
+    def move(self, name: str, broker: str, reason: str) -> None:
+        """Have a cell run at a broker."""
+        cell = self.cells.get(name)
+        if cell is None:
+            return
+        cell.reason = reason
+        if cell.serving.broker == broker:
+            # It runs there: a move to elsewhere that is under way is called off.
+            cell.coming = None
+        elif cell.coming is None or cell.coming.broker != broker:
+            cell.terms += 1
+            term = Term(cell.terms, broker)
+            if cell.active:
+                cell.coming = term
+            else:
+                # Nothing was given out yet and no state is stored: no term has to go on meanwhile.
+                cell.serving = term
+
+    def is_over(self, name: str, term: int) -> bool:
+        """Tell whether that term of a cell will never be heard of again."""
+        cell = self.cells.get(name)
+        return cell is None or cell.term(term) is None
+
+    # --- origins ---------------------------------------------------------------------------
+
+    def name(self, name: str, origins: Mapping[str, Iterable[str]]) -> None:
+        """A cell needs these types of these origins, wherever it runs."""
+        cell = self.cells.get(name)
+        if cell is not None:
+            for origin, types in origins.items():
+                known = cell.origins.setdefault(origin, [])
+                known += [one for one in types if one not in known]
+
+    def knows(self, name: str, origins: Mapping[str, Iterable[str]]) -> bool:
+        """Tell whether these types of these origins are written down already."""
+        known = self.cells[name].origins
+        return all(set(types) <= set(known.get(origin, ())) for origin, types in origins.items())
+
+    def needs(self, broker: str) -> bool:
+        """Tell whether a cell needs something of a broker."""
+        return any(broker in cell.origins for cell in self.cells.values())
+
+    def forget_origin(self, broker: str) -> None:
+        """Nobody is to wait for a broker any more."""
+        for cell in self.cells.values():
+            cell.origins.pop(broker, None)
+
+    # --- results ---------------------------------------------------------------------------
+
+    def takes(self, one: CellResults) -> int | None:
+        """Count the rows that are known by number; None if they cannot be taken.
+
+        Raises msgspec.DecodeError or UnicodeDecodeError where a row is no result: it is not to be
+        journaled.
+        """
+        for row in one.rows:
+            _id_of(row[3])
+            str(row[3], "utf-8")  # what the decoder passes over it has not looked into
+        return self._known(one)
+
+    def _known(self, one: CellResults) -> int | None:
+        place = self._place(one)
+        if place is None or place < one.first:
+            return None
+        return min(place - one.first, len(one.rows))
+
+    def results(self, one: CellResults) -> list[Row]:
+        """Take results; those that are new and to be given out."""
+        known = self._known(one)
+        if known is None:
+            return []
+        cell = self.cells[one.cell]
+        term = self._now_at(cell, one)
+        rows = one.rows[known:]
+        found = []
+        for number, row in enumerate(rows, one.first + known):
+            if self.of.get((row[0], row[1])) != one.cell:
+                continue  # it was cancelled, or another text is in its place
+            name = "\0".join((row[0], row[1], _id_of(row[3]).id))
+            before = cell.ids.setdefault(name, {})
+            if not before:
+                # No run has found it since the last snapshot, so it was never given out.
+                found.append(row)
+            before[term.run] = number
+        term.next = one.first + known + len(rows)
+        while len(cell.ids) > IDS_MAX:
+            del cell.ids[next(iter(cell.ids))]
+            self.forgotten += 1
+        if not cell.active:
+            # The subscriber was not told *active*: until then nothing counts for certain.
+            cell.held += found
+            return []
+        return found
+
+    def _place(self, one: CellResults | CellSaved) -> int | None:
+        """The number of the next result of a run; None where it is of one that is over."""
+        cell = self.cells.get(one.cell)
+        term = None if cell is None else cell.term(one.term)
+        if term is None or one.life < term.life:
+            return None
+        # A new process of the host counts from the snapshot on, and takes back nothing.
+        return one.floor if one.life > term.life else term.next
+
+    def _now_at(self, cell: Kept, one: CellResults | CellSaved) -> Term:
+        """The term, in the life that is heard of now."""
+        term = cell.term(one.term)
+        assert term is not None
+        if one.life > term.life:
+            cell.runs += 1
+            term.life, term.run, term.next = one.life, cell.runs, one.floor
+            if not cell.active:  # what it found before counts no more than if it had not begun
+                cell.ids, cell.held = {}, []
+        return term
+
+    def settles(self, one: CellSettled) -> bool:
+        """Tell whether that says more than was known, and all results before it were taken."""
+        cell = self.cells.get(one.cell)
+        if cell is None or not cell.active or one.term != cell.serving.number:
+            return False
+        if one.life != cell.serving.life or cell.serving.next < one.next:
+            return False
+        return any(
+            self.of.get(key) == one.cell and reached > self.settled.get(key, reached - 1)
+            for key, reached in _by_key(one)
+        )
+
+    def settle(self, one: CellSettled) -> None:
+        """Note how far a cell's subscriptions are settled."""
+        if self.settles(one):
+            for key, reached in _by_key(one):
+                if self.of.get(key) == one.cell:
+                    self.settled[key] = max(reached, self.settled.get(key, reached))
+
+    # --- snapshots of cells ----------------------------------------------------------------
+
+    def saves(self, one: CellSaved) -> bool:
+        """Tell whether a snapshot can take the place of the last one: what is before it was taken.
+
+        While a cell moves, the last one is what the coming term begins from: until each origin has
+        heard of that, none may forget what is behind it.
+        """
+        place = self._place(one)
+        if place is None or place < one.end:
+            return False
+        cell = self.cells[one.cell]
+        return cell.coming is None or one.term == cell.coming.number
+
+    def save(self, one: CellSaved) -> tuple[list[Key], list[Row]]:
+        """Take a snapshot: (subscriptions that are active from now on, results given out so)."""
+        if not self.saves(one):
+            return [], []
+        cell = self.cells[one.cell]
+        term = self._now_at(cell, one)
+        if term is cell.coming:
+            # It has a state of its own behind all origins' answers: the old term can end.
+            cell.serving, cell.coming = term, None
+            cell.reason = ""
+        cell.run, cell.end, cell.snapshot = term.run, one.end, one.snapshot
+        _let_go(cell)
+        if cell.active:
+            return [], []
+        rows, cell.held, cell.active = cell.held, [], True
+        return list(cell.keys), rows
+
+    # --- the state -------------------------------------------------------------------------
+
+    def state(self) -> list[Any]:
+        """Plain data."""
+        rows = [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in self.cells.values()]
+        settled = [[*key, reached] for key, reached in self.settled.items()]
+        return [self._count, self.forgotten, rows, settled]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+        self._count, self.forgotten, rows, *settled = state
+        self.settled = {(who, name): reached for who, name, reached in (settled or [()])[0]}
+        found = msgspec.convert(rows, list[Kept], str_keys=False)
+        self.cells = {one.name: one for one in found}
+        self.of.clear()
+        self.of.update({key: one.name for one in found for key in one.keys})
+
+
+def _by_key(one: CellSettled) -> list[tuple[Key, int]]:
+    return [((subscriber, name), reached) for subscriber, name, reached in one.reached]
+
+
+def _let_go(cell: Kept) -> None:
+    """Forget the results that nothing behind the last snapshot finds again."""
+    # A result that the run of the snapshot numbered before its end is in the snapshot: whatever
+    # begins from there does not find it again. One that only another run has found may come.
+    run, end = cell.run, cell.end
+    cell.ids = {name: at for name, at in cell.ids.items() if at.get(run, end) >= end}
