@@ -37,8 +37,8 @@ def homes_of(layout: Layout) -> list[int]:
 
 def standing_hosts(
     layout: Layout, tree: Network, part: Sequence[int], held: Mapping[int, int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return who runs each piece in one `part` of the network, and the home of each there.
+) -> tuple[int, ...]:
+    """Return who runs each piece in one `part` of the network.
 
     What a broker of the part holds already stays with it; -1 where nobody may run a piece.
     """
@@ -60,7 +60,7 @@ def standing_hosts(
             hosts[piece] = elect(layout, headers[piece], makers, tree, allowed)
         else:
             hosts[piece] = first_host(layout, piece, tree, homes[piece], allowed)
-    return tuple(hosts[piece] for piece in range(len(layout.pieces))), tuple(homes)
+    return tuple(hosts[piece] for piece in range(len(layout.pieces)))
 
 
 def first_host(layout: Layout, piece: int, tree: Network, home: int, allowed: Sequence[int]) -> int:

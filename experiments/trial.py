@@ -21,9 +21,10 @@ from planner.network import Network
 from planner.problem import Problem
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope, size_bytes
-from planner.rounds.post import Send
+from planner.rounds.post import Effect, Send
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Amounts, Standing
+from planner.rounds.tables import Amounts, tables_of
+from planner.rounds.view import Ground
 
 STEPS_MAX = 5_000_000  # events of one run: what takes more than so many does not end
 
@@ -223,28 +224,23 @@ class Trial:
         low, high = self.conditions.detect_ms
         for part in {min(self.tree.hops(n)): [*self.tree.hops(n)] for n in self._alive()}.values():
             held = self._holders(sorted(part))
-            standing = Standing(
-                self.layout,
-                self.tree,
-                *standing_hosts(self.layout, self.tree, part, held),
-                self.amounts,
-            )
+            hosts = standing_hosts(self.layout, self.tree, part, held)
+            tables = tables_of(self.layout, self.tree, hosts, self.amounts)
             for number in sorted(part):
                 seen = self.now if at_once else self.now + self._random.randint(low, high)
-                self._push(seen, _Begin(number, self.epoch, standing))
+                ground = Ground(number, self.layout, self.tree, tables[number])
+                self._push(seen, _Begin(number, self.epoch, ground))
 
     def _begin(self, what: _Begin) -> None:
         if what.epoch != self.epoch or what.broker in self.gone:
             return
         self._begun.add(what.broker)
         machine = self.machines[what.broker]
-        self._carry(
-            what.broker, machine.stand(what.broker, self.epoch, what.standing, self.now), anew=True
-        )
+        self._carry(what.broker, machine.stand(self.epoch, what.ground, self.now), anew=True)
         for envelope in self._early.pop(what.broker, []):
             self._carry(what.broker, machine.receive(envelope, self.now))
 
-    def _carry(self, broker: int, effects: Iterable[Send], *, anew: bool = False) -> None:
+    def _carry(self, broker: int, effects: Iterable[Effect], *, anew: bool = False) -> None:
         machine = self.machines[broker]
         if broker in self._begun:
             held = {one.piece: one.term for one in machine.tables.hosted}
@@ -253,7 +249,8 @@ class Trial:
                 self.moves += [(self.now, piece, broker) for piece in arrived]
             self._held[broker] = held
         for effect in effects:
-            self._post(broker, effect)
+            if isinstance(effect, Send):
+                self._post(broker, effect)
         wake = machine.next_wake()
         at = None if wake is None else max(wake, self.now)
         if at is not None and at != self._wakes.get(broker):
@@ -297,7 +294,7 @@ class _Wake:
 class _Begin:
     broker: int
     epoch: int
-    standing: Standing
+    ground: Ground
 
 
 __all__ = ["Conditions", "Counts", "EndlessError", "Layout", "Trial"]

@@ -5,8 +5,8 @@ runs. Invariant: every turn that is agreed lessens (violation, flow) as all its 
 there are finitely many between two changes from outside; a refused one is tried again only after
 something was heard, or once whoever was before it is done.
 
-The order of a life: `stand` (an epoch: what the network is and where everything runs, which all
-know alike); then turns until all are quiet. The home of a piece hears of each host that it gets.
+The order of a life: `stand` (an epoch: what the network is and where everything runs), `shift` (it
+is known otherwise or in other numbers), and turns in between until all are quiet.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from msgspec.structs import replace
 
 from planner.rounds import messages as m
 from planner.rounds.look import Look
-from planner.rounds.post import Post, Send
+from planner.rounds.post import Agreed, Effect, Post
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Standing, Tables
+from planner.rounds.tables import Tables
 from planner.rounds.turns import Claim, Promise, Turn
 from planner.rounds.vicinity import Proposal, value_of
-from planner.rounds.view import Summary, view_of
+from planner.rounds.view import Ground, Summary, view_of
 
 
 class Rounds:
     """One broker's machine; brokers are numbered as in the problem that a layout is of.
 
     `limits` are its capacity and egress in whole units, None without limit. `agreed` counts the
-    turns that it led to their end, `refused` those that came to nothing.
+    turns that it led to their end, `refused` those that came to nothing. While brokers in view are
+    `unclear`, as their last word does not go together with the rest, nothing is planned.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Rounds:
         self._drained = self._told = False
         self._turn_number = 0
         self._turn: Turn | None = None
-        self._promise = Promise()
+        self.promise = Promise()
         self._plan_at: int | None = None
         self._widen_at: int | None = None
         self.version = 0
@@ -57,37 +58,70 @@ class Rounds:
 
     # --- from outside -----------------------------------------------------------------------
 
-    def stand(self, me: int, epoch: int, standing: Standing, now: int) -> list[Send]:
-        """Begin an epoch in which all know alike where everything runs, this broker as `me`.
+    def withdraw(self, now: int) -> list[Effect]:
+        """Cancel the turn that is led here and refuse all that wait, as numbers become others."""
+        # Its proposal has numbers of before; grants that come later are for a turn that is over.
+        turn, self._turn = self._turn, None
+        for broker in turn.proposal.tables if turn is not None else ():
+            self._post.send(broker, m.Cancel(turn.number if turn is not None else 0))
+        for claimant, number, _ in self.promise.queue:
+            self._post.send(claimant, m.Refuse(number, stale=True))
+        self.promise.queue.clear()
+        return self._done(now)
 
-        What is under way is void.
+    def stand(self, epoch: int, ground: Ground, now: int) -> list[Effect]:
+        """Begin an epoch in the network `ground`; whatever was under way is void.
+
+        A broker whose turns others know of must `withdraw` before.
         """
-        self.me = me
-        self._post.begin(me, epoch, standing.tree)
-        self._layout, self._tree, self._homes = standing.layout, standing.tree, standing.homes
+        self._post.begin(ground.me, epoch, ground.tree)
         self.radius = self.settings.radius
         self.infeasible = False
         self._turn = None
-        self._promise = Promise()
+        self.promise = Promise()
         self._rates: dict[int, int] = {}
         self._costs: dict[int, int] = {}
         self._known: dict[int, Summary] = {}
+        self.unclear: dict[int, None] = {}
         self._followers: dict[int, None] = {}
         self._looked: object = None
         self._look: Look | None = None
         self._done_looking = False  # at what was seen last
         self._plan_at = self._widen_at = None
-        hosts = zip(standing.homes, standing.hosts, strict=True)
-        self._hosts = {piece: (0, host) for piece, (home, host) in enumerate(hosts) if home == me}
-        self._change(standing.tables()[me], now)
+        return self.shift(ground, now, is_other=True)
+
+    def shift(
+        self, ground: Ground, now: int, *, is_other: bool, over: tuple[int, int] = (-1, 0)
+    ) -> list[Effect]:
+        """Take up other pieces and streams of the same epoch; only where no promise is held.
+
+        `is_other`: this broker's own tables are others than before, and not their numbers alone.
+        `over` is the turn (leader, number) that ends with it.
+        """
+        # The promise ends before this broker's version grows, and the next is given only after.
+        held = self.promise.end(*over)
+        if self._look is not None:  # its view is in numbers of before
+            self._look = self._looked = None
+        self.infeasible = self.infeasible and not is_other
+        self.me = self._post.me = ground.me
+        self._layout = ground.layout
+        self._tree = self._post.tree = ground.tree
+        self._known = dict(ground.summaries)
+        self.unclear = dict.fromkeys(ground.unclear)
+        if is_other:
+            self._change(ground.tables, now)
+        else:
+            # Of the same version: others have been told, in numbers of their own.
+            self.tables = ground.tables
+            self._known[self.me] = self.summary()
+            self._again(now)
+        if held:
+            self._free()
         return self._done(now)
 
-    @property
-    def hosts(self) -> dict[int, int]:
-        """Return who runs each piece that is at home here, by the last that was heard of it."""
-        return {piece: broker for piece, (_, broker) in self._hosts.items()}
-
-    def measured(self, rates: Mapping[int, int], costs: Mapping[int, int], now: int) -> list[Send]:
+    def measured(
+        self, rates: Mapping[int, int], costs: Mapping[int, int], now: int
+    ) -> list[Effect]:
         """Other rates of streams, and costs of pieces, in whole units; the rest stays.
 
         Before the first epoch nothing is known to change: it begins with the costs of its day.
@@ -96,7 +130,7 @@ class Rounds:
             return []
         self._costs.update(costs)
         self._rates.update(rates)
-        if self._promise.held is None:
+        if self.promise.held is None:
             self._measure(now)
         return self._done(now)
 
@@ -109,20 +143,20 @@ class Rounds:
             self.infeasible = False
             self._change(tables, now)
 
-    def drain(self, now: int, *, drained: bool = True) -> list[Send]:
+    def drain(self, now: int, *, drained: bool = True) -> list[Effect]:
         """From now on nothing more is taken up here, and what runs here is to go elsewhere."""
         self._drained = drained
-        if self._promise.held is None and self._post.tree is not None:
+        if self.promise.held is None and self._post.tree is not None:
             self._change(self.tables, now)  # else the turn under way tells of it
         return self._done(now)
 
-    def receive(self, envelope: m.Envelope, now: int) -> list[Send]:
+    def receive(self, envelope: m.Envelope, now: int) -> list[Effect]:
         """An envelope from a neighbour."""
         if self._post.sort(envelope):
             self._read(envelope, now)
         return self._done(now)
 
-    def wake(self, now: int) -> list[Send]:
+    def wake(self, now: int) -> list[Effect]:
         """The time that `next_wake` named has come."""
         if self._plan_at is not None and now >= self._plan_at:
             self._plan_at = None
@@ -145,11 +179,11 @@ class Rounds:
     @property
     def busy(self) -> bool:
         """Tell whether a turn of its own or another's holds this broker."""
-        return self._turn is not None or self._promise.held is not None
+        return self._turn is not None or self.promise.held is not None
 
     # --- what comes ---------------------------------------------------------------------------
 
-    def _done(self, now: int) -> list[Send]:
+    def _done(self, now: int) -> list[Effect]:
         while self._post.own:
             self._read(self._post.own.pop(0), now)
         out, self._post.out = self._post.out, []
@@ -170,12 +204,11 @@ class Rounds:
             self._granted(origin, body.turn, now)
         elif isinstance(body, m.Refuse):
             self._refused(body, now)
-        elif isinstance(body, m.Commit | m.Cancel):
-            self._over(origin, body, now)
         else:
-            self._placed(origin, body)
+            self._over(origin, body, now)
 
     def _heard(self, summary: Summary, now: int) -> None:
+        self.unclear.pop(summary.broker, None)
         before = self._known.get(summary.broker)
         if before is None or before.version < summary.version:
             self._known[summary.broker] = summary
@@ -216,6 +249,8 @@ class Rounds:
     def _plan(self, now: int) -> None:
         if self._turn is not None:
             self._turn.missed = True
+            return
+        if any(broker in self.unclear for broker in self._tree.within(self.me, self.radius)):
             return
         view = view_of(self._layout, self._tree, self.me, self.radius, self._known)
         if view is None:
@@ -259,9 +294,9 @@ class Rounds:
         self._turn = None
         self.agreed += 1
         self.moved += len(turn.proposal.moves)
+        self._post.out.append(Agreed(turn.proposal.moves))
         for broker, tables in turn.proposal.tables.items():
-            moves = tuple(move for move in turn.proposal.moves if broker in move[1:])
-            self._post.send(broker, m.Commit(number, tables, moves))
+            self._post.send(broker, m.Commit(number, tables, turn.proposal.moves))
         self._again(now)
 
     def _refused(self, refuse: m.Refuse, now: int) -> None:
@@ -299,40 +334,23 @@ class Rounds:
         if version != self.version:
             self._post.send(leader, m.Refuse(turn, stale=True))
             return
-        promised = self._promise.ask(claim)
+        promised = self.promise.ask(claim)
         if promised is not None:
             self._post.send(leader, m.Grant(turn) if promised else m.Refuse(turn, stale=False))
 
     def _over(self, leader: int, body: m.Commit | m.Cancel, now: int) -> None:
-        if not self._promise.end(leader, body.turn):
+        if not self.promise.end(leader, body.turn):
             return
         if isinstance(body, m.Commit):
             self._change(body.tables, now)
-            self._report(body)
         self._measure(now)
-        promised, stale, behind = self._promise.next(self.version)
+        self._free()
+
+    def _free(self) -> None:
+        """Promise the first that waits, if it may be; no promise is held any more."""
+        promised, stale, behind = self.promise.next(self.version)
         if promised is not None:
             self._post.send(promised[0], m.Grant(promised[1]))
         for late, claims in ((True, stale), (False, behind)):
             for claimant, turn, _ in claims:
                 self._post.send(claimant, m.Refuse(turn, stale=late))
-
-    # --- who runs what ------------------------------------------------------------------------
-
-    def _report(self, commit: m.Commit) -> None:
-        """Report to the homes of pieces that they run here from now on."""
-        # The home of a piece may be any broker, in view of this one or not.
-        arrived = {piece for piece, _, host in commit.moves if host == self.me}
-        by_home: dict[int, list[tuple[int, int]]] = {}
-        for item in commit.tables.hosted:
-            if item.piece in arrived:
-                by_home.setdefault(self._homes[item.piece], []).append((item.piece, item.term))
-        for home, pieces in by_home.items():
-            self._post.send(home, m.Placed(tuple(pieces)))
-
-    def _placed(self, host: int, body: m.Placed) -> None:
-        """Take the host under the highest term; of two reports the later may come first."""
-        for piece, term in body.pieces:
-            self._hosts[piece] = max(
-                (term, host), self._hosts.get(piece, (-1, 0)), key=lambda claim: claim[0]
-            )

@@ -44,7 +44,7 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """The member's new tables, and its moves: piece, from whom, to whom."""
+    """The member's new tables, and all moves of the turn: piece, from whom, to whom."""
 
     turn: int
     tables: Tables
@@ -57,13 +57,7 @@ class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=7):
     turn: int
 
 
-class Placed(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """A host tells the home of pieces that it runs them: (piece, term)."""
-
-    pieces: tuple[tuple[int, int], ...]
-
-
-Body = Tell | Want | Reserve | Grant | Refuse | Commit | Cancel | Placed
+Body = Tell | Want | Reserve | Grant | Refuse | Commit | Cancel
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):

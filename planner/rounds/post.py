@@ -24,13 +24,23 @@ class Send:
     envelope: m.Envelope
 
 
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """A turn that was led here is agreed: (piece, from whom, to whom)."""
+
+    moves: tuple[tuple[int, int, int], ...]
+
+
+Effect = Send | Agreed
+
+
 class Post:
     """Gather what one broker has to send, in order."""
 
     def __init__(self, me: int) -> None:
         self.me = me
         self.epoch = -1
-        self.out: list[Send] = []
+        self.out: list[Effect] = []
         self.own: list[m.Envelope] = []
         self.tree: Network | None = None
 

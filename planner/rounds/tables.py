@@ -66,22 +66,6 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A network of which all know where each piece runs, and what everything comes to."""
-
-    layout: Layout
-    tree: Network
-    hosts: tuple[int, ...]
-    homes: tuple[int, ...]
-    """By piece, the broker that hears who runs it; every broker knows the same."""
-    amounts: Amounts
-
-    def tables(self) -> list[Tables]:
-        """The tables of all brokers."""
-        return tables_of(self.layout, self.tree, self.hosts, self.amounts)
-
-
-@dataclass(frozen=True, slots=True)
 class LaidStream:
     """A stream of which all ends are known: the broker that sends it, and those that get it."""
 

@@ -7,7 +7,7 @@ every link between members; what lies outside is told by the members' links to i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -37,6 +37,22 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     egress: int | None
     tables: Tables
     drained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A network as others state it to a broker: its number, its tables, and those around.
+
+    Of the brokers `unclear` nothing is known that goes together with the rest, so that nothing is
+    planned with them in view.
+    """
+
+    me: int
+    layout: Layout
+    tree: Network
+    tables: Tables
+    summaries: Mapping[int, Summary] = field(default_factory=dict)
+    unclear: Sequence[int] = ()
 
 
 @dataclass

@@ -17,7 +17,7 @@ def told() -> dict:
     one = town.houses["b0"].coordinator
     assert one.laid is not None
     state = {"broker": "b0", "epoch": "0", "quiet": True, "drained": False, "infeasible": False}
-    return state | plan(one.laid, one.known, 10)
+    return state | plan(one.running(), one.known, 10)
 
 
 def test_a_running_networks_plan_is_shown_with_reasons(face, told, capsys):

@@ -10,6 +10,7 @@ from tests.planted.fault import part
 
 ROUNDS = ("tests/planner/rounds",)
 SEEN = ("tests/broker/core/coordinator/test_seen.py",)
+SCOPE = ("tests/broker/core/coordinator/test_scope.py",)
 COORDINATOR = ("tests/broker/core/coordinator",)
 
 TABLE = [
@@ -30,9 +31,9 @@ rounds-held-for-ever: those that were asked are not told that a turn is over
 -         if not refuse.stale:
 +         if not refuse.stale:
 
-rounds-first-host-stays: a home goes by the host with the lowest term that it heard of
-- key=lambda claim: claim[0]
-+ key=lambda claim: -claim[0]
+rounds-unclear-planned: a look is taken with brokers whose last word is not understood
+-         if any(broker in self.unclear for broker in self._tree.within(self.me, self.radius)):
++         if any(broker in self.unclear for broker in ()):
 
 rounds-no-farther: who finds no room looks no farther than before
 -         self.radius += 1
@@ -74,10 +75,54 @@ laid-one-way: of a link one direction has no limit
 +     both = list(links)
 
 laid-by-receiver: what a broker may send bounds what it is sent
--     limits = {arc: statements[names[arc[0]]].link for arc in both}
-+     limits = {arc: statements[names[arc[1]]].link for arc in both}
+-         arc: scaled(known.brokers[names[arc[0]]].link)
+-         for arc in both
+-         if known.brokers[names[arc[0]]].link
++         arc: scaled(known.brokers[names[arc[1]]].link)
++         for arc in both
++         if known.brokers[names[arc[1]]].link
 """,
         tests=SEEN,
+    ),
+    *part(
+        "broker/core/coordinator/laying.py",
+        """
+laid-digest-blind: a broker that believes a task elsewhere has the same digest
+-                 digests[name] += _digest(base + geography.onward(name, host).encode())
++                 digests[name] += _digest(base)
+""",
+        tests=SCOPE,
+    ),
+    *part(
+        "broker/core/coordinator/dissemination.py",
+        """
+words-everywhere: a word on a submission goes to all brokers
+- any(span.hops_of(peer) <= scope for span, scope in reached)
++ any(span.hops_of(peer) >= 0 for span, _ in reached)
+
+words-of-before: who is out of scope of a word is not told that it is
+-         states = [state for state in (word, before) if isinstance(state, Submission)]
++         states = [state for state in (word,) if isinstance(state, Submission)]
+""",
+        tests=SCOPE,
+    ),
+    *part(
+        "broker/core/coordinator/claims.py",
+        """
+claims-first-host: a home goes by the host with the lowest term that it heard of
+-         if before is None or before.term >= claim.term:
++         if before is None or before.term <= claim.term:
+""",
+        tests=SCOPE,
+    ),
+    *part(
+        "broker/core/coordinator/known.py",
+        """
+known-moves-undone: a word that crossed a move on its way takes it back
+-         if moved is not None and moved[0] > word.term:
++         if moved is not None and moved[0] < word.term:
+""",
+        tests=("tests/broker/core/coordinator/test_words.py",),
     ),
     *part(
         "broker/core/coordinator/seen.py",
@@ -87,8 +132,8 @@ seen-links-unbroken: nobody is told that a link carries too much
 +     return _broken(_brokers(view, laid, known), [])
 
 seen-links-of-receiver: a link is held against the limit of who is sent to
--             "at_most_bytes_per_s": known.statements[whence].link or None,
-+             "at_most_bytes_per_s": known.statements[whither].link or None,
+-             "at_most_bytes_per_s": known.brokers[whence].link or None,
++             "at_most_bytes_per_s": known.brokers[whither].link or None,
 """,
         tests=SEEN,
     ),

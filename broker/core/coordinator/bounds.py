@@ -18,28 +18,33 @@ INPUTS_MAX = 1_000
 """(origin, type) of one submission; beyond these the home does not tell it, and counts it so."""
 
 STATEMENT_BYTES_MAX = 4_194_304
-"""Of what one home says at a time; what does not fit stays at home, counted as above."""
+"""Of all that a home says of its submissions; what does not fit stays at home, counted as above."""
 
 KNOWN_BYTES_MAX = 67_108_864
-"""Of all statements together, so that no neighbour fills the memory; beyond: refused, counted."""
+"""Of all words together, so that no neighbour fills the memory; beyond: refused, counted."""
 
-PART_BYTES = 262_144
-"""A statement travels in parts of this size: a quarter of what a link takes as one message."""
+WORD_BYTES_MAX = 262_144
+"""Of a word: a quarter of what a link takes as one message. A submission of which more would have
+to be said stays at home, counted as above."""
 
-EARLY_MAX = 2_000
-"""Words of planning that come before their epoch has begun here; the oldest go, counted."""
+SUBMISSION_BYTES_MAX = WORD_BYTES_MAX - 4_096
+"""Of a submission's word, so that it fits into one that names its reader."""
 
-PAST_EPOCHS = 32
-"""Epochs that are over, of which late words are known to be late; of older ones they wait."""
+HOPS_MAX = 1_000
+"""That a word travels: no tree that links are cut from within minutes is deeper."""
 
 LOOK_MS = 100
 """Changes of submissions come in bursts: one look for all of a burst."""
 
 SETTLE_MS = 500
-"""As long must all be silent before an epoch begins: longer than a word takes everywhere."""
+"""Words come in bursts: so long must all be silent before what they say is planned with."""
 
 SETTLE_MS_MAX = 3_000
-"""An epoch begins after so long, however much is said."""
+"""It is planned with after so long, however much is said."""
+
+OVERRULED = 1_000
+"""Terms that a home goes ahead by where it sets a host itself: more than brokers can agree on while
+its word is on its way, so that it holds against whatever they did."""
 
 STEADY_MS = 1_500
 """A task is asked to run elsewhere once nobody has wanted it to be yet another place for so long:

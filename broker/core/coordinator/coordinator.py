@@ -1,20 +1,19 @@
 """One broker's part in deciding where tasks run: words, changes and the time in, words out.
 
-Owns the moments: when something is said, when an epoch begins, when a task is asked to run
-elsewhere. Must not know links, cells or clocks: they are `Around`. Invariant: two brokers in the
-same epoch plan the same network, as an epoch's number is a digest of the tree and of every
-statement; what is agreed comes about only by the home's `place`.
+Owns the moments: when something is said, when it is planned with, when a task is asked to run
+elsewhere. Must not know links, cells or clocks: they are `Around`. Invariant: what is agreed comes
+about only by the home's `place`; and what a broker keeps and is told grows with what lies in its
+vicinity, not with the network.
 
-In short: each broker floods a statement (what is at home here, where it runs, its rates) along the
-tree, as it floods who listens. Once all have been silent for a moment each begins the epoch of what
-it knows: nobody has to be asked who runs what. Then the rounds agree on moves; the home hears of
-each, and has the task run there. Whatever breaks (a session, a broker, a submission
-that comes or goes) makes for another statement, and so for another epoch.
+In short: each home states its submissions to those who may have their streams in view, and each
+broker its limits to those around. Once all have been silent for a moment a broker lays the network
+of what it knows, and states a digest of it; those who come to the same digest plan with each other.
+Then the rounds agree on moves. The new host tells the home, which has the task run there and
+states that. Whatever breaks (a session, a broker) makes a broker begin anew with what it knows.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 
 import msgspec
@@ -23,34 +22,33 @@ from broker.core.coordinator import bounds
 from broker.core.coordinator.around import Around
 from broker.core.coordinator.bounds import STAYS, CoordinatorSettings
 from broker.core.coordinator.capacity import Capacity
-from broker.core.coordinator.checking import Numbers
+from broker.core.coordinator.claims import HostClaim, HostClaims
+from broker.core.coordinator.dissemination import Dissemination
 from broker.core.coordinator.known import Known
-from broker.core.coordinator.laying import Laid, amounts, lay, levels_of, rated
-from broker.core.coordinator.measuring import measured, rates_of
-from broker.core.coordinator.metering import Metering
+from broker.core.coordinator.laying import Laid, lay
+from broker.core.coordinator.metering import Metering, rates_of
+from broker.core.coordinator.rounds_post import RoundsPost
 from broker.core.coordinator.statement import (
+    BrokerWord,
+    Enclosed,
+    HostingWord,
     Measured,
-    Part,
-    Rated,
-    Statement,
+    MoveWord,
     Submission,
-    Turned,
-    Word,
+    Withdrawn,
     encoded,
-    parts_of,
     word_of,
 )
 from broker.core.coordinator.works import Works
 from planner.rounds.machine import Rounds
-from planner.rounds.messages import Envelope
-from planner.rounds.post import Send
 from planner.rounds.units import scaled
 
 
 class Coordinator:
     """Take one broker's part in deciding where tasks run.
 
-    `life` ascends with each process; `rounds` is new.
+    `life` ascends with each process; `rounds` is new. `untold` counts the submissions at home here
+    of which too much would have to be said.
     """
 
     def __init__(
@@ -66,24 +64,31 @@ class Coordinator:
         self.rounds = rounds
         self.known = Known()
         self.works = Works(me, STAYS * settings.measure_ms)
+        self.claims = HostClaims(me)
         self.metering = Metering(settings, around.state_rate)
         self.capacity = Capacity(settings.capacity)
         self.drained = False
-        self.laid: Laid | None = None
+        self.untold = 0
         self.epoch = -1
         self.counts = dict.fromkeys(COUNTED, 0)
         self._around = around
+        self._dissemination = Dissemination(me, around, self.known)
+        self._post = RoundsPost(
+            rounds,
+            self.known,
+            self._dissemination,
+            around.say,
+            moved=self._moved,
+            changed=self._change,
+        )
         self._life = life
         self._serial = 0
         self._now = 0
-        self._anew = True
-        self._numbers: Numbers
-        self._stand_ins: set[str] = set()  # planned as if at home, as nothing is known of the host
         self._look_at: int | None = 0
-        self._changed: tuple[int, int] | None = None  # first and last since the epoch began
+        self._changed: tuple[int, int] | None = None  # first and last since a network was laid
+        self._is_void = True  # what is under way may have been lost on its way
         self._measure_at = 0
-        self._early: deque[Envelope] = deque(maxlen=bounds.EARLY_MAX)
-        self._past: deque[int] = deque(maxlen=bounds.PAST_EPOCHS)
+        self._running: tuple[int, Laid] | None = None  # by the revision of what is known
 
     # --- from outside -----------------------------------------------------------------------
 
@@ -94,26 +99,26 @@ class Coordinator:
             self._look_at = self._now + bounds.LOOK_MS
 
     def stands(self, peer: str, now: int) -> None:
-        """A session stands with a neighbour: it is told all, and all begin anew."""
+        """A session stands with a neighbour: it is told all that it is to know."""
         self.touched(now)
-        self._anew = True
-        for broker in sorted(self.known.statements):
-            if broker != self.me and self._around.via(broker) != peer:
-                for word in self.known.words(broker):
-                    self._around.say(peer, encoded(word))
+        self._dissemination.greet(peer)
+        self._change()
 
     def gone(self, broker: str, now: int) -> None:
         """There is no way to a broker any more."""
         self.touched(now)
-        if self.known.forget(broker):
+        self._post.forget(broker)
+        if self.laid is not None and broker in self.laid.numbers:
+            self._is_void = True
+        if self.known.forget(broker) or self._is_void:
             self._change()
 
     def drain(self, now: int, *, drained: bool) -> None:
         """Nothing more is to be taken up here, and what runs here is to go; or that is over."""
         self._now = max(now, self._now)
         self.drained = drained
-        self._carry(self.rounds.drain(self._now, drained=drained))
-        self._restate()
+        self._state_limits()
+        self._post.drain(self._now, drained=drained)
 
     def used(self, used_ms: int, granted_ms_per_s: int, now: int) -> None:
         """Measure anew, now that the process has used so much CPU since it began."""
@@ -121,54 +126,73 @@ class Coordinator:
         counts = self._around.counted()
         if self.capacity.look(counts, used_ms, granted_ms_per_s, self._now):
             self.rounds.limits = (scaled(self.capacity.bytes_per_s), self.rounds.limits[1])
-            self._restate()
+            self._state_limits()
 
     def heard(self, peer: str, data: bytes, now: int) -> None:
         """A neighbour's word. Raises StatementError where it cannot be one."""
         self._now = max(now, self._now)
         word = word_of(data)
-        match word:
-            case Part(broker=broker):
-                if self._is_astray(peer, broker):
-                    return
-                statement = self.known.take(word)
-                if statement is not None:
-                    self._pass_on(peer, parts_of(statement))
-                    self._change()
-            case Rated(home=home):
-                if not self._is_astray(peer, home) and self.known.rate(word):
-                    self._pass_on(peer, [word])
-                    self._rate()
-            case Measured(home=home):
-                if home == self.me:
-                    self._measured(word)
-                elif (via := self._around.via(home)) is not None and via != peer:
-                    self._around.say(via, data)
-            case Turned(envelope):
-                self._turned(envelope)
+        if isinstance(word, BrokerWord | Submission | Withdrawn):
+            home = word.broker if isinstance(word, BrokerWord) else word.home
+            if not self._is_astray(peer, home):
+                self._take(word, peer)
+            return
+        to = word.home if isinstance(word, Measured | HostingWord) else word.to or self.me
+        if to != self.me:
+            self._dissemination.relay(peer, to, data)
+        elif isinstance(word, Measured):
+            self._measured(word)
+        elif isinstance(word, HostingWord):
+            self._hosted(word)
+        elif isinstance(word, Enclosed):
+            inner = word_of(word.data)
+            if isinstance(inner, BrokerWord | Submission | Withdrawn):
+                self._take(inner)
+        elif not self._is_astray(peer, word.origin):
+            others = [name for name in self._around.peers() if name != peer]
+            self._post.hear(word, others, self._now)
 
     def wake(self, now: int) -> None:
         """The time that `next_wake` named has come, or may have."""
         self._now = max(now, self._now)
         if self._look_at is not None and self._look_at <= self._now:
             self._look()
-        if self._epoch_at() is not None and (self._epoch_at() or 0) <= self._now:
-            self._begin()
         if self._measure_at <= self._now:
             self._measure()
-        due = self.rounds.next_wake()
+        due = self._post.next_wake()
         if due is not None and due <= self._now:
-            self._carry(self.rounds.wake(self._now))
+            self._post.wake(self._now)
+        lay_at = self._lay_at()
+        if lay_at is not None and lay_at <= self._now:
+            self._lay()
 
     def next_wake(self) -> int | None:
         """When to wake next; None: not before something happens."""
-        times = (self._look_at, self._epoch_at(), self._measure_at, self.rounds.next_wake())
-        return min((at for at in times if at is not None), default=None)
+        times = (self._look_at, self._lay_at(), self._measure_at, self._post.next_wake())
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def laid(self) -> Laid | None:
+        """The network that is planned."""
+        return self._post.laid
 
     @property
     def quiet(self) -> bool:
-        """Tell whether nothing is under way: no epoch is due, no rounds run and no wish waits."""
+        """Tell whether nothing is under way: nothing is to be laid, agreed on or asked."""
         return self._changed is None and self.rounds.quiet and not self.works.wishes
+
+    @property
+    def _reach(self) -> int:
+        """Return the hops that this broker looks by now."""
+        return self.settings.radius if self.laid is None else self.rounds.radius
+
+    def running(self) -> Laid:
+        """Return the network with all tasks where they run, or were asked to, for people."""
+        if self._running is None or self._running[0] != self.known.revision:
+            geography = self._dissemination.geography
+            laid = lay(self.known, geography, self._reach, lambda word: (word.host, word.term))
+            self._running = self.known.revision, laid
+        return self._running[1]
 
     # --- what is said -----------------------------------------------------------------------
 
@@ -177,163 +201,160 @@ class Coordinator:
         self.counts["words_astray"] += astray
         return astray
 
-    def _pass_on(self, but: str, words: Iterable[Word]) -> None:
-        some = [encoded(word) for word in words]
-        for peer in self._around.peers():
-            if peer != but:
-                for data in some:
-                    self._around.say(peer, data)
+    def _take(self, word: BrokerWord | Submission | Withdrawn, peer: str | None = None) -> None:
+        """Know what is newer; it goes on where a neighbour said it, and not to this one alone."""
+        if isinstance(word, BrokerWord):
+            if self.known.put_broker(word):
+                if peer is not None:
+                    self._dissemination.pass_broker(word, peer)
+                self._change()
+            return
+        piece = word.home, word.key
+        before, content = self.known.submissions.get(piece), self.known.content(piece)
+        if isinstance(word, Submission):
+            is_newer = self.known.put(word)
+        else:
+            is_newer = self.known.withdraw(word) is not None
+        if is_newer and peer is not None:
+            self._dissemination.pass_submission(word, before, peer)
+        is_kept = isinstance(word, Withdrawn) or self._dissemination.keeps(word, self._reach)
+        if content != self.known.content(piece) or not is_kept:
+            self._change()
 
     def _look(self) -> None:
-        """Read what is at home here, and state it again if it differs from the last statement."""
-        self._look_at = None
-        self.works.put(self._around.works(), self.known.statements, self._now)
+        """Read what is at home here, and state what differs from what was stated last."""
+        reached = self._around.overlay().hops
+        self.works.put(self._around.works(), reached, self._now)
         self._look_at = self.works.due(self._now)
-        stated = self.known.statements.get(self.me)
-        if stated is None or self._anew or self._shape(self._own()) != self._shape(stated):
-            self._restate()
+        if self.me not in self.known.brokers:
+            self._state_limits()
+        self._state()
         self._settle_hosts()
 
-    def _own(self) -> Statement:
-        """Return the statement that would be made now, under the last number."""
-        overlay = self._around.overlay()
-        others = self.known.statements
-        subs = self.works.submissions(lambda name: name in overlay.hops and name in others)
-        limits = (self.capacity.bytes_per_s, self.settings.egress)
-        place = self.me, self._life, self._serial
-        return Statement(*place, *limits, self.drained, subs, self.settings.link)
-
-    def _shape(self, statement: Statement) -> list[object]:
-        """Return what of a statement makes for another epoch at once; hosts can wait."""
-        return [statement.drained, [(one.key, one.not_at) for one in statement.submissions]]
-
-    def _restate(self) -> None:
-        """Say all that is at home here, as it is now."""
-        own = self._own()
-        while own.submissions and len(encoded(own)) > bounds.STATEMENT_BYTES_MAX:
-            own = msgspec.structs.replace(
-                own, submissions=own.submissions[: len(own.submissions) // 2]
-            )
-        self._anew = False
+    def _state_limits(self) -> None:
+        """Say what this broker may take and send, to all who may look as far as here."""
         self._serial += 1
-        own = msgspec.structs.replace(own, serial=self._serial)
+        hops = max(2 * self.settings.radius, self.settings.radius + 1)
+        limits = (self.capacity.bytes_per_s, self.settings.egress, self.settings.link)
+        word = BrokerWord(self.me, self._life, self._serial, hops, *limits, self.drained)
         self.counts["statements"] += 1
-        self.known.put(own)
-        self._pass_on("", parts_of(own))
-        self._change()
+        self._take(word, "")
+
+    def _state(self, key: str = "") -> None:
+        """State each submission at home here, or that of a key, if it is other than stated."""
+        reached = self._around.overlay().hops
+        size = untold = 0
+        for need in self.works.needs(key):
+            claim = self.claims.settle(need.key, need.host, need.not_at, reached)
+            word = Submission(
+                self.me, self._life, 0, self.settings.radius, need.key, need.name, need.host,
+                claim.host, claim.term, need.inputs, need.rates, need.sends, need.not_at,
+            )  # fmt: skip
+            length = len(encoded(word))
+            size += length
+            if length > bounds.SUBMISSION_BYTES_MAX or size > bounds.STATEMENT_BYTES_MAX:
+                untold += 1
+                self._withdraw(need.key)
+            else:
+                self._restate(word)
+        if not key:
+            self.untold = self.works.untold + untold
+            self.claims.keep(self.works)
+            for home, gone in list(self.known.submissions):
+                if home == self.me and gone not in self.works:
+                    self._withdraw(gone)
+
+    def _restate(self, word: Submission) -> None:
+        """State a submission, if anything of it is other than stated."""
+        before = self.known.submissions.get(word.piece)
+        serial = self._serial if before is None else before.serial
+        if before is None or before != msgspec.structs.replace(word, serial=serial):
+            self._serial += 1
+            word = msgspec.structs.replace(word, serial=self._serial)
+            self.counts["statements"] += 1
+            self._take(word, "")
+
+    def _withdraw(self, key: str) -> None:
+        if (self.me, key) in self.known.submissions:
+            self._serial += 1
+            self._take(Withdrawn(self.me, self._life, self._serial, key), "")
+
+    # --- the network --------------------------------------------------------------------------
 
     def _change(self) -> None:
-        """Somebody's statement is another: an epoch begins soon, with what holds now."""
+        """Something is other than planned with: a network is laid soon, with what holds then."""
         first = self._now if self._changed is None else self._changed[0]
         self._changed = first, self._now
-        if self._stale():
-            self._restate()
 
-    def _stale(self) -> bool:
-        """Tell whether hosts or rates of what is at home here differ from the last statement."""
-        stated = self.known.statements.get(self.me)
-        return stated is not None and self._own().submissions[: len(stated.submissions)] != (
-            stated.submissions
-        )
-
-    # --- epochs -----------------------------------------------------------------------------
-
-    def _epoch_at(self) -> int | None:
-        if self._changed is None:
-            return None
+    def _lay_at(self) -> int | None:
+        if self._changed is None or not (self._is_void or self._post.ready):
+            return None  # a turn is under way; its end wakes this broker
         first, last = self._changed
         return min(last + bounds.SETTLE_MS, first + bounds.SETTLE_MS_MAX)
 
     def tree_changed(self, now: int) -> None:
         """The tree of all brokers is another."""
         self.touched(now)
+        self._is_void = True
         self._change()
 
-    def _begin(self) -> None:
-        """All have been silent: plan what is known by now."""
-        if self.me not in self.known.statements:
-            self._changed = None
-            return
-        if self._stale():
-            self._restate()
-            return
+    def _lay(self) -> None:
+        """All have been silent: plan with what is known by now."""
         self._changed = None
-        overlay = self._around.overlay()
-        epoch = self.known.epoch(overlay.id)
-        if epoch == self.epoch:
+        if self.me not in self.known.brokers:
             return
-        self._past.append(self.epoch)
-        self.epoch, self.laid = epoch, lay(self.known, overlay)
-        layout = self.laid.standing.layout
-        own = self.known.statements[self.me].submissions
-        hosts = {one.key: one.host for one in own}
-        self._stand_ins = {key for key, host in hosts.items() if self.works.host_of(key) != host}
-        self._numbers = Numbers(self.laid.standing.tree, len(layout.pieces), len(layout.streams))
-        self.counts["epochs"] += 1
-        number = self.laid.numbers[self.me]
-        self._carry(self.rounds.stand(number, epoch, self.laid.standing, self._now))
-        self._rate()
-        early = [one for one in self._early if one.epoch == epoch]
-        self._early = deque(
-            (one for one in self._early if one.epoch != epoch), maxlen=bounds.EARLY_MAX
-        )
-        for envelope in early:
-            self._turned(envelope)
-        self._settle_hosts()
+        reach = 0 if self._is_void else self._reach
+        self.known.keep(lambda word: self._dissemination.keeps(word, reach))
+        if self._is_void:
+            self.counts["epochs"] += 1
+            self.epoch = int(self._around.overlay().id, 16)
+        is_void, self._is_void = self._is_void, False
+        self._post.lay(self._now, afresh=is_void)
 
-    def _turned(self, envelope: Envelope) -> None:
-        if envelope.epoch == self.epoch:
-            if self._numbers.fit(envelope):
-                self._carry(self.rounds.receive(envelope, self._now))
-                self._settle_hosts()
-            else:
-                self.counts["words_malformed"] += 1
-        elif envelope.epoch in self._past:
-            self.counts["words_late"] += 1
-        else:
-            self.counts["words_lost"] += len(self._early) == self._early.maxlen
-            self._early.append(envelope)
+    def _moved(self, moves: Iterable[MoveWord]) -> None:
+        """Brokers agreed on moves, this one among them: the homes of what comes here are told."""
+        for home, key, whence, to, term in moves:
+            if to == self.me:
+                before = self.known.brokers.get(whence)
+                urgent = before is not None and before.drained
+                word = HostingWord(home, key, self.me, term, urgent)
+                if home == self.me:
+                    self._hosted(word)
+                else:
+                    self._dissemination.send(home, word)
 
-    def _carry(self, effects: Iterable[Send]) -> None:
-        """Send what the rounds have to send."""
-        for effect in effects:
-            if self.laid is not None:
-                peer = self.laid.names[effect.neighbour]
-                self._around.say(peer, encoded(Turned(effect.envelope)))
+    def _hosted(self, word: HostingWord) -> None:
+        """A broker is to run what is at home here."""
+        claim = HostClaim(word.term, word.host, urgent=word.urgent)
+        if word.key in self.works and self.claims.take(word.key, claim):
+            self._state(word.key)
+            self._settle_hosts()
 
     def _settle_hosts(self) -> None:
-        """Have what is at home here run where the rounds say, or at home where they do not yet."""
+        """Have what is at home here run where it is planned to."""
+        hops = self._around.overlay().hops
         wanted: dict[str, str] = {}
-        if self.laid is not None:
-            for piece, broker in self.rounds.hosts.items():
-                home, key = self.laid.pieces[piece]
-                name = self.laid.names[broker]
-                if home != self.me or (name == self.me and key in self._stand_ins):
-                    continue
-                if name == self.me or name in self.known.statements:
-                    wanted[key] = name
-        known = {name: one.drained for name, one in self.known.statements.items()}
-        self.works.want(wanted, known, self._place, self._now)
-        self._say_hosts()
+        known = dict.fromkeys(hops, False)
+        known |= {name: word.drained for name, word in self.known.brokers.items() if name in hops}
+        for need in self.works.needs():
+            claim = self.claims.get(need.key)
+            if claim is not None and not claim.stands_in and claim.host in hops:
+                wanted[need.key] = claim.host
+                if claim.urgent and need.host in known and need.host != claim.host:
+                    known[need.host] = True
+        placed: list[str] = []
+
+        def place(key: str, broker: str) -> None:
+            placed.append(key)
+            self._around.place(key, broker)
+
+        self.works.want(wanted, known, place, self._now)
+        self.counts["placed"] += len(placed)
+        for key in placed:
+            self._state(key)
         due = self.works.due(self._now)
         if due is not None and (self._look_at is None or due < self._look_at):
             self._look_at = due
-
-    def _say_hosts(self) -> None:
-        """Tell all of hosts that are others since this broker's statement."""
-        statement = self.known.statements.get(self.me)
-        for one in statement.submissions if statement is not None else ():
-            if one.key in self.works and statement is not None:
-                host, rates, sends = self.known.of(self.me, one)
-                now = self.works.host_of(one.key)
-                if now != host and now in self.known.statements:
-                    said = Rated(self.me, *statement.place, one.key, now, rates, sends)
-                    self.known.rate(said)
-                    self._pass_on("", [said])
-
-    def _place(self, key: str, broker: str) -> None:
-        self.counts["placed"] += 1
-        self._around.place(key, broker)
 
     # --- rates ------------------------------------------------------------------------------
 
@@ -341,60 +362,19 @@ class Coordinator:
         """Look at what is and what runs here, and tell homes of rates that are others."""
         self._look()
         counts = self._around.counted()
-        for word in measured(self.metering, counts, self.known, self.me, self._now):
+        for word in self.metering.words(counts, self.known.submissions, self.me, self._now):
             if word.home == self.me:
                 self._measured(word)
-            elif (via := self._around.via(word.home)) is not None:
-                self._around.say(via, encoded(word))
+            else:
+                self._dissemination.send(word.home, word)
         self._measure_at = self._now + self.metering.every_ms
 
     def _measured(self, word: Measured) -> None:
-        """Take other rates of a submission at home here, and send all of them on."""
-        statement = self.known.statements.get(self.me)
-        one = None if statement is None else _of(statement, word.key)
-        if statement is None or one is None or self.works.host_of(word.key) != word.host:
-            return  # of a host that is to run it no more
-        self.works.rate(word.key, rates_of(word))
-        self.counts["rates"] += 1
-        rates = {place: rate for place, rate in rates_of(word).inputs.items() if rate}
-        taken = tuple(rates.get(place, 0) for place in one.inputs)
-        host = self.known.of(self.me, one)[0]
-        said = Rated(self.me, *statement.place, word.key, host, taken, word.sends)
-        if any(place not in one.inputs for place in rates):
-            self._restate()
-        elif self.known.rate(said):
-            if self.laid is not None and self._regrouped(self.laid):
-                self._restate()
-            else:
-                self._pass_on("", [said])
-                self._rate()
-
-    def _regrouped(self, laid: Laid) -> bool:
-        """Tell whether rates group the takers of an input otherwise than in the epoch's network."""
-        for place, some in levels_of(rated(self.known)).items():
-            levels = laid.levels.get(place)
-            if levels is not None and tuple(tuple(level) for level in some) != levels:
-                return True
-        return False
-
-    def _rate(self) -> None:
-        """Have the rounds know of rates as they are now."""
-        if self.laid is not None and self._changed is None:
-            rates, costs = amounts(self.laid, self.known)
-            self._carry(self.rounds.measured(rates, costs, self._now))
+        """Take other rates of a submission at home here, and state them."""
+        if word.key in self.works and self.works.host_of(word.key) == word.host:
+            self.works.rate(word.key, rates_of(word))
+            self.counts["rates"] += 1
+            self._state(word.key)
 
 
-COUNTED = (
-    "epochs",
-    "placed",
-    "rates",
-    "statements",
-    "words_astray",
-    "words_late",
-    "words_lost",
-    "words_malformed",
-)
-
-
-def _of(statement: Statement, key: str) -> Submission | None:
-    return next((one for one in statement.submissions if one.key == key), None)
+COUNTED = ("epochs", "placed", "rates", "statements", "words_astray")

@@ -1,121 +1,114 @@
-"""What this broker knows of all submissions: each home's statement, and rates that changed since.
+"""What this broker knows of the brokers and submissions in whose scope it is.
 
-Owns these and the putting together of parts. Must not know links. Invariant: brokers that have
-heard the same have the same `epoch`, and it never comes again once anything has changed; of each
-broker the newest statement holds, and rates belong to the statement that they follow.
+Owns their newest words, and moves that were agreed on since. Must not know links. Invariant: of
+each broker and submission the newest word holds; a move holds until the home has a word of as many
+terms, so that a word that crossed it on its way takes nothing back.
 """
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
 from broker.core.coordinator import bounds
 from broker.core.coordinator.statement import (
-    Part,
-    Rated,
-    Statement,
+    BrokerWord,
+    MoveWord,
+    Piece,
     StatementError,
     Submission,
-    parts_of,
-    statement_of,
+    Withdrawn,
+    encoded,
 )
-
-EPOCH_BYTES = 7  # of a digest, so that an epoch fits into a number of 64 bits
-
-
-@dataclass
-class _Coming:
-    place: tuple[int, int]
-    data: bytearray = field(default_factory=bytearray)
-    parts: int = 0
 
 
 class Known:
-    """Keep each home's statement, and rates that changed since.
+    """Keep the newest words; `brokers` by name, `submissions` by (home, key).
 
-    `statements` are by broker, this one's own included.
+    `revision` grows with each change.
     """
 
     def __init__(self) -> None:
-        self.statements: dict[str, Statement] = {}
-        self.rated: dict[str, dict[str, Rated]] = {}  # by home and key
-        self._sizes: dict[str, int] = {}
-        self._coming: dict[str, _Coming] = {}
+        self.brokers: dict[str, BrokerWord] = {}
+        self.submissions: dict[Piece, Submission] = {}
+        self.revision = 0
+        self._moved: dict[Piece, tuple[int, str]] = {}
+        self._sizes: dict[Piece, int] = {}
+        self._size = 0
 
-    def take(self, part: Part) -> Statement | None:
-        """One more part; the statement, where it is whole and newer. Raises StatementError."""
-        place = part.life, part.serial
-        have = self.statements.get(part.broker)
-        if have is not None and have.place >= place:
-            return None
-        coming = self._coming.get(part.broker)
-        if part.part == 0:
-            coming = self._coming[part.broker] = _Coming(place)
-        elif coming is None or coming.place != place or coming.parts != part.part:
-            return None  # of another than what is coming: all comes again with the next session
-        size = len(coming.data) + len(part.data)
-        if self._size_of_others(part.broker) + size > bounds.KNOWN_BYTES_MAX:
-            del self._coming[part.broker]
-            raise StatementError("more is known of others than is allowed")
-        coming.data += part.data
-        coming.parts += 1
-        if coming.parts < part.parts:
-            return None
-        del self._coming[part.broker]
-        statement = statement_of(part.broker, place, bytes(coming.data))
-        self.put(statement, size)
-        return statement
-
-    def _size_of_others(self, broker: str) -> int:
-        known = sum(size for name, size in self._sizes.items() if name != broker)
-        return known + sum(len(c.data) for name, c in self._coming.items() if name != broker)
-
-    def put(self, statement: Statement, size: int = 0) -> None:
-        """From now on this is what its broker says."""
-        self.statements[statement.broker] = statement
-        self._sizes[statement.broker] = size
-        self.rated.pop(statement.broker, None)
-
-    def rate(self, one: Rated) -> bool:
-        """Keep rates of a submission as it stands; tell whether they are other than before."""
-        statement = self.statements.get(one.home)
-        if statement is None or statement.place != (one.life, one.serial):
+    def put_broker(self, word: BrokerWord) -> bool:
+        """Take what a broker says of itself; tell whether that is newer."""
+        before = self.brokers.get(word.broker)
+        if before is not None and before.place >= word.place:
             return False
-        known = next((each for each in statement.submissions if each.key == one.key), None)
-        if known is None or len(known.inputs) != len(one.rates):
-            return False
-        if (one.host, one.rates, one.sends) == self.of(one.home, known):
-            return False
-        self.rated.setdefault(one.home, {})[one.key] = one
+        self.brokers[word.broker] = word
+        self.revision += 1
         return True
 
-    def of(self, home: str, one: Submission) -> tuple[str, tuple[int, ...], int]:
-        """(host, rates of the inputs, what is sent) of a submission as they are by now."""
-        rated = self.rated.get(home, {}).get(one.key)
-        if rated is None:
-            return one.host, one.rates, one.sends
-        return rated.host, rated.rates, rated.sends
+    def put(self, word: Submission) -> bool:
+        """Take a word on a submission; tell whether it is newer. Raises StatementError."""
+        before, size = self.submissions.get(word.piece), len(encoded(word))
+        if before is not None and before.place >= word.place:
+            return False
+        if self._size - self._sizes.get(word.piece, 0) + size > bounds.KNOWN_BYTES_MAX:
+            raise StatementError("more is known of others than is allowed")
+        self.drop(word.piece)
+        self.submissions[word.piece] = word
+        self._sizes[word.piece] = size
+        self._size += size
+        return True
 
-    def rates(self, home: str, one: Submission) -> tuple[tuple[int, ...], int]:
-        """The last two of these."""
-        return self.of(home, one)[1:]
+    def withdraw(self, word: Withdrawn) -> Submission | None:
+        """Take that a submission is gone; return the last word on it, where that was older."""
+        before = self.submissions.get((word.home, word.key))
+        if before is None or before.place >= (word.life, word.serial):
+            return None
+        self.drop(before.piece)
+        self._moved.pop(before.piece, None)
+        return before
+
+    def drop(self, piece: Piece) -> None:
+        """Know a submission no longer; a move of it counts if there is another word on it."""
+        self.revision += 1
+        if self.submissions.pop(piece, None) is not None:
+            self._size -= self._sizes.pop(piece)
+
+    def planned(self, piece: Piece) -> tuple[str, int]:
+        """Return (host, term) that was agreed on last, as far as is known."""
+        word = self.submissions[piece]
+        moved = self._moved.get(piece)
+        if moved is not None and moved[0] > word.term:
+            return moved[1], moved[0]
+        self._moved.pop(piece, None)
+        return word.planned, word.term
+
+    def move(self, moves: Iterable[MoveWord]) -> bool:
+        """Take moves that were agreed on, of which homes have yet to hear; tell if any is news."""
+        is_news = False
+        for home, key, _, to, term in moves:
+            if (home, key) in self.submissions and term > self.planned((home, key))[1]:
+                self._moved[home, key] = (term, to)
+                self.revision += 1
+                is_news = True
+        return is_news
+
+    def content(self, piece: Piece) -> tuple[object, ...] | None:
+        """Return what of a submission is planned with; None where nothing is known of it."""
+        word = self.submissions.get(piece)
+        if word is None:
+            return None
+        return word.inputs, word.rates, word.sends, word.not_at, self.planned(piece)[0]
 
     def forget(self, broker: str) -> bool:
-        """There is no way to a broker any more; whether anything was known of it."""
-        self._coming.pop(broker, None)
-        self._sizes.pop(broker, None)
-        self.rated.pop(broker, None)
-        return self.statements.pop(broker, None) is not None
+        """There is no way to a broker any more; tell whether anything was known of it."""
+        pieces = [piece for piece in self.submissions if piece[0] == broker]
+        for piece in pieces:
+            self.drop(piece)
+            self._moved.pop(piece, None)
+        self.revision += 1
+        return self.brokers.pop(broker, None) is not None or bool(pieces)
 
-    def words(self, broker: str) -> list[Part | Rated]:
-        """All that is known of one broker, as it travels."""
-        return [*parts_of(self.statements[broker]), *self.rated.get(broker, {}).values()]
-
-    def epoch(self, tree: str) -> int:
-        """The number of the epoch that this knowledge is for, on that tree."""
-        said = hashlib.blake2b(tree.encode(), digest_size=EPOCH_BYTES)
-        for broker in sorted(self.statements):
-            place = self.statements[broker].place
-            said.update(f"\n{broker!r} {place[0]} {place[1]}".encode())
-        return int.from_bytes(said.digest(), "big")
+    def keep(self, wanted: Callable[[Submission], bool]) -> None:
+        """Drop the submissions that are not wanted any more."""
+        for word in [word for word in self.submissions.values() if not wanted(word)]:
+            self.drop(word.piece)
+            self._moved.pop(word.piece, None)

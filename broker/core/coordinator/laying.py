@@ -1,231 +1,248 @@
-"""From what is known of all submissions to the network that the rounds plan.
+"""From what is known of a vicinity to the network that the rounds plan there.
 
-Owns the numbering of brokers, pieces and streams. Must not know who tells what. Invariant: the same
-statements on the same tree give the same network at every broker, number by number; rates change
-none of these.
+Owns the numbering of brokers, pieces and streams, and each broker's digest. Must not know who tells
+what. Invariant: two brokers that know the same of the submissions whose span a third is in have the
+same digest of it, and then its tables carry the same at both, whatever numbers each gives to what.
 
 A submission is one piece. What an origin sends of one type is one stream where all take as much of
 it. Where one takes clearly less than another, its part is taken to lie within the other's: there
 are then several streams, each of what the next one takes besides, and nothing that both want
-travels twice. Results go from the host to the home, which alone tells others.
+travels twice. Results go from the host to the home, which alone tells others. What lies beyond the
+brokers that are known counts as being at the last of them on the way there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.known import Known
-from broker.core.coordinator.statement import Input, Piece, Statement, Submission
-from broker.network.overlay.tree import Tree as Overlay
-from planner.layout import lay_out
+from broker.core.coordinator.scope import Geography
+from broker.core.coordinator.statement import BrokerWord, Input, Piece, Submission, encoded
+from planner.layout import Layout, Role, Stream
+from planner.layout import Piece as PlannedPiece
 from planner.network import Network
-from planner.problem import Content, Node, Problem, Task
+from planner.problem import Problem
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Amounts, Standing
+from planner.rounds.tables import Hosted, LaidStream, Tables, laid_tables
 from planner.rounds.units import scaled
+from planner.rounds.view import Summary
 
 ALIKE_PERCENT = 25  # rates that differ by less are of the same events, measured at other times
 ALIKE_LEAST = 64  # bytes a second: of less nobody cares
+DIGEST_BYTES = 7  # so that it fits into a number of 64 bits
+NOWHERE = Problem((), (), (), ())  # the rounds go by the layout alone
+
+Hosts = Callable[[Submission], tuple[str, int]]
+"""(host, term) that a submission is taken to have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """The network that is planned.
+    """The network that is planned; `tables` are of the brokers in reach, by number."""
 
-    `levels` are, by input, the pieces that take alike much of it, those who take least first; in
-    the order of the streams. `pieces` in order; of each its numbers of inputs.
-    """
-
+    me: str
     names: tuple[str, ...]
+    numbers: Mapping[str, int]
     pieces: tuple[Piece, ...]
-    levels: dict[Input, tuple[tuple[Piece, ...], ...]]
-    standing: Standing
+    layout: Layout
+    tree: Network
+    hosts: tuple[int, ...]
+    tables: Mapping[int, Tables]
+    digests: Mapping[str, int]
 
-    @property
-    def numbers(self) -> dict[str, int]:
-        """The brokers' numbers."""
-        return {name: number for number, name in enumerate(self.names)}
+    def summaries(self, brokers: Mapping[str, BrokerWord]) -> dict[int, Summary]:
+        """Return what those in reach would say of themselves, in their first version."""
+        return {
+            number: summary_of(number, brokers[self.names[number]], tables)
+            for number, tables in self.tables.items()
+        }
+
+
+def summary_of(number: int, word: BrokerWord, tables: Tables, version: int = 0) -> Summary:
+    """Return a broker's word as the rounds have it."""
+    capacity = scaled(word.capacity) if word.capacity else None
+    egress = scaled(word.egress) if word.egress else None
+    return Summary(number, 0, version, capacity, egress, tables, word.drained)
 
 
 def levels_of(rates: Mapping[Input, Mapping[Piece, int]]) -> dict[Input, list[list[Piece]]]:
     """Group the takers of each input by how much they take, those who take least first."""
-    found: dict[Input, list[list[Piece]]] = {}
-    for one in sorted(rates):
-        some = sorted(rates[one].items(), key=lambda row: (row[1], row[0]))
+    levels_by_input: dict[Input, list[list[Piece]]] = {}
+    for place in sorted(rates):
         levels: list[list[Piece]] = []
         least = 0
-        for piece, rate in some:
+        for piece, rate in sorted(rates[place].items(), key=lambda row: (row[1], row[0])):
             if not levels or rate > least + max(least * ALIKE_PERCENT // 100, ALIKE_LEAST):
                 levels.append([])
                 least = rate
             levels[-1].append(piece)
-        found[one] = [sorted(level) for level in levels]
-    return found
+        levels_by_input[place] = [sorted(level) for level in levels]
+    return levels_by_input
 
 
-def stated(known: Known) -> dict[Input, dict[Piece, int]]:
-    """The rates of all inputs as the statements have them."""
-    found: dict[Input, dict[Piece, int]] = {}
-    for home in sorted(known.statements):
-        for one in known.statements[home].submissions:
-            for place, rate in zip(one.inputs, one.rates, strict=True):
-                found.setdefault(place, {})[home, one.key] = rate
-    return found
-
-
-def rated(known: Known) -> dict[Input, dict[Piece, int]]:
-    """The same as they are by now."""
-    found: dict[Input, dict[Piece, int]] = {}
-    for home in sorted(known.statements):
-        for one in known.statements[home].submissions:
-            rates, _ = known.rates(home, one)
-            for place, rate in zip(one.inputs, rates, strict=True):
-                found.setdefault(place, {})[home, one.key] = rate
-    return found
-
-
-def lay(known: Known, overlay: Overlay) -> Laid:
-    """The network; of what is said by brokers out of the tree nothing stands in it."""
-    names = tuple(sorted(name for name in known.statements if name in overlay.hops))
+def lay(known: Known, geography: Geography, reach: int, hosts: Hosts) -> Laid:
+    """Return the network around this broker; its brokers plan, and are known one by the other."""
+    overlay = geography.overlay
+    names = _region(known, geography)
     numbers = {name: number for number, name in enumerate(names)}
+    ends = _Ends(geography, numbers)
+    words = [
+        known.submissions[piece]
+        for piece in sorted(known.submissions)
+        if geography.way(piece[0]) is not None
+    ]
+    chosen = [hosts(word) for word in words]
+    chosen = [
+        (host if geography.way(host) is not None else word.home, term)
+        for word, (host, term) in zip(words, chosen, strict=True)
+    ]
+    streams, rates = _streams(words, ends)
+    placed = tuple(ends.number(host) for host, _ in chosen)
+    costs = [sum(word.rates) for word in words]
+    everywhere = tuple(range(len(names)))
     pieces = tuple(
-        (home, key)
-        for home in names
-        for key in sorted(one.key for one in known.statements[home].submissions)
+        PlannedPiece("", Role.TASK, "", cost, _allowed(word, numbers, everywhere))
+        for word, cost in zip(words, costs, strict=True)
     )
-    entries = _entries(names, overlay)
-    rates = {
-        place: {piece: rate for piece, rate in some.items() if piece[0] in numbers}
-        for place, some in stated(known).items()
-        if place[0] in entries
-    }
-    levels = {
-        place: tuple(tuple(level) for level in some)
-        for place, some in levels_of({p: some for p, some in rates.items() if some}).items()
-    }
-    problem = _problem(known, names, pieces, levels, entries)
-    edges = [(edge.low, edge.high) for edge in overlay.edges]
-    links = [(numbers[a], numbers[b]) for a, b in edges if a in numbers and b in numbers]
-    layout = lay_out(problem)
-    tree = Network(names, links, _limits(known.statements, names, links))
-    homes = {(home, one.key): one.host for home in names for one in _of(known, home)}
-    hosts = tuple(numbers.get(homes[piece], numbers[piece[0]]) for piece in pieces)
-    at_home = tuple(numbers[home] for home, _ in pieces)
-    laid = Laid(names, pieces, levels, Standing(layout, tree, hosts, at_home, Amounts(layout)))
-    _state(laid, known)
-    return laid
+    layout = Layout(NOWHERE, {}, pieces, tuple(streams), (), (0,) * len(pieces))
+    tree = _tree(known, geography, names, numbers)
+    near = [numbers[name] for name in names if overlay.hops[name] <= reach]
+    hosted: dict[int, list[Hosted]] = {}
+    for number, (host, cost) in enumerate(zip(placed, costs, strict=True)):
+        hosted.setdefault(host, []).append(Hosted(number, chosen[number][1], scaled(cost)))
+    carried = [
+        LaidStream(
+            number,
+            scaled(rate),
+            placed[stream.piece] if stream.piece is not None else stream.origin or 0,
+            [*(placed[piece] for piece in stream.consumers), *stream.destinations],
+        )
+        for number, (stream, rate) in enumerate(zip(streams, rates, strict=True))
+    ]
+    tables = dict(zip(near, laid_tables(tree, near, hosted, carried, ()), strict=True))
+    digests = _digests(known, geography, reach, [*zip(words, chosen, strict=True)])
+    own = tuple(word.piece for word in words)
+    return Laid(overlay.me, names, numbers, own, layout, tree, placed, tables, digests)
 
 
-def _limits(
-    statements: Mapping[str, Statement], names: tuple[str, ...], links: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], int]:
-    """Return the most that each direction of a link carries, as its sender says."""
+def _region(known: Known, geography: Geography) -> tuple[str, ...]:
+    """Return the brokers that plan and are known, each with all on the way to it."""
+    overlay = geography.overlay
+    region = {overlay.me: None}
+    for name in overlay.hops:
+        way = geography.way(name) or ()
+        if name in known.brokers and len(way) > 1 and way[-2] in region:
+            region[name] = None
+    return tuple(sorted(region))
+
+
+class _Ends:
+    """Number the brokers where what comes from afar enters, and what goes there leaves."""
+
+    def __init__(self, geography: Geography, numbers: Mapping[str, int]) -> None:
+        self._geography = geography
+        self._numbers = numbers
+        self._by_name: dict[str, int] = {}
+
+    def reached(self, broker: str) -> bool:
+        """Tell whether there is a way to a broker."""
+        return self._geography.way(broker) is not None
+
+    def number(self, broker: str) -> int:
+        """Return the number of the last broker that is known on the way to one."""
+        if broker not in self._by_name:
+            last = self._geography.overlay.me
+            for name in self._geography.way(broker) or ():
+                if name not in self._numbers:
+                    break
+                last = name
+            self._by_name[broker] = self._numbers[last]
+        return self._by_name[broker]
+
+
+def _streams(words: list[Submission], ends: _Ends) -> tuple[list[Stream], list[int]]:
+    """Return the streams, and of each its rate in bytes a second.
+
+    A level's stream is what its most demanding piece takes more than those before.
+    """
+    numbers = {word.piece: number for number, word in enumerate(words)}
+    takers: dict[Input, dict[Piece, int]] = {}
+    for word in words:
+        for place, rate in zip(word.inputs, word.rates, strict=True):
+            if ends.reached(place[0]):
+                takers.setdefault(place, {})[word.piece] = rate
+    streams: list[Stream] = []
+    for place, levels in levels_of(takers).items():
+        origin, below = ends.number(place[0]), 0
+        for depth, level in enumerate(levels):
+            most = max(takers[place][piece] for piece in level)
+            consumers = tuple(numbers[piece] for above in levels[depth:] for piece in above)
+            streams.append(Stream("", max(0, most - below), origin, None, consumers, ()))
+            below = max(below, most)
+    for number, word in enumerate(words):
+        streams.append(Stream("", word.sends, None, number, (), (ends.number(word.home),)))
+    return streams, [int(stream.rate) for stream in streams]
+
+
+def _allowed(
+    word: Submission, numbers: Mapping[str, int], everywhere: tuple[int, ...]
+) -> tuple[int, ...]:
+    refused = {numbers[name] for name in word.not_at if name in numbers and name != word.home}
+    return tuple(n for n in everywhere if n not in refused) if refused else everywhere
+
+
+def _tree(
+    known: Known, geography: Geography, names: tuple[str, ...], numbers: Mapping[str, int]
+) -> Network:
+    """Return the tree, with the most that each direction of a link carries, as its sender says."""
+    # Beside each broker but this one is the one before it on the way there.
+    parents = [(name, (geography.way(name) or ())[-2:-1]) for name in names]
+    links = [(numbers[name], numbers[way[0]]) for name, way in parents if way]
     both = [*links, *[(b, a) for a, b in links]]
-    limits = {arc: statements[names[arc[0]]].link for arc in both}
-    return {arc: scaled(limit) for arc, limit in limits.items() if limit}
-
-
-def _of(known: Known, home: str) -> tuple[Submission, ...]:
-    return known.statements[home].submissions
-
-
-def _entries(names: tuple[str, ...], overlay: Overlay) -> dict[str, str]:
-    """Map origins to where what they send comes in: there, or at the first broker that plans."""
-    beside: dict[str, list[str]] = {}
-    for edge in overlay.edges:
-        beside.setdefault(edge.low, []).append(edge.high)
-        beside.setdefault(edge.high, []).append(edge.low)
-    found = {name: name for name in names}
-    reached = list(names)
-    for name in reached:
-        for other in sorted(beside.get(name, ())):
-            if other not in found:
-                found[other] = found[name]
-                reached.append(other)
-    return found
-
-
-def _problem(
-    known: Known,
-    names: tuple[str, ...],
-    pieces: tuple[Piece, ...],
-    levels: Mapping[Input, tuple[tuple[Piece, ...], ...]],
-    entries: Mapping[str, str],
-) -> Problem:
-    """As the planner has it; what is sent at which rate is told by `Amounts`, not here."""
-    inputs: dict[Piece, list[str]] = {piece: [] for piece in pieces}
-    contents = []
-    for number, ((origin, _), some) in enumerate(levels.items()):
-        for level in range(len(some)):
-            name = f"{number}.{level}"
-            contents.append(Content(name, {entries[origin]: 0}))
-            for piece in (one for above in some[level:] for one in above):
-                inputs[piece].append(name)
-    tasks = []
-    for home in names:
-        for one in sorted(_of(known, home), key=lambda each: each.key):
-            away = [name for name in names if name == home or name not in one.not_at]
-            hosts = tuple(away) if one.not_at else None
-            task = Task(
-                f"{home} {one.key}",
-                tuple(inputs[home, one.key]),
-                0,
-                destinations=(home,),
-                hosts=hosts,
-            )
-            tasks.append(task)
-    nodes = tuple(
-        Node(name, known.statements[name].capacity or None, known.statements[name].egress or None)
-        for name in names
-    )
-    return Problem(nodes, (), tuple(contents), tuple(tasks))
-
-
-def _state(laid: Laid, known: Known) -> None:
-    """Have the amounts be those of the statements."""
-    sends = {
-        (home, one.key): (sum(one.rates), one.sends)
-        for home in laid.names
-        for one in _of(known, home)
+    limits = {
+        arc: scaled(known.brokers[names[arc[0]]].link)
+        for arc in both
+        if known.brokers[names[arc[0]]].link
     }
-    rates, costs = _amounts(laid, stated(known), sends)
-    laid.standing.amounts.rates[:] = rates
-    laid.standing.amounts.costs[:] = costs
+    before = geography.network
+    if before is None or (before.names, before.limits) != (names, limits):
+        geography.network = before = Network(names, links, limits)  # with all ways to be found anew
+    return before
+
+
+def _digests(
+    known: Known, geography: Geography, reach: int, words: list[tuple[Submission, tuple[str, int]]]
+) -> dict[str, int]:
+    """Return each broker's digest: a sum, so that the order of words does not matter."""
+    digests = {
+        name: _digest(encoded(_limits(word)))
+        for name, word in known.brokers.items()
+        if geography.overlay.hops.get(name, reach + 1) <= reach
+    }
+    for word, (host, _) in words:
+        span = geography.span((word.home, host, *(origin for origin, _ in word.inputs)))
+        if span is None or span.hops > reach:
+            continue
+        content = (word.home, word.key, word.inputs, word.rates, word.sends, word.not_at)
+        base = hashlib.blake2b(encoded(content), digest_size=DIGEST_BYTES).digest()
+        for name in span.members(reach):
+            if name in digests:
+                digests[name] += _digest(base + geography.onward(name, host).encode())
+    return {name: total % (1 << 8 * DIGEST_BYTES) for name, total in digests.items()}
+
+
+def _limits(word: BrokerWord) -> tuple[str, int, int, int, bool]:
+    return word.broker, word.capacity, word.egress, word.link, word.drained
+
+
+def _digest(data: bytes) -> int:
+    digest = hashlib.blake2b(data, digest_size=DIGEST_BYTES)
+    return int.from_bytes(digest.digest(), "big")
 
 
 def rounds_settings(settings: CoordinatorSettings) -> Settings:
     """Return how the rounds plan from a broker with these settings."""
     return Settings(radius=settings.radius, price=settings.price_percent / 100)
-
-
-def amounts(laid: Laid, known: Known) -> tuple[dict[int, int], dict[int, int]]:
-    """(rates of streams, costs of pieces) as they are by now, in whole units."""
-    sends: dict[Piece, tuple[int, int]] = {}
-    for home in laid.names:
-        for one in _of(known, home):
-            rates, sent = known.rates(home, one)
-            sends[home, one.key] = sum(rates), sent
-    found = _amounts(laid, rated(known), sends)
-    return dict(enumerate(found[0])), dict(enumerate(found[1]))
-
-
-def _amounts(
-    laid: Laid,
-    rates: Mapping[Input, Mapping[Piece, int]],
-    sends: Mapping[Piece, tuple[int, int]],
-) -> tuple[list[int], list[int]]:
-    """By stream, and by piece: in the order of `_problem`.
-
-    A level's stream is what its most demanding piece takes more than those before.
-    """
-    streams: list[int] = []
-    for place, some in laid.levels.items():
-        below = 0
-        for level in some:
-            most = max(rates.get(place, {}).get(piece, 0) for piece in level)
-            streams.append(scaled(max(0, most - below)))
-            below = max(below, most)
-    streams += [scaled(sends[piece][1]) for piece in laid.pieces]
-    return streams, [scaled(sends[piece][0]) for piece in laid.pieces]

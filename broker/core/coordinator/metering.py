@@ -14,7 +14,7 @@ from math import exp, hypot, inf, sqrt
 from msgspec import Struct, field
 
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.coordinator.statement import Input
+from broker.core.coordinator.statement import Input, Measured, Piece, Submission
 
 LOOKS = 6  # in the time that a rate is a mean over
 WARM_MS = 10_000  # what came since the last snapshot comes again first, in less time
@@ -237,5 +237,36 @@ class Metering:
                     found[name] = rates
         return found
 
+    def words(
+        self,
+        counts: Mapping[Piece, Counts],
+        stated: Mapping[Piece, Submission],
+        me: str,
+        now: int,
+    ) -> list[Measured]:
+        """Return the words to homes, from counts as they stand; not of what a home has stated."""
+        last = {
+            piece: Rates(dict(zip(word.inputs, word.rates, strict=True)), word.sends)
+            for piece in counts
+            if (word := stated.get(piece)) is not None
+        }
+        words = []
+        for (home, key), fresh in self.look(counts, last, now).items():
+            by_origin: dict[str, dict[str, int]] = {}
+            for (origin, type_name), rate in fresh.inputs.items():
+                by_origin.setdefault(origin, {})[type_name] = rate
+            words.append(Measured(home, me, key, by_origin, fresh.sends))
+        return words
+
     def __len__(self) -> int:
         return len(self._meters)
+
+
+def rates_of(word: Measured) -> Rates:
+    """Return the rates that such a word states."""
+    inputs = {
+        (origin, type_name): rate
+        for origin, by_type in word.rates.items()
+        for type_name, rate in by_type.items()
+    }
+    return Rates(inputs, word.sends)

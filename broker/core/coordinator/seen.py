@@ -1,7 +1,7 @@
 """Which task runs where, why there, and what it would cost at the next best broker, for people.
 
-Owns this account. Must not know who asks. Invariant: the flow that it tells is that of the network
-as this broker knows it, every stream counted once on each link, by the rates of now; asking changes
+Owns this account. Must not know who asks. Invariant: the flow that it tells is what the brokers in
+this one's view send, every stream counted once on each link, by the rates of now; asking changes
 nothing.
 """
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from broker.core.coordinator.known import Known
-from broker.core.coordinator.laying import Laid, amounts
-from broker.core.coordinator.statement import Piece, Statement, Submission
+from broker.core.coordinator.laying import Laid
+from broker.core.coordinator.statement import Submission
 from broker.core.coordinator.violations import BrokenLimit
 from broker.network.placement.cell_view import ROWS
-from planner.rounds.tables import Amounts, TableLoads, Tables, tables_of
-from planner.rounds.units import plain, scaled
+from planner.rounds.tables import TableLoads
+from planner.rounds.units import plain
 from planner.rounds.vicinity import Vicinity
-from planner.rounds.view import Summary, View, view_of
+from planner.rounds.view import View, view_of
 from planner.search.evaluator import Evaluator
 
 TASKS_MAX = 1_000  # that are listed; the others are counted
@@ -25,25 +25,22 @@ MOVES_MAX = 5_000  # tried for one account: some tenths of a second
 
 
 def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
-    """Return the account, as plain data."""
-    submissions = _submissions(laid, known)
-    view = _view(laid, known, submissions)
+    """Return the account, as plain data; `laid` has all tasks where they run."""
+    view = _view(laid, known)
     network = None if view is None else Vicinity(view)
     evaluator = None if network is None else Evaluator(network.instance, network.start)
     tasks: list[dict[str, Any]] = []
     moves = 0
     for number, piece in enumerate(laid.pieces[:TASKS_MAX]):
-        if piece not in submissions:
-            continue  # it has gone since the epoch began
-        one = _task(known, piece, submissions[piece])
-        if network is not None and evaluator is not None:
-            moves += len(network.instance.hosts[number])
+        row = _task(known.submissions[piece])
+        if network is not None and evaluator is not None and number in network.piece_of:
+            moves += len(network.instance.hosts[network.piece_of[number]])
             if moves <= MOVES_MAX:
-                price = price_percent * one["takes_bytes_per_s"] / 100
-                one |= _compared(evaluator, network, laid, number, price)
-                if one["parts"]:
-                    one["why"] = f"it merges what {len(one['parts'])} brokers fold; {one['why']}"
-        tasks.append(one)
+                price = price_percent * row["takes_bytes_per_s"] / 100
+                row |= _compared(evaluator, network, laid, number, price)
+                if row["parts"]:
+                    row["why"] = f"it merges what {len(row['parts'])} brokers fold; {row['why']}"
+        tasks.append(row)
     accounts = [] if view is None else _accounts(view)
     brokers = [] if view is None else _brokers(view, laid, known)
     links = [] if view is None else _links(view, laid, known)
@@ -59,7 +56,7 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
 
 def violations(laid: Laid, known: Known) -> list[BrokenLimit]:
     """Return the limits that the tasks exceed where they run now: of brokers, then of links."""
-    view = _view(laid, known, _submissions(laid, known))
+    view = _view(laid, known)
     if view is None:
         return []
     return _broken(_brokers(view, laid, known), _links(view, laid, known))
@@ -83,63 +80,32 @@ def _broken(brokers: list[dict[str, Any]], links: list[dict[str, Any]]) -> list[
     ]
 
 
-def _submissions(laid: Laid, known: Known) -> dict[Piece, Submission]:
-    return {
-        (home, one.key): one
-        for home in laid.names
-        if home in known.statements
-        for one in known.statements[home].submissions
-    }
-
-
-def _view(laid: Laid, known: Known, submissions: dict[Piece, Submission]) -> View | None:
-    """All brokers with what runs there; None while what is known does not go together."""
-    there = all(name in known.statements for name in laid.names)
-    if not there or any(piece not in submissions for piece in laid.pieces):
-        return None
-    numbers, standing = laid.numbers, laid.standing
-    hosts = tuple(
-        numbers.get(known.of(piece[0], submissions[piece])[0], host)
-        for piece, host in zip(laid.pieces, standing.hosts, strict=True)
-    )
-    now = Amounts(standing.layout)
-    rates, costs = amounts(laid, known)
-    now.rates[:], now.costs[:] = list(rates.values()), list(costs.values())
-    tables = tables_of(standing.layout, standing.tree, hosts, now)
-    summaries = {
-        number: _summary(number, known.statements[laid.names[number]], own)
-        for number, own in enumerate(tables)
-    }
-    view = view_of(standing.layout, standing.tree, 0, len(laid.names), summaries)
-    return None if view is None or len(view.brokers) < len(laid.names) else view
-
-
-def _summary(number: int, one: Statement, tables: Tables) -> Summary:
-    capacity = scaled(one.capacity) if one.capacity else None
-    egress = scaled(one.egress) if one.egress else None
-    return Summary(number, 0, 0, capacity, egress, tables, one.drained)
+def _view(laid: Laid, known: Known) -> View | None:
+    """Return the brokers in view with what runs there; None where that does not go together."""
+    summaries = laid.summaries(known.brokers)
+    me = laid.numbers[laid.me]
+    return view_of(laid.layout, laid.tree, me, len(laid.names), summaries) if summaries else None
 
 
 def _rate(units: int) -> int:
     return round(plain(units))
 
 
-def _task(known: Known, piece: Piece, one: Submission) -> dict[str, Any]:
-    host, rates, sends = known.of(piece[0], one)
+def _task(word: Submission) -> dict[str, Any]:
     inputs = [
         {"origin": origin, "type": name, "bytes_per_s": rate}
-        for (origin, name), rate in zip(one.inputs, rates, strict=True)
+        for (origin, name), rate in zip(word.inputs, word.rates, strict=True)
     ]
     return {
-        "key": one.key,
-        "subscriptions": one.name,
-        "home": piece[0],
-        "host": host,
+        "key": word.key,
+        "subscriptions": word.name,
+        "home": word.home,
+        "host": word.host,
         "inputs": inputs,
-        "takes_bytes_per_s": sum(rates),
-        "sends_bytes_per_s": sends,
-        "not_at": list(one.not_at),
-        "parts": sorted({origin for origin, name in one.inputs if name.startswith(ROWS)}),
+        "takes_bytes_per_s": sum(word.rates),
+        "sends_bytes_per_s": word.sends,
+        "not_at": list(word.not_at),
+        "parts": sorted({origin for origin, name in word.inputs if name.startswith(ROWS)}),
         "next": None,
         "why": "",
     }
@@ -163,7 +129,7 @@ def _compared(
     value, name = min(found)
     more = round(value[1] - here[1])
     told = {"broker": name, "more_bytes_per_s": more, "breaks_limits": value[0] > here[0]}
-    if not laid.standing.layout.problem.tasks[piece].inputs:
+    if not laid.layout.pieces[number].cost:
         why = "no rate of what it takes is known: it is new here, or nothing comes"
     elif value[0] < here[0]:
         why = f"limits are broken, and {name} would break them less"
@@ -191,7 +157,7 @@ def _brokers(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
     found = {}
     for number, summary, account in zip(view.brokers, view.summaries, _accounts(view), strict=True):
         name = laid.names[number]
-        one = known.statements[name]
+        one = known.brokers[name]
         found[name] = {
             "broker": name,
             "tasks": len(summary.tables.hosted),
@@ -218,7 +184,7 @@ def _links(view: View, laid: Laid, known: Known) -> list[dict[str, Any]]:
             "from": whence,
             "to": whither,
             "bytes_per_s": _rate(load),
-            "at_most_bytes_per_s": known.statements[whence].link or None,
+            "at_most_bytes_per_s": known.brokers[whence].link or None,
         }
         for whence, whither, load in sorted(found)
     ]

@@ -1,8 +1,12 @@
-"""What a home says of its submissions, as bytes, and the checks of what others say.
+"""What brokers say of themselves and of their submissions, as bytes, and the checks of it.
 
-Owns these messages, their encoding, parts and bounds. Must not know who is told. Invariant: what
-is read back is what was written, or a `StatementError` with a sentence; nothing that exceeds a
-bound is read at all.
+Owns these words, their encoding and bounds. Must not know who gets them. Invariant: what is read
+back is what was written, or a `StatementError` with a sentence; nothing that exceeds a bound is
+taken up.
+
+Words have a scope. A broker's word of itself is for those within so many hops; that of a
+submission for those within so many hops of its span, the part of the tree between its home, its
+host and the origins of its inputs: whoever may have its streams in view, and nobody else.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.coordinator import bounds
-from planner.rounds.messages import Envelope
+from planner.rounds import messages as m
 
 Input = tuple[str, str]
 """(origin, type)."""
@@ -26,67 +30,6 @@ class StatementError(ValueError):
     """Report that what another broker said cannot be; the sentence tells why."""
 
 
-class Submission(Struct, array_like=True, frozen=True):
-    """One submission: what it needs of whom, at how many bytes a second, and where it runs.
-
-    `sends` are the bytes a second that leave its host for its home. `not_at` are brokers that do
-    not take it up.
-    """
-
-    key: str
-    name: str
-    host: str
-    inputs: tuple[Input, ...]
-    rates: tuple[int, ...]
-    sends: int
-    not_at: tuple[str, ...] = ()
-
-
-class Statement(Struct, array_like=True, frozen=True):
-    """All that a home says; of two the one with the higher (life, serial) holds.
-
-    Each stands for a moment: what changes later of rates is told by `Rated`. `link` is the most
-    that it sends to each neighbour, 0 without limit; a broker of an earlier version says none.
-    """
-
-    broker: str
-    life: int
-    serial: int
-    capacity: int
-    egress: int
-    drained: bool
-    submissions: tuple[Submission, ...]
-    link: int = 0
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Return what it is told from older and newer ones by."""
-        return self.life, self.serial
-
-
-class Part(Struct, array_like=True, frozen=True, tag=1):
-    """A part of a broker's statement; they come in order."""
-
-    broker: str
-    life: int
-    serial: int
-    part: int
-    parts: int
-    data: bytes
-
-
-class Rated(Struct, array_like=True, frozen=True, tag=2):
-    """Another host or other rates of a submission than its home's statement (life, serial) has."""
-
-    home: str
-    life: int
-    serial: int
-    key: str
-    host: str
-    rates: tuple[int, ...]
-    sends: int
-
-
 class Measured(Struct, array_like=True, frozen=True, tag=3):
     """A host tells a home what one of its submissions takes in and sends."""
 
@@ -97,76 +40,183 @@ class Measured(Struct, array_like=True, frozen=True, tag=3):
     sends: int
 
 
-class Turned(Struct, array_like=True, frozen=True, tag=4):
-    """A word of the planning rounds; its epoch tells of which knowledge."""
+class BrokerWord(Struct, array_like=True, frozen=True, tag=5):
+    """State a broker's limits, 0 without, for those within so many further `hops`.
 
-    envelope: Envelope
+    `link` is the most that it sends to each neighbour. Of two words the one with the higher
+    (life, serial) holds, here and below.
+    """
+
+    broker: str
+    life: int
+    serial: int
+    hops: int
+    capacity: int
+    egress: int
+    link: int
+    drained: bool
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return what it is told from older and newer ones by."""
+        return self.life, self.serial
 
 
-Word = Part | Rated | Measured | Turned
+class Submission(Struct, array_like=True, frozen=True, tag=6):
+    """One submission: what it needs of whom, at how many bytes a second, and where it runs.
+
+    It is `planned` to run where the rounds agreed on last, the `term`th time, and `host` runs it
+    or was asked to. `sends` are the bytes a second that leave its host for its home. `not_at` are
+    brokers that do not take it up. Those within `scope` hops of its span hear of it.
+    """
+
+    home: str
+    life: int
+    serial: int
+    scope: int
+    key: str
+    name: str
+    host: str
+    planned: str
+    term: int
+    inputs: tuple[Input, ...]
+    rates: tuple[int, ...]
+    sends: int
+    not_at: tuple[str, ...] = ()
+
+    @property
+    def piece(self) -> Piece:
+        """Return what names it in the network."""
+        return self.home, self.key
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return what this word is told from older and newer ones by."""
+        return self.life, self.serial
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """Return the brokers that its span connects, each once."""
+        origins = (origin for origin, _ in self.inputs)
+        return tuple(dict.fromkeys((self.home, self.planned, self.host, *origins)))
+
+
+class Withdrawn(Struct, array_like=True, frozen=True, tag=7):
+    """A submission is no longer at home there; it goes to whom its last word went."""
+
+    home: str
+    life: int
+    serial: int
+    key: str
+
+
+class HostingWord(Struct, array_like=True, frozen=True, tag=8):
+    """A broker tells a home that it was agreed on as the host of a submission.
+
+    `urgent`: the host before is to be rid of it.
+    """
+
+    home: str
+    key: str
+    host: str
+    term: int
+    urgent: bool
+
+
+class Enclosed(Struct, array_like=True, frozen=True, tag=9):
+    """A word for one broker alone, that is out of its scope."""
+
+    to: str
+    data: bytes
+
+
+MoveWord = tuple[str, str, str, str, int]
+"""(home, key, from whom, to whom, term)."""
+
+
+class VersionWord(Struct, array_like=True, frozen=True, tag=1):
+    """State which version of its tables a broker has, for those within so many further hops.
+
+    Its tables follow from the words on the submissions whose span it is in. `digest` is of these
+    words and of where each of the submissions is planned, as seen from that broker. `moves` are
+    those that it was agreed on with, so that nobody who has the tables in view waits for the home.
+    """
+
+    version: int
+    digest: int
+    hops: int
+    moves: tuple[MoveWord, ...] = ()
+
+
+class TurnMoves(Struct, array_like=True, frozen=True, tag=6):
+    """A turn is agreed."""
+
+    turn: int
+    moves: tuple[MoveWord, ...]
+
+
+Body = VersionWord | m.Want | m.Reserve | m.Grant | m.Refuse | TurnMoves | m.Cancel
+
+
+class Turned(Struct, array_like=True, frozen=True, tag=10):
+    """A word of the planning rounds; `to` nobody by name: for all within its hops."""
+
+    origin: str
+    to: str
+    body: Body
+
+
+Word = BrokerWord | Submission | Withdrawn | Measured | HostingWord | Enclosed | Turned
 
 encoded = msgspec.msgpack.Encoder().encode
 _words = msgspec.msgpack.Decoder(Word)
-_statements = msgspec.msgpack.Decoder(Statement)
 
 
 def word_of(data: bytes) -> Word:
     """Decode what a neighbour said. Raises StatementError."""
+    if len(data) > bounds.WORD_BYTES_MAX:
+        raise StatementError("a word of planning is too long")
     try:
-        found: Word = _words.decode(data)
+        word: Word = _words.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StatementError(f"a word of planning cannot be read: {error}") from None
-    match found:
-        case Part(data=some, part=part, parts=parts):
-            most = -(-bounds.STATEMENT_BYTES_MAX // bounds.PART_BYTES)
-            if not (0 <= part < parts <= most and len(some) <= bounds.PART_BYTES):
-                raise StatementError("a part of a statement is out of bounds")
-        case Rated(host=host, rates=rates, sends=sends):
-            _check_names([host])
-            _check_rates([*rates, sends])
+    match word:
+        case BrokerWord():
+            _check_names([word.broker])
+            if min(word.capacity, word.egress, word.link) < 0:
+                raise StatementError("a limit is less than nothing")
+            _check_hops(word.hops)
+        case Submission():
+            _check(word)
         case Measured(rates=by_origin, sends=sends):
-            rates = tuple(rate for some in by_origin.values() for rate in some.values())
+            rates = tuple(rate for by_type in by_origin.values() for rate in by_type.values())
             if len(rates) > bounds.INPUTS_MAX:
                 raise StatementError("rates of too many inputs")
             _check_rates([*rates, sends])
-    return found
+        case HostingWord(host=host):
+            _check_names([host])
+        case Turned(body=VersionWord(hops=hops, moves=moves)):
+            _check_hops(hops)
+            _check_names([name for move in moves for name in move[:4]])
+        case Turned(body=TurnMoves(moves=moves)):
+            _check_names([name for move in moves for name in move[:4]])
+    return word
 
 
-def parts_of(statement: Statement) -> list[Part]:
-    """A statement as it travels."""
-    data, size = encoded(statement), bounds.PART_BYTES
-    cut = [data[at : at + size] for at in range(0, len(data), size)]
-    place = statement.broker, statement.life, statement.serial
-    return [Part(*place, number, len(cut), one) for number, one in enumerate(cut)]
-
-
-def statement_of(broker: str, place: tuple[int, int], data: bytes) -> Statement:
-    """The statement that parts came to. Raises StatementError."""
-    try:
-        found: Statement = _statements.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise StatementError(f"a statement cannot be read: {error}") from None
-    if (found.broker, found.place) != (broker, place):
-        raise StatementError("a statement is of another than it says")
-    if len(found.submissions) > bounds.SUBMISSIONS_MAX:
-        raise StatementError("a statement has too many submissions")
-    if min(found.capacity, found.egress, found.link) < 0:
-        raise StatementError("a limit is less than nothing")
-    if len({one.key for one in found.submissions}) < len(found.submissions):
-        raise StatementError("a statement has a submission twice")
-    for one in found.submissions:
-        _check(one)
-    return found
-
-
-def _check(one: Submission) -> None:
-    if len(one.inputs) > bounds.INPUTS_MAX or len(one.inputs) != len(one.rates):
+def _check(word: Submission) -> None:
+    if len(word.inputs) > bounds.INPUTS_MAX or len(word.inputs) != len(word.rates):
         raise StatementError("a submission's inputs and rates do not go together")
-    if len(set(one.inputs)) < len(one.inputs):
+    if len(set(word.inputs)) < len(word.inputs):
         raise StatementError("a submission has an input twice")
-    _check_rates([*one.rates, one.sends])
-    places = [part for pair in one.inputs for part in pair]
-    _check_names([one.key, one.name, one.host, *one.not_at, *places])
+    _check_hops(word.scope)
+    _check_rates([*word.rates, word.sends])
+    inputs = [part for pair in word.inputs for part in pair]
+    _check_names([*word.piece, word.name, word.host, word.planned, *word.not_at, *inputs])
+
+
+def _check_hops(hops: int) -> None:
+    if not 0 <= hops <= bounds.HOPS_MAX:
+        raise StatementError("a word goes too far")
 
 
 def _check_rates(rates: Iterable[int]) -> None:

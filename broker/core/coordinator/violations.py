@@ -1,10 +1,10 @@
 """Limits that the plan breaks, as every broker knows them, and when a person hears of it.
 
 Owns what was reported last. Must not know how a plan is found, nor who asks. Invariant: a limit
-that stays broken is reported once, at each broker of the network, and once more when it is kept.
+that stays broken is reported once, at each broker that has it in view, and once more when kept.
 
-Every broker knows all rates, hosts and limits, as they are flooded. So each finds the broken limits
-by itself, and nobody has to ask the broker whose limit it is.
+A broker knows all rates, hosts and limits in its vicinity, as they are stated there. So each finds
+the broken limits by itself, and nobody has to ask the broker whose limit it is.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from broker.core.coordinator import bounds
 from broker.core.coordinator.metering import Rates
-from broker.core.coordinator.statement import Submission
+from broker.core.coordinator.statement import Input
 
 NOTHING = Rates({}, 0)
 
@@ -31,6 +31,18 @@ class Work(Struct, frozen=True):
     host: str
     begins: bool = False
     failed: bool = False
+
+
+class Need(Struct, frozen=True):
+    """State of a submission who runs it or was asked to, and what it takes."""
+
+    key: str
+    name: str
+    host: str
+    inputs: tuple[Input, ...]
+    rates: tuple[int, ...]
+    sends: int
+    not_at: tuple[str, ...]
 
 
 class _Stay(Struct):
@@ -60,7 +72,7 @@ class Works:
         self._lost: dict[str, int] = {}  # since when nothing is known of a host
         self._back: dict[str, None] = {}  # to be left where they are, as somebody had its time
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._works
 
     def put(self, works: Iterable[Work], known: Container[str], now: int) -> None:
@@ -196,21 +208,21 @@ class Works:
         self._rates[key] = Rates(dict(sorted(some)), rates.sends)
         return True
 
-    def submissions(self, known: Callable[[str], bool]) -> tuple[Submission, ...]:
-        """Return what is to be said of all; who is not `known` runs nothing, as far as is known."""
-        found = []
-        for key, one in self._works.items():
+    def needs(self, only: str = "") -> tuple[Need, ...]:
+        """Return what is to be said of all, or of one key."""
+        needs = []
+        chosen = {only: self._works[only]} if only else self._works
+        for key, work in chosen.items():
             rates = self._rates.get(key, NOTHING)
-            host = self.host_of(key)
-            found.append(
-                Submission(
+            needs.append(
+                Need(
                     key,
-                    one.name[: bounds.NAME_CHARS_MAX],
-                    host if known(host) else self.me,
+                    work.name[: bounds.NAME_CHARS_MAX],
+                    self.host_of(key),
                     tuple(rates.inputs),
                     tuple(rates.inputs.values()),
                     rates.sends,
                     tuple(self._refused.get(key, ())),
                 )
             )
-        return tuple(found)
+        return tuple(needs)

@@ -52,12 +52,13 @@ class Planning:
     # --- what happens ----------------------------------------------------------------------
 
     def heard(self, peer: str, data: bytes) -> None:
-        """A neighbour's word. Raises ValueError."""
-        self._do(lambda one: one.heard(peer, data, self._now))
+        """A neighbour's word; of an earlier version none is understood. Raises ValueError."""
+        if self._understands(peer):
+            self._do(lambda one: one.heard(peer, data, self._now))
 
     def stands(self, peer: str) -> None:
         """A session stands with a neighbour since now; cells have nothing to decide."""
-        if is_cell(peer):
+        if is_cell(peer) or not self._understands(peer):
             return
         self._do(lambda one: one.stands(peer, self._now))
 
@@ -94,7 +95,7 @@ class Planning:
     def _look_at_limits(self, coordinator: Coordinator) -> None:
         rows = []
         if coordinator.laid is not None:
-            rows = violations(coordinator.laid, coordinator.known)
+            rows = violations(coordinator.running(), coordinator.known)
         note = self.violations.look(rows, self._now)
         if note is not None:
             self._broker.note(note)
@@ -127,7 +128,11 @@ class Planning:
 
     def peers(self) -> list[str]:
         """The neighbours with whom a session stands."""
-        return [peer for peer in self._broker.sessions.standing if not is_cell(peer)]
+        standing = self._broker.sessions.standing
+        return [peer for peer in standing if not is_cell(peer) and self._understands(peer)]
+
+    def _understands(self, peer: str) -> bool:
+        return self._broker.sessions.version(peer) >= frames.SCOPES_SINCE
 
     def via(self, broker: str) -> str | None:
         """The neighbour through whom another broker is reached."""
@@ -138,8 +143,9 @@ class Planning:
         return self._broker.topology.tree
 
     def say(self, peer: str, data: bytes) -> None:
-        """Tell a neighbour."""
-        self._broker.say(peer, frames.Planned(data))
+        """Tell a neighbour; one of an earlier version would not understand."""
+        if self._understands(peer):
+            self._broker.say(peer, frames.Planned(data))
 
     def works(self) -> Iterable[Work]:
         """The cells that are at home here."""
@@ -181,8 +187,8 @@ class Planning:
         """For people, as plain data."""
         one = self.coordinator
         return {
-            "epoch": f"{one.epoch:014x}" if one.epoch >= 0 else None,
-            "brokers": len(one.known.statements),
+            "epoch": f"{one.epoch:016x}" if one.epoch >= 0 else None,
+            "brokers": len(one.known.brokers),
             "quiet": one.quiet,
             "drained": one.drained,
             "capacity_bytes_per_s": one.capacity.bytes_per_s or None,
@@ -191,7 +197,7 @@ class Planning:
             or bool(self.violations.rows),
             "limits_broken": self.violations.rows,
             "failed": self.failed,
-            "submissions_untold": one.works.untold,
+            "submissions_untold": one.untold,
             "counts": dict(one.counts),
         }
 
@@ -203,6 +209,6 @@ class Planning:
         if one.laid is None:
             nothing: dict[str, Any] = {"limits_broken": [], "brokers": [], "links": [], "tasks": []}
             return {**told, "flow_bytes_per_s": None, **nothing, "tasks_left_out": 0}
-        account = plan(one.laid, one.known, one.settings.price_percent)
+        account = plan(one.running(), one.known, one.settings.price_percent)
         infeasible = one.rounds.infeasible or bool(account["limits_broken"])
         return told | account | {"infeasible": infeasible}

@@ -47,7 +47,7 @@ def test_a_plan_is_as_it_is_described():
     town.run(60)
     one = town.houses["b0"].coordinator
     assert one.laid is not None
-    told = plan(one.laid, one.known, 10)
+    told = plan(one.running(), one.known, 10)
     told |= {"broker": "b0", "epoch": "0", "quiet": True, "drained": False, "infeasible": False}
     described = {"$ref": "#/components/schemas/Plan", "components": {"schemas": SCHEMAS}}
     jsonschema.validate(told, described)

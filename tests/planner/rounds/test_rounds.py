@@ -16,10 +16,11 @@ from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Content, Link, Node, Problem, Task
 from planner.rounds.machine import Rounds
-from planner.rounds.messages import Envelope, Placed
+from planner.rounds.messages import Envelope, Reserve, Tell
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import Amounts, Standing, tables_of
+from planner.rounds.tables import Amounts, tables_of
 from planner.rounds.units import scaled
+from planner.rounds.view import Ground, Summary
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -240,14 +241,18 @@ def test_the_account_of_the_tables_is_the_planners() -> None:
     assert carried == scaled(flow)
 
 
-def test_a_home_goes_by_the_latest_host_whichever_report_comes_first() -> None:
-    layout, amounts = lay_out(two_sources((400, 100))), Amounts(lay_out(two_sources((400, 100))))
-    tree = overlay(two_sources((400, 100)))
-    home = Rounds(1, quick(2), Random(1))
-    home.stand(1, 7, Standing(layout, tree, (0,), (1,), amounts), 0)
-    for host, term in ((2, 2), (0, 1)):
-        home.receive(Envelope(7, host, 1, Placed(((0, term),))), 0)
-    assert home.hosts == {0: 2}
+def test_nobody_plans_with_a_broker_in_view_whose_last_word_is_not_understood() -> None:
+    problem = two_sources((400, 100))
+    layout, tree = lay_out(problem), overlay(problem)
+    tables = tables_of(layout, tree, (1,), Amounts(layout))
+    around = {n: Summary(n, 7, 1, None, None, tables[n]) for n in (1, 2)}
+    leader = Rounds(0, quick(2), Random(1))
+    leader.stand(7, Ground(0, layout, tree, tables[0], {1: around[1]}, (2,)), 0)
+    asked = [leader.wake(now) for now in range(0, 10_000, 500)]
+    assert not any(asked)
+    leader.receive(Envelope(7, 2, 0, Tell(around[2], 0)), 10_000)
+    asked = [leader.wake(now) for now in range(10_000, 20_000, 500)]
+    assert any(isinstance(one.envelope.body, Reserve) for out in asked for one in out)
 
 
 # --- other tasks ----------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class BusyTown(Town):
 
     def stated(self) -> dict[str, int]:
         coordinator = self.houses["b0"].coordinator
-        return {name: one.capacity for name, one in coordinator.known.statements.items()}
+        return {name: one.capacity for name, one in coordinator.known.brokers.items()}
 
 
 def busy(limits: dict[str, CoordinatorSettings] | None = None) -> BusyTown:

@@ -12,7 +12,7 @@ LINE = [(0, 1), (1, 2), (2, 3), (3, 4)]
 def seen(town: Town, name: str = "b1") -> dict:
     one = town.houses[name].coordinator
     assert one.laid is not None
-    return plan(one.laid, one.known, one.settings.price_percent)
+    return plan(one.running(), one.known, one.settings.price_percent)
 
 
 def test_a_plan_tells_the_flow_and_the_next_best_broker() -> None:
@@ -68,14 +68,14 @@ def test_a_link_that_cannot_but_carry_too_much_is_told_of_everywhere() -> None:
         (row,) = told["limits_broken"]
         one = town.houses[name].coordinator
         assert one.laid is not None
-        assert violations(one.laid, one.known) == [row]
+        assert violations(one.running(), one.known) == [row]
         assert (row["broker"], row["limit"]) == ("b1", "link_bytes_per_s (b0)")
         assert (row["bytes_per_s"], row["at_most_bytes_per_s"]) == (2_000, LIMIT)
         assert told["tasks"][0]["host"] == "b0"
 
 
 def test_every_broker_tells_the_same_and_the_true_flow() -> None:
-    town = drawn(4)
+    town = drawn(4, settings=CoordinatorSettings(measure_ms=6_000, radius=8))
     town.run(60)
     told = [seen(town, name) for name in town.names]
     assert all(one == told[0] for one in told)
@@ -85,6 +85,25 @@ def test_every_broker_tells_the_same_and_the_true_flow() -> None:
         hosts = {key: job.host for key, job in town.jobs.items()}
         more = town.flow(hosts | {task["key"]: task["next"]["broker"]}) - town.flow()
         assert abs(task["next"]["more_bytes_per_s"] - more) <= 0.02 * town.flow()
+
+
+def test_a_broker_tells_what_lies_in_its_view() -> None:
+    """Of what it knows the loads are the true ones, and it knows as far as it plans."""
+    whole = drawn(4, settings=CoordinatorSettings(measure_ms=6_000, radius=8))
+    whole.run(60)
+    town = drawn(4, settings=CoordinatorSettings(measure_ms=6_000, radius=2))
+    town.run(60)
+    hosts = {key: job.host for key, job in town.jobs.items()}
+    assert hosts == {key: job.host for key, job in whole.jobs.items()}
+    full = seen(whole)
+    for name in town.names:
+        told = seen(town, name)
+        tree = town.houses[name].topology.tree
+        near = [broker for broker, hops in tree.hops.items() if hops <= 2]
+        assert [row["broker"] for row in told["brokers"]] == sorted(near)
+        for kind in ("brokers", "links"):
+            who = "broker" if kind == "brokers" else "from"
+            assert told[kind] == [row for row in full[kind] if row[who] in near]
 
 
 def test_asking_changes_nothing() -> None:

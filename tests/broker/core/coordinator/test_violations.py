@@ -15,8 +15,8 @@ LINE = [(0, 1), (1, 2), (2, 3)]
 def broken_at(town: Town, name: str) -> list[tuple[str, int, int]]:
     one = town.houses[name].coordinator
     assert one.laid is not None
-    rows = violations(one.laid, one.known)
-    assert rows == plan(one.laid, one.known, 10)["limits_broken"]
+    rows = violations(one.running(), one.known)
+    assert rows == plan(one.running(), one.known, 10)["limits_broken"]
     return [(row["broker"], row["bytes_per_s"], row["at_most_bytes_per_s"]) for row in rows]
 
 

@@ -35,7 +35,7 @@ class Home:
             self.now += bounds.STEADY_MS + 10_000
 
     def refused(self) -> tuple[str, ...]:
-        return self.works.submissions(lambda _: True)[0].not_at
+        return self.works.needs()[0].not_at
 
 
 @pytest.mark.parametrize("begins", [False, True])

@@ -336,6 +336,7 @@ def drawn(
     jobs: int = 6,
     slack: float | None = None,
     kind: type[Town] = Town,
+    settings: CoordinatorSettings | None = None,
 ) -> Town:
     """A tree with origins all over it; with `slack`, capacities leave a placement so much room."""
     draw = Random(f"town {seed}")
@@ -360,7 +361,7 @@ def drawn(
             works[f"b{draw.randrange(brokers)}"] += work
         for name, work in works.items():
             limits[name] = CoordinatorSettings(capacity=max(1, int(work * slack)), measure_ms=6_000)
-    town = kind(seed, brokers, edges, rates, limits=limits)
+    town = kind(seed, brokers, edges, rates, limits=limits, settings=settings)
     for home, inputs, part in wants:
         town.submit(home, inputs, part)
     return town
