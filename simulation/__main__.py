@@ -36,6 +36,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "crashes": crashes.run,
     "first": first.run,
     "judging": scenario.run,
+    "lease": standins.run_leased,
     "network": network.run,
     "planned": planned.run,
     "remote": remote.run,
@@ -68,24 +69,25 @@ def main(arguments: list[str]) -> int:
         " as network, with a copy of a broker's disk that begins beside it; first:"
         " first events of types, behind *active* and at brokers that have just begun; remote:"
         " subscriptions that are ended from other brokers; standin: as cells, with a home that"
-        " is lost and that its stand-in takes over; versions: as network, with texts that"
+        " is lost and that its stand-in takes over; lease: the same, by itself, with clocks that"
+        " differ in rate; versions: as network, with texts that"
         " are replaced by others of their name"
         " (default: crashes)",
     )
-    said = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     bad = 0
-    for seed in range(said.seed, said.seed + said.count):
+    for seed in range(options.seed, options.seed + options.count):
         try:
-            outcome = KINDS[said.kind](seed)
+            outcome = KINDS[options.kind](seed)
         except AssertionError as error:
             bad += 1
             sys.stdout.write(f"{error}\n")
             sys.stdout.flush()
         else:
-            if said.count == 1:
+            if options.count == 1:
                 sys.stdout.write(f"{outcome}\n")
-    if said.count > 1:
-        sys.stdout.write(f"{said.count} runs, {bad} of them not good\n")
+    if options.count > 1:
+        sys.stdout.write(f"{options.count} runs, {bad} of them not good\n")
     return 1 if bad else 0
 
 

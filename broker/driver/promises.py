@@ -10,6 +10,8 @@ which the gate lets them go.
     Enlist                goes into the catalogue; the gate hears when it is stored
     Emit                  likewise into the outbox, all that became durable together in one
                           transaction; and from there to subscribers
+    ReleaseResults,       move the fence at which results wait for a stand-in
+    DisownResults
     CommitMark            is reached when all before it is stored
     Publish, Note         never waited
 
@@ -23,8 +25,17 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from broker.core.commit_gate import CommitGate, CommitMark, Held
-from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
-from broker.driver.gate import Gate
+from broker.core.effects import (
+    Append,
+    DisownResults,
+    Emission,
+    Emit,
+    Enlist,
+    ReleaseResults,
+    Reply,
+    SendFrame,
+)
+from broker.driver.gate import IntakeGate
 from broker.driver.runner import Outside
 from broker.journal import Journal
 
@@ -49,13 +60,13 @@ class Outbox(Protocol):
 
 
 class Promises:
-    """See `broker.driver.runner.Outside`; `begin` comes before anything is appended."""
+    """Keep promises, as `broker.driver.runner.Outside` asks for; `begin` comes first."""
 
     def __init__(
         self,
         inner: Outside,
         outbox: Outbox,
-        gate: Gate,
+        gate: IntakeGate,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
         self.publish = inner.publish
@@ -70,6 +81,8 @@ class Promises:
             Append: self.append,
             Enlist: self.enlist,
             SendFrame: self._promise,
+            ReleaseResults: self._move_fence,
+            DisownResults: self._move_fence,
         }
         self.send: Callable[[SendFrame], None]  # of a broker with links
         self.delivered: Callable[[int], None] = lambda _offset: None
@@ -118,17 +131,20 @@ class Promises:
     def _promise(self, promised: Held) -> None:
         self._go_on(self.commits.put(promised))
 
+    def _move_fence(self, to: ReleaseResults | DisownResults) -> None:
+        self._go_on(self.commits.move_fence(to))
+
     def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []
-        for one in released:
-            if isinstance(one, Emit):
-                results += one.results
-            elif isinstance(one, Enlist | CommitMark):
+        for effect in released:
+            if isinstance(effect, Emit):
+                results += effect.results
+            elif isinstance(effect, Enlist | CommitMark):
                 self._store(results)
                 results = []
-                self._behind(one)
+                self._behind(effect)
             else:
-                self._carry_out(one)
+                self._carry_out(effect)
         self._store(results)
 
     def _carry_out(self, one: Held) -> None:

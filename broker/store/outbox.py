@@ -13,7 +13,8 @@ How a driver uses it:
 `done` is called in the loop's thread when the rows are durable: then, and not before, they may be
 published. While `store.full()` the driver takes no more events in, and begins again when
 `store.on_room` is called. What is appended twice is stored once: rows before `end` are passed over.
-`outbox.keep_from` tells the offset from which the driver itself still needs everything, and
+`outbox.keep_from` tells the offset from which the driver itself still needs everything,
+`outbox.inherited` whose results before an offset are those of a lost home, and
 `outbox.promised` up to when all results are there, of the subscriptions named, or of all.
 """
 
@@ -53,6 +54,8 @@ class Outbox:
         self.end = log.end
         self.keep_from: Callable[[], int | None] = lambda: None
         self.promised: Callable[[frozenset[str], bool], Awaitable[Settled | None]] = _nothing
+        self.on_read: Callable[[int | None], None] | None = None  # see `least_read`
+        self.inherited: Callable[[int], Sequence[dict[str, object]]] = lambda _end: ()
         self.repeats = 0
         self.taken = log.taken
         self.unread = log.unread
@@ -79,10 +82,10 @@ class Outbox:
         """
         from broker.store import log as statements
 
-        one = cls(store, await store.read(statements.standing), retention or Retention())
+        outbox = cls(store, await store.read(statements.standing), retention or Retention())
         if now_ms is not None:
-            one.look_from_time_to_time(now_ms)
-        return one
+            outbox.look_from_time_to_time(now_ms)
+        return outbox
 
     def renew(self) -> None:
         """Begin another epoch: the disk went back, and readers hold offsets beyond its end."""
@@ -153,13 +156,13 @@ class Outbox:
         self.earliest = outcome.earliest
         self.taken += outcome.rows
         self.unread += outcome.unread
-        for one in outcome.lapsed:
+        for consumer in outcome.lapsed:
             logger.warning(
                 "consumer %s missed results: offsets %d to %d are gone, %d results in all",
-                one.name,
-                one.gap_begin,
-                one.gap_end - 1,
-                one.missed,
+                consumer.name,
+                consumer.gap_begin,
+                consumer.gap_end - 1,
+                consumer.missed,
             )
 
     def _move(self, end: int) -> None:
@@ -216,9 +219,11 @@ class Outbox:
 
         Raises NotYetError, ConsumersFullError.
         """
-        return await self._store.change(
+        acked: Consumer = await self._store.change(
             lambda one: self._keeping.acknowledge(one, consumer, offset, now_ms)
         )
+        await self._note_read()
+        return acked
 
     async def consumers(self) -> list[Consumer]:
         """Return who reads, and how far each has come; by name."""
@@ -226,7 +231,17 @@ class Outbox:
 
     async def forget(self, consumer: str) -> bool:
         """Keep nothing for this consumer any more; whether there was one of that name."""
-        return await self._store.change(lambda one: self._keeping.forget(one, consumer))
+        is_known: bool = await self._store.change(lambda one: self._keeping.forget(one, consumer))
+        await self._note_read()
+        return is_known
+
+    async def least_read(self) -> int | None:
+        """Return the offset before which every consumer has everything; None: there is none."""
+        return min([consumer.offset for consumer in await self.consumers()], default=None)
+
+    async def _note_read(self) -> None:
+        if self.on_read is not None:
+            self.on_read(await self.least_read())
 
 
 async def _nothing(_names: frozenset[str], _fresh: bool) -> Settled | None:

@@ -205,7 +205,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, _ in self._brokers():
             begin, stop = before.get(name), after.get(name)
             if begin is not None and stop is not None and begin.epoch == stop.epoch:
-                stretches.append(Stretch(name, begin.epoch, begin.next, stop.next))
+                first = begin.next if stop.first is None else max(stop.first, begin.next)
+                stretches.append(Stretch(name, begin.epoch, first, stop.next))
         missing = [
             name
             for name, place in after.items()

@@ -18,12 +18,14 @@ from broker.core.commit_gate import CommitGate, Held
 from broker.core.effects import (
     Acknowledge,
     Append,
+    DisownResults,
     Effect,
     Emission,
     Emit,
     Enlist,
     Note,
     Publish,
+    ReleaseResults,
     Reply,
     SendFrame,
 )
@@ -32,8 +34,8 @@ from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.records import Record
 from broker.engine.limits import Limits
 from broker.network.overlay.calls import CallArrived
-from simulation.crashes.journal import Journal
-from simulation.crashes.outbox import Group, Outbox
+from simulation.crashes.journal import SimulatedJournal
+from simulation.crashes.outbox import OutboxGroup, SimulatedOutbox
 from simulation.disk import Disk
 from simulation.world import World
 
@@ -45,7 +47,7 @@ class Machine(Struct, frozen=True):
     """Hold what a process finds itself on; times in ms are the most that something takes."""
 
     disk: Disk
-    outbox: Outbox
+    outbox: SimulatedOutbox
     options: BrokerOptions
     limits: Limits
     sync_ms: int
@@ -53,9 +55,10 @@ class Machine(Struct, frozen=True):
     snapshot_records: int  # about so many records lie between two snapshots
     segment_bytes: int
     functions: dict[str, Any] = {}  # of one's own, that texts may call
+    drift_ppm: int = 0  # by which its clock is faster than the world's time
 
 
-class Around(Protocol):
+class ProcessWatcher(Protocol):
     """Watch a process, and get what leaves it."""
 
     def step(self) -> None:
@@ -81,7 +84,7 @@ class Process:
         self,
         world: World,
         machine: Machine,
-        around: Around,
+        around: ProcessWatcher,
         clock_ms: int,
         send: Callable[[SendFrame], None] | None = None,
     ) -> None:
@@ -89,23 +92,27 @@ class Process:
         self._machine = machine
         self._around = around
         self._clock_ms = clock_ms  # by how much its clock is ahead
+        self._begin_ms = world.now
         self._gate = CommitGate()
         self._send = send or _send_nowhere
+        self.on_release: Callable[[Sequence[Emission]], None] = lambda _results: None
         self._inbox: deque[Message] = deque()
-        self._group = Group()
-        self.committing = Group()
+        self._group = OutboxGroup()
+        self.committing = OutboxGroup()
         self._syncing = False
         self._troubled = False
         self._wake_at: int | None = None
         self._snapshot: tuple[int, int, bytes] | None = None
-        self.journal = Journal(machine.disk, world.random, around.step, machine.segment_bytes)
-        found = self.journal.open()
+        self.journal = SimulatedJournal(
+            machine.disk, world.random, around.step, machine.segment_bytes
+        )
+        recovered = self.journal.open()
         self._gate.durable = self.journal.durable
         self.core, effects = DurableBroker.recover(
             machine.options,
             machine.limits,
-            found.snapshot,
-            found.records,
+            recovered.snapshot,
+            recovered.records,
             machine.outbox.end,
             self._now(),
             machine.outbox.listed,
@@ -121,6 +128,10 @@ class Process:
         else:
             self._handle(message)
 
+    def set_fence(self, fence: int | None) -> None:
+        """Have results from this offset on wait for a stand-in."""
+        self._gate.fence = fence
+
     @property
     def idle(self) -> bool:
         """Tell whether nothing waits for the disk."""
@@ -128,7 +139,8 @@ class Process:
         return not (waits or self.journal.waiting)
 
     def _now(self) -> int:
-        return self._world.now + self._clock_ms
+        ran_ms = self._world.now - self._begin_ms
+        return self._world.now + self._clock_ms + ran_ms * self._machine.drift_ppm // 1_000_000
 
     def _handle(self, message: Message) -> None:
         effects = self.core.handle(message, self._now())
@@ -151,6 +163,8 @@ class Process:
                     self._around.leaves(effect)
                 case Note():
                     pass
+                case ReleaseResults() | DisownResults():
+                    self._carry_out(self._gate.move_fence(effect))
                 case _:
                     self._carry_out(self._gate.put(effect))
         self._take_snapshot()
@@ -164,6 +178,7 @@ class Process:
             self._around.step()
             match effect:
                 case Emit(results):
+                    self.on_release(results)
                     self._group.rows += results
                     self._plan_commit()
                 case Enlist():
@@ -235,14 +250,14 @@ class Process:
 
     def _plan_commit(self) -> None:
         if not self.committing and self._group:
-            self.committing, self._group = self._group, Group()
+            self.committing, self._group = self._group, OutboxGroup()
             self._around.later(self._takes(self._machine.commit_ms), self._commit)
 
     def _commit(self) -> None:
         self._around.step()
         group = self.committing
         self._machine.outbox.commit(group)
-        self.committing = Group()
+        self.committing = OutboxGroup()
         self._around.step()
         if group.rows:
             self._around.delivered(group.rows)
