@@ -9,7 +9,8 @@ relays, among them the gateways of stations, and of brokers with sensors beside 
 the five sensors of a station share where there are fewer. Subscriptions and ranges are drawn as
 those of the paper are (`simulation.papers.drawing`), by the same readings. `near`, `mixed` and
 `near-mixed` go beyond the paper: subscriptions across three stations, and two of five sensors that
-are read fifty times less often than the others.
+are read fifty times less often than the others; there what comes often can wait for what is rare
+(`broker.core.routing.leads`), which the routers do where they are told to, and brokers do not yet.
 
 With `--real` brokers are processes of their own on loopback, at default settings, and events are
 those that `GET /v1/network` counts over links, as `headwater flows` shows them, a few seconds after
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.real_brokers import run_on_processes
-from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
+from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, HOLD_AND_PROBE
 from headwater.engine import Engine
 from language import check_text
 from simulation.papers.bound import lower_bound
@@ -182,12 +183,14 @@ def material_of(case: Case) -> Material:
 
 class Row(NamedTuple):
     """One run: events over all links, the most over one link as a part of the exact routers', and
-    results that were found, missing, or not expected. `held` is `papers.holding`'s estimate.
+    results that were found, missing, or not expected. `held` is `papers.holding`'s estimate, `led`
+    what the exact routers send, probes included, where the rare leads.
     """
 
     case: Case
     least: int
     held: int
+    led: int
     exact: int
     events: int
     worst: float
@@ -206,6 +209,7 @@ class Row(NamedTuple):
             f"{len(scenario.readings):,}",
             f"{self.least:,}",
             f"{self.held:,}",
+            f"{self.led:,}",
             f"{self.exact:,}",
             f"{self.events:,}",
             f"{self.events / self.exact:.3f}",
@@ -219,9 +223,8 @@ class Row(NamedTuple):
 
 HEAD = (
     "| setting | brokers | sensors | subscriptions | readings | least | held with hindsight |"
-    " exact routers | here | / exact | worst link | / least | results | surplus |\n"
-    + "|---" * 14
-    + "|"
+    " routers with leads | exact routers | here | / exact | worst link | / least | results |"
+    " surplus |\n" + "|---" * 15 + "|"
 )
 
 
@@ -229,6 +232,9 @@ def compare(case: Case, pace: float | None) -> Row:
     """Run a case, on processes if there is a `pace`, and hold it to the exact routers."""
     wanted = needed(case.scenario)
     exact = simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted)
+    led = simulate(case.scenario, HOLD_AND_PROBE, wanted)
+    if led.delivered != exact.delivered:
+        raise RuntimeError(f"{case.name}: leads change what is delivered")
     material = material_of(case)
     if pace is None:
         outcome = rehearse(material)
@@ -246,6 +252,7 @@ def compare(case: Case, pace: float | None) -> Row:
         case,
         lower_bound(case.scenario, wanted),
         estimate(case.scenario).held,
+        led.publication,
         exact.publication,
         sum(events.values()),
         max(shares),

@@ -237,8 +237,10 @@ class Matcher:
         for shape in self._shapes.values():
             if shape.variants:
                 longest_ms = max([longest_ms, *[one.delta_t_ms for one in shape.variants]])
-                types |= dict.fromkeys(_demanded(shape))
                 silent |= dict.fromkeys(_silent(shape))
+                # Whatever waits for a lead does so where it is, whoever else sends it.
+                wanted = [place.role.type_name for place in shape.places if _silent(shape)]
+                types |= dict.fromkeys((*_demanded(shape), *wanted))
         return longest_ms, tuple(types), tuple(silent)
 
     def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:

@@ -370,10 +370,11 @@ class Router:
         label = SEPARATOR.join(owner)
         for name, some in wanted.items():
             for operator in some.values():
-                if old.get(name, {}).get(operator.id) != operator:
+                asks_anew = old.get(name, {}).get(operator.id) != operator
+                out.extend(Send(name, one) for one in self._asking[name].want(owner, operator))
+                if asks_anew:  # a probe that comes before what waits for it may be forgotten
                     self._releases.probing.release(name, label, operator.id)
                     out += self._releases.probing.ask(name, label, operator)
-                out.extend(Send(name, one) for one in self._asking[name].want(owner, operator))
         for name, some in old.items():
             for gone in some:
                 if gone not in wanted.get(name, {}):

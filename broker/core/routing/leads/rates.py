@@ -33,7 +33,7 @@ DAY_MS = 86_400_000
 class _Counted(Struct):
     """Events of one type of a source since a time, and the power that was said last."""
 
-    since: int
+    since: int | None = None  # None: since the next look
     count: int = 0
     last: int | None = None
 
@@ -55,13 +55,12 @@ class SourceRates:
             types = self._counted[event.source]
             counted = types.get(event.event_type)
             if counted is None:
-                counted = types[event.event_type] = _Counted(self._since[event.source])
+                counted = types[event.event_type] = _Counted(self._since.get(event.source))
             counted.count += 1
 
     def rated(self, advertisement: Advertisement) -> Advertisement:
         """Return what a source here says, with what is known of its rates."""
         types = self._counted.setdefault(advertisement.source, {})
-        self._since.setdefault(advertisement.source, self._now)
         rates = [(name, each.last) for name, each in sorted(types.items()) if each.last is not None]
         return replace(advertisement, rates=tuple(rates))
 
@@ -78,6 +77,8 @@ class SourceRates:
     def _measure(self, types: dict[str, _Counted], now: int) -> bool:
         is_new = False
         for counted in types.values():
+            if counted.since is None:
+                counted.since, counted.count = now, 0
             span_ms, last = now - counted.since, counted.last
             power, upper = _power(counted.count, span_ms), _power(counted.count + 1, span_ms)
             if last is None or power >= last + LEVELS:

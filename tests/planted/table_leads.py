@@ -1,0 +1,87 @@
+"""Faults in what leads, who waits for it and who is told.
+
+Owns the table for the room of leads. Must not know how faults are run. Invariant: as for
+fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+LEADS = (
+    "tests/broker/core/routing/test_leads.py",
+    "tests/broker/core/routing/test_leads_generated.py",
+)
+
+TABLE = [
+    *part(
+        "broker/core/routing/leads/rates.py",
+        r"""
+rare-leads-too-soon: what is hardly rarer than the others leads
+- RARER = 8
++ RARER = 7
+
+leads-for-good: what became frequent still leads
+- STILL = 4
++ STILL = 0
+
+optional-leads: all waits for what need not come
+- return () if any(key.optional for key in leads) else names
++ return names
+
+rare-as-soon-as-known: a source that has just come counts as rare
+- upper += COUNT_MIN * DAY_MS / max(1, age_ms)
++ upper += COUNT_MIN
+
+silence-is-no-rate: a source that fell silent is said to be as frequent as ever
+- is_other = upper <= last - LEVELS
++ is_other = power < -99
+""",
+        tests=LEADS,
+    ),
+    *part(
+        "broker/core/routing/leads/probes.py",
+        r"""
+told-what-came-there: who sent a lead is told of it, and others that it needs are not
+- self._matchers[name] = Matcher("", bit, self._compile, each=False)
++ self._matchers[name] = Matcher(name, bit << 1, self._compile, each=False)
+
+spots-mixed-up: an index takes a probe for an event from elsewhere
+- self.heard = Store(self._events.numbers)
++ self.heard = Store()
+
+told-back: a probe goes back to where it came from
+- held.sent |= bit | bit << 1
++ held.sent |= bit
+""",
+        tests=LEADS,
+    ),
+    *part(
+        "broker/core/routing/leads/releases.py",
+        r"""
+probes-not-passed-on: those further away wait in vain
+- _gather(released, came_from, self.matchers[came_from].offer(held))
+-             self.probing.tell(held, probes)
++ _gather(released, came_from, self.matchers[came_from].offer(held))
+
+own-leads-not-told: what enters here is told to nobody
+- held.sent |= bit | bit << 1
+-             self.probing.tell(held, probes)
++ held.sent |= bit | bit << 1
+""",
+        tests=LEADS,
+    ),
+    *part(
+        "broker/core/routing/sources.py",
+        r"""
+leads-wait-as-well: two that lead wait for each other
+- waits = [pair for pair in pairs if pair[0].name not in leads]
++ waits = [pair for pair in pairs if pair[0].name not in leads[1:]]
+
+optional-lost: what has sources elsewhere is waited for as if it had none
+- _asked(key, optional=operator.correlated and (key.optional or len(where) > 1))
++ _asked(key, optional=operator.correlated and key.optional)
+""",
+        tests=LEADS,
+    ),
+]
