@@ -87,7 +87,8 @@ class Planner:
         mark_ms = self._aligned(spans, holds) if self.options.align else None
         for name, span in spans.items():
             if span.end > span.begin:
-                ends[name] = LogPlace(span.epoch, span.end, span.reached_ms, mark_ms)
+                turn = start[name].turn
+                ends[name] = LogPlace(span.epoch, span.end, span.reached_ms, mark_ms, turn)
         first = next((name for name in start if name in known), None)
         if ends == start and first is not None and holds.is_due(mark_ms):
             ends[first] = start[first]._replace(mark_ms=mark_ms)
