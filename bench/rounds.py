@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from experiments.generate import SHAPES, Limits, problem  # noqa: E402
+from experiments.overlay import on_tree, overlay  # noqa: E402
 from experiments.placing import ALL, come_to, mark, rounds  # noqa: E402
 from experiments.trial import Trial  # noqa: E402
 from planner.layout import lay_out  # noqa: E402
@@ -26,7 +27,6 @@ from planner.methods import Wanted, find  # noqa: E402
 from planner.problem import Problem  # noqa: E402
 from planner.reading import read_problem  # noqa: E402
 from planner.rounds.settings import Effort  # noqa: E402
-from planner.rounds.tree import on_tree, overlay  # noqa: E402
 from planner.rounds.units import scaled  # noqa: E402
 
 SLACK = 1.15  # limits leave a drawn placement 15 %

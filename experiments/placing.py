@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from experiments.figures import Panel, draw_panels, show_figures, table_lines
 from experiments.grouping import Forest
+from experiments.overlay import on_tree
 from experiments.trial import Trial
 from planner.flow import Evaluation, evaluate
 from planner.layout import carried, lay_out
@@ -30,7 +31,6 @@ from planner.problem import Problem
 from planner.reading import read_problem
 from planner.rounds.messages import Commit, Envelope, Tell, size_bytes
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tree import on_tree
 
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "examples" / "placement"
 ALL: Final = 99  # a radius that covers every network here
@@ -245,7 +245,7 @@ def lost_share(problem: Problem, hosts: tuple[int, ...], bears: float, each: flo
     A link loses a packet with the chance `each`; where it is given more than it `bears`, it loses
     what is too much, of all streams alike. What was lost before is no load any more.
     """
-    network = Network(problem)
+    network = Network.of(problem)
     streams = carried(lay_out(problem), hosts)
     ways = [
         outward(stream.source, network.canonical(stream.source, stream.targets)[0])

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
+from experiments.first_hosts import standing_hosts
+from experiments.overlay import overlay, whole
 from planner.layout import Layout, lay_out
+from planner.network import Network
 from planner.problem import Problem
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope, size_bytes
-from planner.rounds.post import Effect, Host, Send
+from planner.rounds.post import Send
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Amounts, tables_of
-from planner.rounds.tree import Tree, overlay, whole
+from planner.rounds.tables import Amounts, Standing
 
 STEPS_MAX = 5_000_000  # events of one run: what takes more than so many does not end
 
@@ -34,7 +36,6 @@ class Conditions:
     loss: float = 0.0
     resend_ms: int = 50
     detect_ms: tuple[int, int] = (100, 400)
-    route_ms: int = 100
 
 
 @dataclass
@@ -80,8 +81,8 @@ class Trial:
         self.gone: set[int] = set()
         self.cut: set[tuple[int, int]] = set()
         self.epoch = -1
+        self._held: list[dict[int, int]] = [{} for _ in problem.nodes]
         self._begun: set[int] = set()
-        self.routed = False
         settings = settings or Settings()
         self.machines = [
             Rounds(
@@ -118,8 +119,17 @@ class Trial:
 
     def ask(self, problem: Problem) -> None:
         """Other tasks on the same brokers: what was asked for before keeps its hosts."""
-        self.problem, self.layout = problem, lay_out(problem)
+        before, self.problem, self.layout = self.layout, problem, lay_out(problem)
         self.amounts = Amounts(self.layout)
+        numbers = {piece.known_by: number for number, piece in enumerate(self.layout.pieces)}
+        self._held = [
+            {
+                numbers[before.pieces[piece].known_by]: term
+                for piece, term in held.items()
+                if before.pieces[piece].known_by in numbers
+            }
+            for held in self._held
+        ]
         self._new_epoch()
 
     def rate(self, rates: Mapping[int, int], costs: Mapping[int, int] | None = None) -> None:
@@ -149,7 +159,11 @@ class Trial:
             return False
         self.now, _, what = heappop(self._heap)
         if isinstance(what, _Arrival):
-            if what.valid(self):
+            if not what.valid(self):
+                pass
+            elif what.to not in self._begun and what.envelope.epoch == self.epoch:
+                self._early.setdefault(what.to, []).append(what.envelope)
+            else:
                 effects = self.machines[what.to].receive(what.envelope, self.now)
                 self._carry(what.to, effects)
         elif isinstance(what, _Wake):
@@ -158,8 +172,6 @@ class Trial:
                 self._carry(what.broker, self.machines[what.broker].wake(self.now))
         elif isinstance(what, _Begin):
             self._begin(what)
-        elif isinstance(what, _Route) and what.epoch == self.epoch:
-            self._route()
         return True
 
     # --- what came of it --------------------------------------------------------------------
@@ -167,20 +179,27 @@ class Trial:
     @property
     def hosts(self) -> list[int]:
         """Where each piece runs; -1 where nobody runs it."""
-        found = [-1] * len(self.layout.pieces)
+        held = self._holders(self._alive())
+        return [held.get(piece, -1) for piece in range(len(self.layout.pieces))]
+
+    def _holders(self, brokers: Iterable[int]) -> dict[int, int]:
+        """Return who of these runs each piece; of two the one with the higher term."""
         best: dict[int, tuple[int, int]] = {}
-        for number in self._alive():
-            for piece, term in self.machines[number].keeping.terms.items():
+        for number in brokers:
+            for piece, term in self._held[number].items():
                 best[piece] = max(best.get(piece, (-1, 0)), (term, -number))
-        for piece, (_, broker) in best.items():
-            found[piece] = -broker
-        return found
+        return {piece: -number for piece, (_, number) in best.items()}
 
     @property
     def twice(self) -> list[int]:
         """The pieces that more than one broker holds for its own."""
-        held = [piece for n in self._alive() for piece in self.machines[n].keeping.terms]
+        held = [piece for number in self._alive() for piece in self._held[number]]
         return sorted({piece for piece in held if held.count(piece) > 1})
+
+    @property
+    def standing(self) -> bool:
+        """Tell whether all brokers have begun the epoch of the network as it is."""
+        return len(self._begun) == len(self._alive())
 
     @property
     def infeasible(self) -> list[int]:
@@ -198,44 +217,44 @@ class Trial:
 
     def _new_epoch(self, *, at_once: bool = False) -> None:
         self.epoch += 1
-        self.tree: Tree = overlay(self.problem, self.gone, self.cut)
-        self._begun, self.routed = set(), False
+        self.tree: Network = overlay(self.problem, self.gone, self.cut)
+        self._begun = set()
+        self._early: dict[int, list[Envelope]] = {}
         low, high = self.conditions.detect_ms
-        for number in self._alive():
-            seen = self.now if at_once else self.now + self._random.randint(low, high)
-            self._push(seen, _Begin(number, self.epoch))
+        for part in {min(self.tree.hops(n)): [*self.tree.hops(n)] for n in self._alive()}.values():
+            held = self._holders(sorted(part))
+            standing = Standing(
+                self.layout,
+                self.tree,
+                *standing_hosts(self.layout, self.tree, part, held),
+                self.amounts,
+            )
+            for number in sorted(part):
+                seen = self.now if at_once else self.now + self._random.randint(low, high)
+                self._push(seen, _Begin(number, self.epoch, standing))
 
     def _begin(self, what: _Begin) -> None:
         if what.epoch != self.epoch or what.broker in self.gone:
             return
         self._begun.add(what.broker)
         machine = self.machines[what.broker]
-        effects = machine.begin(
-            self.epoch, self.layout, self.tree, list(self.amounts.costs), self.now
+        self._carry(
+            what.broker, machine.stand(what.broker, self.epoch, what.standing, self.now), anew=True
         )
-        self._carry(what.broker, effects)
-        if len(self._begun) == len(self._alive()):
-            patience = machine.settings.adopt_ms + 10 * self.conditions.route_ms
-            self._push(self.now + patience, _Route(self.epoch))
+        for envelope in self._early.pop(what.broker, []):
+            self._carry(what.broker, machine.receive(envelope, self.now))
 
-    def _route(self) -> None:
-        """What the router does: it lays the streams for the pieces where they are."""
-        self.routed = True
-        tables = tables_of(self.layout, self.tree, self.hosts, self.amounts)
-        for number in self._alive():
-            own = tables[number]
-            effects = self.machines[number].routed(own.passing, own.joined, self.now)
-            self._carry(number, effects)
-
-    def _carry(self, broker: int, effects: Iterable[Effect]) -> None:
+    def _carry(self, broker: int, effects: Iterable[Send], *, anew: bool = False) -> None:
+        machine = self.machines[broker]
+        if broker in self._begun:
+            held = {one.piece: one.term for one in machine.tables.hosted}
+            if not anew:
+                arrived = [piece for piece in held if piece not in self._held[broker]]
+                self.moves += [(self.now, piece, broker) for piece in arrived]
+            self._held[broker] = held
         for effect in effects:
-            if isinstance(effect, Send):
-                self._post(broker, effect)
-            elif isinstance(effect, Host) and effect.agreed:
-                self.moves.append((self.now, effect.piece, broker))
-            elif not effect.agreed and self.routed:
-                self._new_epoch()  # a claim came late: all begin anew
-        wake = self.machines[broker].next_wake()
+            self._post(broker, effect)
+        wake = machine.next_wake()
         at = None if wake is None else max(wake, self.now)
         if at is not None and at != self._wakes.get(broker):
             self._wakes[broker] = at
@@ -278,11 +297,7 @@ class _Wake:
 class _Begin:
     broker: int
     epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    epoch: int
+    standing: Standing
 
 
 __all__ = ["Conditions", "Counts", "EndlessError", "Layout", "Trial"]

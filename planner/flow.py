@@ -79,7 +79,7 @@ def over(load: Number, limit: Number) -> float:
 
 def evaluate(layout: Layout, plan: Plan, network: Network | None = None) -> Evaluation:
     """The flow of a plan and the limits that it breaks."""
-    net = network or Network(layout.problem)
+    net = network or Network.of(layout.problem)
     violations: list[Violation] = []
     streams: dict[str, tuple[Arc, ...]] = {}
     parts: dict[Arc, list[Number]] = {}

@@ -149,7 +149,7 @@ def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Fo
     best = solve(layout, max(1.0, wanted.time_limit_s - spent_s), begin)
     plan, evaluation = start.plan, start.evaluation
     if best.plan is not None:
-        found = evaluate(layout, best.plan, Network(layout.problem))
+        found = evaluate(layout, best.plan, Network.of(layout.problem))
         if (not found.feasible, found.flow) < (not evaluation.feasible, evaluation.flow):
             plan, evaluation = best.plan, found
     bound = None if best.infeasible else best.bound

@@ -89,7 +89,7 @@ class Formulation:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.net = Network(layout.problem)
+        self.net = Network.of(layout.problem)
         self.arcs: list[Arc] = [
             (a, b) for a, others in enumerate(self.net.neighbours) for b in others
         ]
@@ -101,8 +101,8 @@ class Formulation:
             self.inward[b].append(number)
         egress = [node.egress for node in layout.problem.nodes]
         self.limited = bool(self.net.limits) or any(x is not None for x in egress)
-        self.hops = [self.net.hops_from(node) for node in range(len(self.net.names))]
-        joined = all(there >= 0 for there in self.hops[0])
+        self.hops = [self.net.hops(node) for node in range(len(self.net.names))]
+        joined = len(self.hops[0]) == len(self.net.names)
         is_tree = joined and len(self.arcs) == 2 * (len(self.net.names) - 1)
         self.parents = self.net.tree_from(0) if is_tree else []
         """Each broker's parent towards the first, where the network is a tree."""
@@ -228,7 +228,7 @@ class Formulation:
             place, columns = -1 - end, self.at[stream.piece]
         assert place is not None
         for host, column in columns.items():
-            hops = self.hops[place][host]
+            hops = self.hops[place].get(host, -1)
             if hops < 0:
                 self.program.upper[column] = 0.0
             else:
@@ -316,9 +316,9 @@ class Formulation:
                 terms = [(column, 1.0) for column in arriving.values()]
                 program.row([*terms, (here, -1.0)], 0.0, 0.0)
                 for node, column in arriving.items():
-                    if hops[node] < 0:
+                    if node not in hops:
                         program.upper[column] = 0.0
-                    program.cost[column] = float(aggregate.rate) * max(0, hops[node])
+                    program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
 
     def _partial(
         self, aggregate: Aggregate, host: int, here: int, arriving: dict[int, int]

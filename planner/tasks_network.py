@@ -98,11 +98,14 @@ class Described:
         found = [(actor, b) for actor, b in self.actors if actor.startswith(f"{name}/")]
         if not nearest:
             return tuple(dict.fromkeys(broker for _, broker in found))
-        net = Network(self.bare)
-        hops = net.hops_from(net.numbers[home])
-        away = [(hops[net.numbers[b]], actor, b) for actor, b in found]
-        reached = [one for one in away if one[0] >= 0]
-        return (min(reached)[2],) if reached else ()
+        net = Network.of(self.bare)
+        hops = net.hops(net.numbers[home])
+        away = [
+            (hops[net.numbers[broker]], actor, broker)
+            for actor, broker in found
+            if net.numbers[broker] in hops
+        ]
+        return (min(away)[2],) if away else ()
 
 
 def read_network(document: object) -> Described:

@@ -114,9 +114,12 @@ def svg(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
 
 def _places(layout: Layout) -> npt.NDArray[np.float64]:
     """Where the brokers stand, in pixels."""
-    network = Network(layout.problem)
+    network = Network.of(layout.problem)
     count = len(network.names)
-    hops = np.array([network.hops_from(node) for node in range(count)], dtype=np.float64)
+    hops = np.array(
+        [[network.hops(node).get(other, -1) for other in range(count)] for node in range(count)],
+        dtype=np.float64,
+    )
     hops[hops < 0] = max(2.0, float(hops.max()) + 1)  # what is apart stands apart
     turn = np.arange(count) * 2.399963  # a sunflower: no two at one place, none in line
     found = np.stack([np.cos(turn), np.sin(turn)], axis=1) * np.sqrt(np.arange(count) + 1)[:, None]

@@ -5,31 +5,25 @@ runs. Invariant: every turn that is agreed lessens (violation, flow) as all its 
 there are finitely many between two changes from outside; a refused one is tried again only after
 something was heard, or once whoever was before it is done.
 
-The order of a life: `begin` (an epoch: what the network is); what nobody runs finds a host;
-`routed` (the streams that pass, as the router has laid them); then turns until all are quiet.
+The order of a life: `stand` (an epoch: what the network is and where everything runs, which all
+know alike); then turns until all are quiet. The home of a piece hears of each host that it gets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from planner.rounds import messages as m
-from planner.rounds.keeping import Keeping
 from planner.rounds.looking import Look
-from planner.rounds.post import Effect, Host, Leave, Post
+from planner.rounds.post import Post, Send
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Joined, Passing, Standing, Tables
+from planner.rounds.tables import Standing, Tables
 from planner.rounds.turns import Claim, Promise, Turn
 from planner.rounds.vicinity import Proposal, value_of
 from planner.rounds.view import Summary, view_of
-
-if TYPE_CHECKING:
-    from planner.layout import Layout
-    from planner.rounds.tree import Tree
 
 
 class Rounds:
@@ -52,12 +46,10 @@ class Rounds:
         self._random = random
         self.limits = limits
         self._post = Post(me)
-        self.keeping = Keeping(me, self._post)
         self._drained = self._told = False
         self._turn_number = 0
         self._turn: Turn | None = None
         self._promise = Promise()
-        self._adopt_at: int | None = None
         self._plan_at: int | None = None
         self._widen_at: int | None = None
         self.version = 0
@@ -65,105 +57,73 @@ class Rounds:
 
     # --- from outside -----------------------------------------------------------------------
 
-    def begin(
-        self, epoch: int, layout: Layout, tree: Tree, costs: Sequence[int], now: int
-    ) -> list[Effect]:
-        """A new epoch: another network or other tasks. What is under way is void."""
-        ahead = self._renew(epoch, layout, tree)
-        self._adopt_at = now + self.settings.adopt_ms
-        self.keeping.begin(layout, tree, costs)
-        self.tables = Tables(self.keeping.hosted())
-        for envelope in ahead:
-            if self._post.sort(envelope):
-                self._read(envelope, now)
-        return self._done(now)
+    def stand(self, me: int, epoch: int, standing: Standing, now: int) -> list[Send]:
+        """Begin an epoch in which all know alike where everything runs, this broker as `me`.
 
-    def stand(self, me: int, epoch: int, standing: Standing, now: int) -> list[Effect]:
-        """A new epoch in which all know alike where everything runs; this broker's number there.
-
-        Takes the place of `begin` and `routed`: there is nothing to claim, and the streams are
-        laid as everybody lays them.
+        What is under way is void.
         """
-        self.me = self._post.me = self.keeping.me = me
-        ahead = self._renew(epoch, standing.layout, standing.tree)
-        self._adopt_at = None
-        self.keeping.stand(standing)
-        own = standing.tables()[me]
-        found = self.routed(own.passing, own.joined, now)
-        for envelope in ahead:
-            found += self.receive(envelope, now)
-        return found
-
-    def _renew(self, epoch: int, layout: Layout, tree: Tree) -> list[m.Envelope]:
-        """Forget what was of the last epoch; what came early for this one."""
-        ahead = self._post.begin(epoch, tree)
-        self._layout, self._tree = layout, tree
+        self.me = me
+        self._post.begin(me, epoch, standing.tree)
+        self._layout, self._tree, self._homes = standing.layout, standing.tree, standing.homes
         self.radius = self.settings.radius
-        self.infeasible = self._settled = False
+        self.infeasible = False
         self._turn = None
         self._promise = Promise()
-        self._later: list[m.Envelope] = []  # what would change tables that are promised
         self._rates: dict[int, int] = {}
+        self._costs: dict[int, int] = {}
         self._known: dict[int, Summary] = {}
         self._followers: dict[int, None] = {}
         self._looked: object = None
         self._look: Look | None = None
         self._done_looking = False  # at what was seen last
         self._plan_at = self._widen_at = None
-        return ahead
-
-    def routed(
-        self, passing: Iterable[Passing], joined: Iterable[Joined], now: int
-    ) -> list[Effect]:
-        """The streams that pass here, as they were laid for the pieces where they are hosted."""
-        self._settled = True
-        self._change(Tables(self.keeping.hosted(), tuple(passing), tuple(joined)), now)
+        hosts = zip(standing.homes, standing.hosts, strict=True)
+        self._hosts = {piece: (0, host) for piece, (home, host) in enumerate(hosts) if home == me}
+        self._change(standing.tables()[me], now)
         return self._done(now)
 
-    def measured(
-        self, rates: Mapping[int, int], costs: Mapping[int, int], now: int
-    ) -> list[Effect]:
+    @property
+    def hosts(self) -> dict[int, int]:
+        """Return who runs each piece that is at home here, by the last that was heard of it."""
+        return {piece: broker for piece, (_, broker) in self._hosts.items()}
+
+    def measured(self, rates: Mapping[int, int], costs: Mapping[int, int], now: int) -> list[Send]:
         """Other rates of streams, and costs of pieces, in whole units; the rest stays.
 
         Before the first epoch nothing is known to change: it begins with the costs of its day.
         """
         if self._post.tree is None:
             return []
-        self.keeping.measured(costs)
+        self._costs.update(costs)
         self._rates.update(rates)
         if self._promise.held is None:
             self._measure(now)
         return self._done(now)
 
     def _measure(self, now: int) -> None:
-        rates = self._rates
-        passing = tuple(
-            Passing(one.stream, rates.get(one.stream, one.rate), one.up, one.down)
-            for one in self.tables.passing
-        )
-        tables = Tables(self.keeping.hosted(), passing, self.tables.joined)
-        if tables != self.tables or self._told != self._drained:
+        rates, costs, own = self._rates, self._costs, self.tables
+        hosted = [replace(one, cost=costs.get(one.piece, one.cost)) for one in own.hosted]
+        passing = [replace(one, rate=rates.get(one.stream, one.rate)) for one in own.passing]
+        tables = Tables(tuple(hosted), tuple(passing), own.joined)
+        if tables != own or self._told != self._drained:
             self.infeasible = False
             self._change(tables, now)
 
-    def drain(self, now: int, *, drained: bool = True) -> list[Effect]:
+    def drain(self, now: int, *, drained: bool = True) -> list[Send]:
         """From now on nothing more is taken up here, and what runs here is to go elsewhere."""
         self._drained = drained
         if self._promise.held is None and self._post.tree is not None:
             self._change(self.tables, now)  # else the turn under way tells of it
         return self._done(now)
 
-    def receive(self, envelope: m.Envelope, now: int) -> list[Effect]:
+    def receive(self, envelope: m.Envelope, now: int) -> list[Send]:
         """An envelope from a neighbour."""
         if self._post.sort(envelope):
             self._read(envelope, now)
         return self._done(now)
 
-    def wake(self, now: int) -> list[Effect]:
+    def wake(self, now: int) -> list[Send]:
         """The time that `next_wake` named has come."""
-        if self._adopt_at is not None and now >= self._adopt_at:
-            self._adopt_at = None
-            self.keeping.adopt()
         if self._plan_at is not None and now >= self._plan_at:
             self._plan_at = None
             self._plan(now)
@@ -174,7 +134,7 @@ class Rounds:
 
     def next_wake(self) -> int | None:
         """When to wake next; None: not before something comes."""
-        times = [at for at in (self._adopt_at, self._plan_at, self._widen_at) if at is not None]
+        times = [at for at in (self._plan_at, self._widen_at) if at is not None]
         return min(times, default=None)
 
     @property
@@ -187,14 +147,9 @@ class Rounds:
         """Tell whether a turn of its own or another's holds this broker."""
         return self._turn is not None or self._promise.held is not None
 
-    @property
-    def dropped(self) -> int:
-        """Messages that came to nothing: of other epochs, or for those who are gone."""
-        return self._post.dropped
-
     # --- what comes ---------------------------------------------------------------------------
 
-    def _done(self, now: int) -> list[Effect]:
+    def _done(self, now: int) -> list[Send]:
         while self._post.own:
             self._read(self._post.own.pop(0), now)
         out, self._post.out = self._post.out, []
@@ -217,10 +172,8 @@ class Rounds:
             self._refused(body, now)
         elif isinstance(body, m.Commit | m.Cancel):
             self._over(origin, body, now)
-        elif self._promise.held is not None and isinstance(body, m.Entrust | m.Drop):
-            self._later.append(envelope)
-        elif self.keeping.read(origin, body):
-            self._change(msgspec.structs.replace(self.tables, hosted=self.keeping.hosted()), now)
+        else:
+            self._placed(origin, body)
 
     def _heard(self, summary: Summary, now: int) -> None:
         known = self._known.get(summary.broker)
@@ -231,8 +184,6 @@ class Rounds:
     def _again(self, now: int) -> None:
         """There may be something better now: look once the others have had their say."""
         self._widen_at = None
-        if not self._settled:
-            return
         soon = now + self.settings.settle_ms
         if self._plan_at is None:
             self._plan_at = soon + self._random.randrange(self.settings.spread_ms + 1)
@@ -251,8 +202,6 @@ class Rounds:
         self.tables = tables
         self.version += 1
         self._told = self._drained
-        if not self._settled:
-            return
         summary = self.summary()
         self._heard(summary, now)
         if self.settings.radius > 0:
@@ -358,11 +307,9 @@ class Rounds:
         if not self._promise.end(leader, body.turn):
             return
         if isinstance(body, m.Commit):
-            self.keeping.commit(body.tables.hosted, body.moves)
             self._change(body.tables, now)
+            self._report(body)
         self._measure(now)
-        later, self._later = self._later, []
-        self._post.own += later
         promised, stale, behind = self._promise.next(self.version)
         if promised is not None:
             self._post.send(promised[0], m.Grant(promised[1]))
@@ -370,5 +317,21 @@ class Rounds:
             for claimant, turn, _ in claims:
                 self._post.send(claimant, m.Refuse(turn, stale=late))
 
+    # --- who runs what ------------------------------------------------------------------------
 
-__all__ = ["Host", "Leave", "Rounds"]
+    def _report(self, commit: m.Commit) -> None:
+        """Report to the homes of pieces that they run here from now on."""
+        arrived = {piece for piece, _, host in commit.moves if host == self.me}
+        by_home: dict[int, list[tuple[int, int]]] = {}
+        for item in commit.tables.hosted:
+            if item.piece in arrived:
+                by_home.setdefault(self._homes[item.piece], []).append((item.piece, item.term))
+        for home, pieces in by_home.items():
+            self._post.send(home, m.Placed(tuple(pieces)))
+
+    def _placed(self, host: int, body: m.Placed) -> None:
+        """Take the host under the highest term; of two reports the later may come first."""
+        for piece, term in body.pieces:
+            self._hosts[piece] = max(
+                (term, host), self._hosts.get(piece, (-1, 0)), key=lambda claim: claim[0]
+            )

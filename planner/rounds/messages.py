@@ -57,40 +57,13 @@ class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=7):
     turn: int
 
 
-class Entrusted(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """The new host runs a piece under that term: the old one may stop."""
-
-    piece: int
-    term: int
-
-
 class Placed(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """A host tells the guardian of pieces that it runs them: (piece, term).
-
-    `anew`: an epoch begins, and it knows of no one else who does.
-    """
+    """A host tells the home of pieces that it runs them: (piece, term)."""
 
     pieces: tuple[tuple[int, int], ...]
-    anew: bool
 
 
-class Entrust(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """The guardian gives somebody a piece that nobody runs."""
-
-    piece: int
-    term: int
-
-
-class Drop(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """The guardian knows of a host with a higher claim: stop running the piece."""
-
-    piece: int
-    term: int
-
-
-Body = (
-    Tell | Want | Reserve | Grant | Refuse | Commit | Cancel | Entrusted | Placed | Entrust | Drop
-)
+Body = Tell | Want | Reserve | Grant | Refuse | Commit | Cancel | Placed
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):

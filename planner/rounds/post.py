@@ -1,4 +1,4 @@
-"""A broker's post: envelopes for neighbours, for itself, and those of an epoch to come.
+"""A broker's post: envelopes for neighbours and for itself.
 
 Owns the ways of messages. Must not know what they say. Invariant: on a tree each broker gets a
 flooded word once; what is meant for the broker itself never leaves it.
@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.rounds import messages as m
-from planner.rounds.settings import AHEAD_MAX
 from planner.rounds.tables import HERE
 
 if TYPE_CHECKING:
-    from planner.rounds.tree import Tree
+    from planner.network import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,55 +24,24 @@ class Send:
     envelope: m.Envelope
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """Begin to run a piece; its state is with `whence`, or with nobody (HERE).
-
-    `agreed`: it is part of a turn, whose members have laid the streams already.
-    """
-
-    piece: int
-    whence: int
-    agreed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """Stop to run a piece; `agreed` as above."""
-
-    piece: int
-    agreed: bool
-
-
-Effect = Send | Host | Leave
-
-
 class Post:
     """Gather what one broker has to send, in order."""
 
     def __init__(self, me: int) -> None:
         self.me = me
         self.epoch = -1
-        self.dropped = 0
-        self.out: list[Effect] = []
+        self.out: list[Send] = []
         self.own: list[m.Envelope] = []
-        self._ahead: list[m.Envelope] = []
-        self.tree: Tree | None = None
+        self.tree: Network | None = None
 
-    def begin(self, epoch: int, tree: Tree) -> list[m.Envelope]:
-        """Another network; returns what came for it before it began here."""
-        self.epoch, self.tree = epoch, tree
+    def begin(self, me: int, epoch: int, tree: Network) -> None:
+        """Go on in another network, as `me`; what was meant for the broker itself is void."""
+        self.me, self.epoch, self.tree = me, epoch, tree
         self.own.clear()
-        ahead, self._ahead = self._ahead, []
-        return [envelope for envelope in ahead if envelope.epoch >= epoch]
 
     def sort(self, envelope: m.Envelope) -> bool:
         """Tell whether an envelope is to be read here and now; send on what is for others."""
         if envelope.epoch != self.epoch:
-            if envelope.epoch > self.epoch and len(self._ahead) < AHEAD_MAX:
-                self._ahead.append(envelope)
-            else:
-                self.dropped += 1
             return False
         if envelope.to in {HERE, self.me}:
             return True
@@ -100,7 +68,6 @@ class Post:
     def _onward(self, envelope: m.Envelope) -> None:
         assert self.tree is not None
         onward = self.tree.next_hop(self.me, envelope.to)
-        if onward is None:
-            self.dropped += 1  # the network has changed: the epoch that says so is on its way
-        else:
+        # Without a way the network has changed: the epoch that says so is coming.
+        if onward is not None:
             self.out.append(Send(onward, envelope))

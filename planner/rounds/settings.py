@@ -37,13 +37,5 @@ class Settings:
     retry_ms: int = 150  # about a turn: somebody else's is over by then
     widen_ms: int = 2500  # longer than the others take to look: they may still help
     pause_ms: int = 50  # between slices of a look, so that all else has its turn
-    adopt_ms: int = 1000  # longer than a word takes through the network: nobody runs the piece
     gain: float = 0.0005  # of the vicinity's flow: for less the messages are not worth it
     effort: Effort = field(default_factory=Effort)
-
-
-AHEAD_MAX = 10_000
-"""Messages of a coming epoch kept until it begins here; more are dropped and counted.
-
-All that a network of 1,000 tells while link state reaches its last broker is less.
-"""

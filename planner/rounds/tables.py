@@ -12,14 +12,14 @@ from itertools import pairwise
 import msgspec
 
 from planner.layout import Layout
-from planner.rounds.tree import Tree
+from planner.network import Network
 from planner.rounds.units import SCALE, scaled
 
 HERE = -1
 
 
 class Hosted(msgspec.Struct, frozen=True, array_like=True):
-    """A piece that runs here; `term` grows by one each time somebody new is entrusted with it."""
+    """A piece that runs here; `term` grows by one each time another broker takes it over."""
 
     piece: int
     term: int
@@ -70,8 +70,10 @@ class Standing:
     """A network of which all know where each piece runs, and what everything comes to."""
 
     layout: Layout
-    tree: Tree
+    tree: Network
     hosts: tuple[int, ...]
+    homes: tuple[int, ...]
+    """By piece, the broker that hears who runs it; every broker knows the same."""
     amounts: Amounts
 
     def tables(self) -> list[Tables]:
@@ -102,16 +104,14 @@ class LaidAggregate:
 
 def tables_of(
     layout: Layout,
-    tree: Tree,
+    tree: Network,
     hosts: Sequence[int],
     amounts: Amounts,
-    terms: Mapping[int, int] | None = None,
 ) -> list[Tables]:
     """Return the tables of all brokers when each piece is at its host; a host of -1: nowhere."""
     hosted: dict[int, list[Hosted]] = {}
     for piece, host in enumerate(hosts):
-        term = 0 if terms is None else terms.get(piece, 0)
-        hosted.setdefault(host, []).append(Hosted(piece, term, amounts.costs[piece]))
+        hosted.setdefault(host, []).append(Hosted(piece, 0, amounts.costs[piece]))
     streams = []
     for number, stream in enumerate(layout.streams):
         source = stream.origin if stream.piece is None else hosts[stream.piece]
@@ -127,7 +127,7 @@ def tables_of(
 
 
 def laid_tables(
-    tree: Tree,
+    tree: Network,
     brokers: Iterable[int],
     hosted: Mapping[int, Sequence[Hosted]],
     streams: Iterable[LaidStream],
@@ -162,7 +162,7 @@ def laid_tables(
     ]
 
 
-def _spread(tree: Tree, source: int, ends: Sequence[int]) -> dict[int, tuple[int, list[int]]]:
+def _spread(tree: Network, source: int, ends: Sequence[int]) -> dict[int, tuple[int, list[int]]]:
     """Of each broker that a stream reaches: whence, and where on; ends out of reach are lost."""
     reached: dict[int, tuple[int, list[int]]] = {source: (HERE, [])}
     for end in ends:
@@ -181,7 +181,7 @@ def _spread(tree: Tree, source: int, ends: Sequence[int]) -> dict[int, tuple[int
 
 
 def _gathered(
-    tree: Tree, header: int, sources: Iterable[tuple[int, int]]
+    tree: Network, header: int, sources: Iterable[tuple[int, int]]
 ) -> dict[int, dict[int, int]]:
     """Of each broker on a way to the header: how many partial results come from whom."""
     counts: dict[int, dict[int, int]] = {header: {}}
@@ -189,7 +189,7 @@ def _gathered(
         if source not in tree.hops(header):
             continue
         counts.setdefault(source, {})
-        for node, onward in pairwise(tree.way(source, header)):
+        for node, onward in pairwise(tree.path(source, header)):
             come = counts.setdefault(onward, {})
             come[node] = come.get(node, 0) + count
     return counts

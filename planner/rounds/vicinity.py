@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from planner.layout import Aggregate, Layout, Piece, Role, Stream
-from planner.problem import Link, Node, Problem
+from planner.network import Network
+from planner.problem import Link, Node, Number, Problem
 from planner.rounds.tables import (
     HERE,
     Hosted,
@@ -27,7 +28,6 @@ from planner.rounds.tables import (
     Tables,
     laid_tables,
 )
-from planner.rounds.tree import Tree
 from planner.rounds.units import broken, plain
 from planner.rounds.view import Summary, View
 from planner.search.evaluator import ABSENT
@@ -42,15 +42,15 @@ Value = tuple[int, int]
 """(violation, flow): both whole, the first weighs more."""
 
 
-def value_of(summary: Summary, tables: Tables, tree: Tree) -> Value:
+def value_of(summary: Summary, tables: Tables, tree: Network) -> Value:
     """Return what a broker with these tables breaks of its limits, and what it sends."""
     account = TableLoads(tables, drained=summary.drained)
-    judged = [
+    judged: list[tuple[int, Number | None]] = [
         (account.work, 0 if summary.drained else summary.capacity),
         (account.flow, summary.egress),
     ]
     judged += [(load, tree.limits.get((summary.broker, to))) for to, load in account.sent.items()]
-    violation = sum(broken(load, limit) for load, limit in judged if limit is not None)
+    violation = sum(broken(load, int(limit)) for load, limit in judged if limit is not None)
     return violation, account.flow
 
 
@@ -90,7 +90,7 @@ class Vicinity:
         # What goes over the links to those beyond is the same whatever is moved here.
         members = view.numbers
         limits = {
-            (members[a], members[b]): plain(limit)
+            (members[a], members[b]): plain(int(limit))
             for (a, b), limit in view.tree.limits.items()
             if a in members and b in members
         }

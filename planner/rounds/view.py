@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from planner.layout import Layout
+from planner.network import Network
 from planner.rounds.tables import HERE, Passing, Tables
-from planner.rounds.tree import Tree
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
@@ -64,7 +64,7 @@ class View:
     """A connected part of the tree; members count from the leader, nearer ones first."""
 
     layout: Layout
-    tree: Tree
+    tree: Network
     brokers: list[int]
     parent: list[int]
     summaries: list[Summary]
@@ -79,7 +79,7 @@ class View:
 
 
 def view_of(
-    layout: Layout, tree: Tree, leader: int, radius: int, known: Mapping[int, Summary]
+    layout: Layout, tree: Network, leader: int, radius: int, known: Mapping[int, Summary]
 ) -> View | None:
     """Return what `leader` knows of its vicinity; None while that contradicts itself.
 

@@ -10,9 +10,9 @@ from itertools import islice
 from math import inf
 from random import Random
 
-from planner.search.distances import packed, unpacked
+from planner.search.distances import unpacked
 from planner.search.evaluator import ABSENT, Evaluator, Undo
-from planner.search.instance import CompiledStream, Instance
+from planner.search.instance import Instance
 from planner.search.params import SearchParams
 
 # Times `granular`: among so many brokers those with room are looked for.
@@ -43,21 +43,23 @@ class MoveContext:
         penalty = self.penalty * factor
         self.penalty = min(max(penalty, PENALTY_MIN * self.usual), PENALTY_MAX * self.usual)
 
-    def choices(self, group: Sequence[int]) -> list[tuple[float, int]]:
+    def choices(self, group: Sequence[int], *, anywhere: bool = False) -> list[tuple[float, int]]:
         """Return where `group` may be cheap: what it costs at a broker, and the broker.
 
         All allowed brokers; but among many, as in a granular neighbourhood (Toth and Vigo, 2003),
-        the cheapest, and the cheapest with room.
+        the cheapest, and the cheapest with room, unless it is to be `anywhere`.
         """
         instance, hosts = self.instance, self.instance.hosts[group[0]]
         if len(group) > 1:
             allowed = frozenset.intersection(*(instance.allowed[piece] for piece in group))
             hosts = tuple(sorted(allowed))
-        if not instance.many:
-            return self.scores(group, hosts)
+        if not instance.many or anywhere:
+            return self._charged(group, self.evaluator.row(group, hosts), hosts)
         # Each value has its broker in the lowest bits, so that sorting needs no key.
         bits = instance.nodes.bit_length()
-        values = unpacked((self._whole_row(group) << bits) + instance.by_number, instance.nodes)
+        values = unpacked(
+            (self.evaluator.lanes(group) << bits) + instance.by_number, instance.nodes
+        )
         if len(hosts) < instance.nodes:
             values = [values[host] for host in hosts]
         own = self.evaluator.hosts[group[0]]
@@ -79,17 +81,6 @@ class MoveContext:
             near.append(staying)
         row = [(value >> bits) * instance.part for value in near]
         return self._charged(group, row, [value & mask for value in near])
-
-    def anywhere(self, group: Sequence[int]) -> list[tuple[float, int]]:
-        """Return what the one piece of `group` costs at each of its brokers, however many."""
-        instance = self.instance
-        hosts, part = instance.hosts[group[0]], instance.part
-        values = unpacked(self._whole_row(group), instance.nodes)
-        return self._charged(group, [values[host] * part for host in hosts], hosts)
-
-    def scores(self, group: Sequence[int], hosts: Sequence[int]) -> list[tuple[float, int]]:
-        """Return what `group` costs at each of `hosts`, with what limits of brokers cost there."""
-        return self._charged(group, self.evaluator.row(group, hosts), hosts)
 
     def _charged(
         self, group: Sequence[int], row: Sequence[float], hosts: Sequence[int]
@@ -116,46 +107,6 @@ class MoveContext:
             else:
                 scored.append((flow, host))
         return scored
-
-    def _whole_row(self, group: Sequence[int]) -> int:
-        """Return what `Evaluator.row` does for all brokers, as lanes."""
-        instance, hosts = self.instance, self.evaluator.hosts
-        total = 0
-        for number in dict.fromkeys(n for piece in group for n in instance.of_piece[piece]):
-            flow = instance.flows[number]
-            topology = flow.topology
-            others = {hosts[p] for p in flow.consumers if p not in group}
-            others.discard(ABSENT)
-            if flow.header is not None:
-                total += flow.share * self._partials(flow, others, group)
-                continue
-            others.update(flow.destinations)
-            if flow.sender is not None and flow.sender in group:
-                total += flow.share * topology.lanes_from_everywhere(tuple(sorted(others)))
-                continue
-            source = flow.origin if flow.sender is None else hosts[flow.sender]
-            assert source is not None
-            if source != ABSENT:
-                others.discard(source)
-                ends = tuple(sorted(others))
-                total += flow.share * topology.lanes_to_everywhere(source, ends)
-        return total
-
-    def _partials(self, flow: CompiledStream, others: set[int], group: Sequence[int]) -> int:
-        """Return the hops of what partials send, by the broker of `group`, as lanes."""
-        assert flow.header is not None
-        topology, header = flow.topology, self.evaluator.hosts[flow.header]
-        if flow.header in group:
-            return sum(topology.ahead.lanes(node) for node in sorted(others))
-        if header == ABSENT:  # it will not be far from the partials that there are
-            rows = [topology.hops_to(node) for node in sorted(others)]
-            return packed(list(map(min, *rows)) if len(rows) > 1 else rows[0]) if rows else 0
-        row = topology.hops_to(header)
-        if others:  # where there is a partial already, another sends no more
-            row = list(row)
-            for node in others:
-                row[node] = 0
-        return packed(row)
 
     def some_near(self, size: int, first: int | None = None) -> list[int]:
         """Return a piece, some that concern it or share its broker, and so on from these."""

@@ -13,7 +13,7 @@ from math import isclose
 from random import Random
 
 from planner.flow import MISSED
-from planner.search.distances import Row
+from planner.search.distances import packed, unpacked
 from planner.search.instance import CompiledStream, Instance
 from planner.search.loads import Loads, beyond
 from planner.search.trees import Detour, LaidTree, TreeBuilder
@@ -72,57 +72,52 @@ class Evaluator:
         As if links bore everything; exact where trees are least ones, else as near as adding one
         end to a tree comes. The difference of two brokers is what counts.
         """
-        instance = self.instance
-        total = [0.0] * len(where)
+        values, part = unpacked(self.lanes(group), self.instance.nodes), self.instance.part
+        row = [values[broker] * part for broker in where]
+        for piece in group if self.instance.prices else ():
+            start, price = self.instance.prices.get(piece, (ABSENT, 0.0))
+            if start in where:
+                row[where.index(start)] -= price
+        return row
+
+    def lanes(self, group: Sequence[int]) -> int:
+        """Return the same for all brokers, in parts and as lanes; without the prices of moves."""
+        instance, hosts = self.instance, self.hosts
+        total = 0
         numbers = dict.fromkeys(n for piece in group for n in instance.of_piece[piece])
-        self.effort += len(where) * (1 + len(numbers))
+        self.effort += instance.nodes * (1 + len(numbers))
         for number in numbers:
             flow = instance.flows[number]
+            others = {hosts[piece] for piece in flow.consumers if piece not in group}
+            others.discard(ABSENT)
             if flow.header is not None:
-                row = self._partial_row(flow, group, where)
-            else:
-                row = self._stream_row(flow, group, where)
-            if row is not None:
-                weight = flow.weight
-                total = [sum_ + weight * hops for sum_, hops in zip(total, row, strict=True)]
-        for piece in group if instance.prices else ():
-            start, price = instance.prices.get(piece, (ABSENT, 0.0))
-            if start in where:
-                total[where.index(start)] -= price
+                total += flow.share * self._partials(flow, sorted(others), group)
+                continue
+            others.update(flow.destinations)
+            if flow.sender is not None and flow.sender in group:
+                total += flow.share * flow.topology.from_everywhere(tuple(sorted(others)))
+                continue
+            source = flow.origin if flow.sender is None else hosts[flow.sender]
+            assert source is not None
+            if source != ABSENT:
+                others.discard(source)
+                total += flow.share * flow.topology.to_everywhere(source, tuple(sorted(others)))
         return total
 
-    def _stream_row(
-        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
-    ) -> Row | None:
-        hosts = self.hosts
-        ends = {hosts[piece] for piece in flow.consumers if piece not in group}
-        ends.update(flow.destinations)
-        ends.discard(ABSENT)
-        if flow.sender is not None and flow.sender in group:
-            return flow.topology.from_brokers(where, tuple(sorted(ends))) if ends else None
-        source = flow.origin if flow.sender is None else hosts[flow.sender]
-        assert source is not None
-        if source == ABSENT:
-            return None
-        ends.discard(source)
-        return flow.topology.to_brokers(source, tuple(sorted(ends)), where)
-
-    def _partial_row(
-        self, flow: CompiledStream, group: Sequence[int], where: Sequence[int]
-    ) -> Row | None:
-        """Return what partials send, by the broker where those of `group` are."""
-        hosts, topology = self.hosts, flow.topology
-        stay = sorted({hosts[p] for p in flow.consumers if p not in group} - {ABSENT})
+    def _partials(self, flow: CompiledStream, others: list[int], group: Sequence[int]) -> int:
+        """Return the hops of what partials send, by the broker of `group`, as lanes."""
         assert flow.header is not None
+        topology, header = flow.topology, self.hosts[flow.header]
         if flow.header in group:
-            rows = [topology.hops_from(node) for node in stay]
-            return [sum(row[broker] for row in rows) for broker in where] if stay else None
-        header = hosts[flow.header]
+            return sum(topology.ahead.lanes(node) for node in others)
         if header == ABSENT:  # it will not be far from the partials that there are
-            return topology.near(stay, where, outward=False) if stay else None
+            return topology.back.nearest(others, 0) if others else 0
         row = topology.hops_to(header)
-        # Where there is a partial already, another sends no more.
-        return [0 if broker in stay else row[broker] for broker in where]
+        if others:  # where there is a partial already, another sends no more
+            row = list(row)
+            for node in others:
+                row[node] = 0
+        return packed(row)
 
     # --- changes --------------------------------------------------------------------------------
 

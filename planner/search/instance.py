@@ -8,10 +8,10 @@ then each broker with a partial is a source of its own (`header` is not None).
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import inf
+from math import gcd, inf
 from random import Random
 
 from planner.layout import Layout, Role, partial_name
@@ -66,7 +66,7 @@ class Instance:
         self.prices = prices or {}
         # Answers about trees that are kept at once; a broker has less room than a planner of all.
         self.cells_max = cells_max
-        self.network = net = Network(layout.problem)
+        self.network = net = Network.of(layout.problem)
         # A link of a live network may carry more one way than the other.
         net.limits.update(limits or {})
         self.nodes = len(net.names)
@@ -92,8 +92,8 @@ class Instance:
         self.many = self.nodes > MANY_NODES
         flows = self._flows()
         # The weight that one part of a share stands for.
-        self.part = max((flow.weight for flow in flows), default=1.0) / ((1 << WEIGHT_BITS) - 1)
-        self.flows = [replace(f, share=max(1, int(f.weight / self.part))) for f in flows]
+        self.part = _part(flow.weight for flow in flows)
+        self.flows = [replace(f, share=max(1, round(f.weight / self.part))) for f in flows]
         self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
         for number, flow in enumerate(self.flows):
             for piece in flow.pieces:
@@ -202,3 +202,20 @@ class Instance:
     def lightest_first(self) -> list[int]:
         """Return the pieces by what they get and send, the least first."""
         return sorted(range(self.pieces), key=self._weights.__getitem__)
+
+
+def _part(weights: Iterable[float]) -> float:
+    """Return the part of which all weights are multiples where that can be; else the least one.
+
+    The greatest weight has at most WEIGHT_BITS bits of it.
+    """
+    counted = list(weights)
+    greatest, parts_max = max(counted, default=1.0), (1 << WEIGHT_BITS) - 1
+    # What has no rate weighs less than any part; it counts for one.
+    whole = [int(weight) for weight in counted if weight.is_integer()]
+    divisor = gcd(*whole)
+    if divisor and all(weight < 1 for weight in counted if not weight.is_integer()):
+        halvings = int(parts_max * divisor // int(greatest)).bit_length() - 1
+        if halvings >= 0:
+            return divisor / (1 << halvings)
+    return greatest / parts_max

@@ -52,12 +52,11 @@ class MoveJointly:
         hosts = context.evaluator.hosts
         flow = context.instance.flows[number]
         own, others = hosts[piece], hosts[other]
-        choices = context.anywhere if anywhere else context.choices
         # Rows and candidates read hosts alone, so an absence need not be laid and undone.
         hosts[other] = ABSENT
-        senders = choices((piece,))
+        senders = context.choices((piece,), anywhere=anywhere)
         hosts[other], hosts[piece] = others, ABSENT
-        takers = choices((other,))
+        takers = context.choices((other,), anywhere=anywhere)
         hosts[piece] = own
         start, end = cheapest_pair(senders, takers, flow.weight, flow.topology.onward)
         if start == ABSENT:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from planner.flow import over
 from planner.search.context import Changes, MoveContext
-from planner.search.distances import packed, unpacked
+from planner.search.distances import unpacked
 from planner.search.evaluator import ABSENT, Evaluator
 from planner.search.instance import ROOM, Instance
 from planner.search.joint import MoveJointly
@@ -54,8 +54,7 @@ def estimate(
         others = {hosts[p] for p in flow.consumers if p not in pieces} - {ABSENT}
         if flow.header is not None and flow.header not in pieces:
             if others:  # the header will not be far from the partials that there are
-                rows = [back.rows()[node] for node in sorted(others)]
-                total += share * packed(list(map(min, *rows)) if len(rows) > 1 else rows[0])
+                total += share * back.nearest(sorted(others), 0)
         elif flow.header is not None:
             total += share * sum(ahead.lanes(node) for node in others)
         elif flow.sender is not None and flow.sender in pieces:

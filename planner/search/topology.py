@@ -10,12 +10,13 @@ while that is shorter.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import add, itemgetter
+from operator import add
+from typing import Any
 
 from planner.network import Arc
-from planner.search.distances import FAR, Distances, Row
+from planner.search.distances import FAR, Distances, Row, packed
 
 # Of all answers that are kept together; a cell is a reference to a number, 8 bytes.
 KEPT_CELLS_MAX = 12_000_000
@@ -74,45 +75,23 @@ class RatedTopology:
 
     # --- what one end more would cost, at every broker ------------------------------------------
 
-    def from_everywhere(self, ends: Ends) -> Row:
-        """Return the links of a tree to all `ends` (ascending), by the broker that it begins at."""
-        if len(ends) == 1:
-            return self.hops_to(ends[0])
-        if not ends:
-            return [0] * self.nodes
-        if (kept := self._rows.get(ends)) is not None:
-            return kept
+    def from_everywhere(self, ends: Ends) -> int:
+        """Return the links of a tree to all `ends` (ascending), by where it begins, as lanes."""
+        if len(ends) < 2:
+            return self.back.lanes(ends[0]) if ends else 0
         if len(ends) < self.exact_ends:
-            row = relaxed(self._branching(ends), self.inward)
-        else:
-            arcs = self.tree(ends[0], ends[1:])
-            near = spread({ends[0]: 0, **{b: 0 for _, b in arcs}}, self.inward)
-            count = len(arcs) + FAR * (len(ends) - 1 - len({b for _, b in arcs} & {*ends[1:]}))
-            row = [count + hops for hops in near]
-        return self._keep(ends, row)
+            return self._lanes_of(ends, self._least_from)
+        return self._joining(self.back, ends[0], ends[1:], ends)
 
-    def to_everywhere(self, source: int, ends: Ends) -> Row:
-        """Return the links of a tree from `source` to `ends` and one more, by the one more."""
+    def to_everywhere(self, source: int, ends: Ends) -> int:
+        """Return the links of a tree to `ends` and one more, by the one more, as lanes."""
         if not ends:
-            return self.hops_from(source)
+            return self.ahead.lanes(source)
         if self.symmetric and len(ends) < max(2, self.exact_ends - 1):
             return self.from_everywhere(tuple(sorted((source, *ends))))
-        key = (source, ends)
-        if (kept := self._rows.get(key)) is not None:
-            return kept
         if len(ends) < self.exact_ends - 1:
-            low = list(map(add, self.hops_from(source), self.from_everywhere(ends)))
-            for part, others in splits(ends):
-                for left, right in ((part, others), (others, part)):
-                    both = map(add, self.to_everywhere(source, left), self.from_everywhere(right))
-                    low = list(map(min, low, both))
-            row = relaxed(low, self.onward)
-        else:
-            arcs = self.tree(source, ends)
-            count = self.links(source, ends)
-            near = spread({source: 0, **{b: 0 for _, b in arcs}}, self.onward)
-            row = [count + hops for hops in near]
-        return self._keep(key, row)
+            return self._lanes_of((source, ends), lambda key: self._least_to(*key))
+        return self._joining(self.ahead, source, ends, (source, ends))
 
     def links(self, source: int, ends: Ends) -> int:
         """Return how many links a tree has, and FAR more for each end that it does not reach."""
@@ -120,62 +99,49 @@ class RatedTopology:
         ahead = self.hops_from(source)
         return len(arcs) + FAR * sum(ahead[end] >= FAR for end in ends)
 
-    def from_brokers(self, where: Sequence[int], ends: Ends) -> Row:
-        """Return the links of a tree to all `ends` (ascending), by the broker that it begins at."""
-        if self.exact_ends > 1 or len(ends) == 1:
-            row = self.from_everywhere(ends)
-            return [row[broker] for broker in where]
-        arcs = self.tree(ends[0], ends[1:])
-        count = self.links(ends[0], ends[1:])
-        nodes = (ends[0], *(b for _, b in arcs))
-        return [count + hops for hops in self.near(nodes, where, outward=False)]
-
-    def to_brokers(self, source: int, ends: Ends, where: Sequence[int]) -> Row:
-        """Return the links of a tree from `source` to `ends` and one more, by the one more."""
-        if self.exact_ends > 1 or not ends:
-            row = self.to_everywhere(source, ends)
-            return [row[broker] for broker in where]
-        count = self.links(source, ends)
-        nodes = (source, *(b for _, b in self.tree(source, ends)))
-        return [count + hops for hops in self.near(nodes, where, outward=True)]
-
-    def near(self, nodes: Sequence[int], where: Sequence[int], *, outward: bool) -> Row:
-        """Return the hops between the nearest of `nodes` and each broker of `where`.
-
-        `outward`: from `nodes` to the brokers, else from the brokers to `nodes`.
-        """
-        rows = (self.back if outward else self.ahead).rows()
-        if len(nodes) == 1:
-            (node,) = nodes
-            return [rows[broker][node] for broker in where]
-        chosen = itemgetter(*nodes)
-        return [min(chosen(rows[broker])) for broker in where]
-
-    def lanes_from_everywhere(self, ends: Ends) -> int:
-        """Return `from_everywhere` as lanes; of trees that are not least ones."""
-        if len(ends) < 2:
-            return self.back.lanes(ends[0]) if ends else 0
-        return self._joining(self.back, ends[0], ends[1:], ends)
-
-    def lanes_to_everywhere(self, source: int, ends: Ends) -> int:
-        """Return `to_everywhere` as lanes; of trees that are not least ones."""
-        if not ends:
-            return self.ahead.lanes(source)
-        return self._joining(self.ahead, source, ends, (source, ends))
+    def _lanes_of(self, key: Any, row_of: Callable[[Any], Row]) -> int:
+        """Return a row as lanes, counted when it is first asked for."""
+        if (lanes := self._lanes.get(key)) is None:
+            lanes = self._keep_lanes(key, packed(row_of(key)))
+        return lanes
 
     def _joining(self, distances: Distances, source: int, ends: Ends, key: object) -> int:
         """Return the links of a tree and of the way between it and each broker, as lanes."""
         if (lanes := self._lanes.get(key)) is None:
-            if len(self._lanes) >= self.kept_max:
-                self._lanes.clear()
             nodes = (source, *(b for _, b in self.tree(source, ends)))
-            lanes = self._lanes[key] = distances.nearest(nodes, self.links(source, ends))
+            lanes = distances.nearest(nodes, self.links(source, ends))
+            self._keep_lanes(key, lanes)
         return lanes
+
+    def _keep_lanes(self, key: object, lanes: int) -> int:
+        if len(self._lanes) >= self.kept_max:
+            self._lanes.clear()
+        self._lanes[key] = lanes
+        return lanes
+
+    # --- trees of few ends, which are least ones ------------------------------------------------
+
+    def _least_from(self, ends: Ends) -> Row:
+        if len(ends) == 1:
+            return self.hops_to(ends[0])
+        if (row := self._rows.get(ends)) is None:
+            row = self._keep(ends, relaxed(self._branching(ends), self.inward))
+        return row
+
+    def _least_to(self, source: int, ends: Ends) -> Row:
+        if not ends:
+            return self.hops_from(source)
+        low = list(map(add, self.hops_from(source), self._least_from(ends)))
+        for part, others in splits(ends):
+            for left, right in ((part, others), (others, part)):
+                both = map(add, self._least_to(source, left), self._least_from(right))
+                low = list(map(min, low, both))
+        return relaxed(low, self.onward)
 
     def _branching(self, ends: Ends) -> Row:
         """Return the links of trees that part at once, by the broker where they part."""
         rows = [
-            list(map(add, self.from_everywhere(part), self.from_everywhere(others)))
+            list(map(add, self._least_from(part), self._least_from(others)))
             for part, others in splits(ends)
         ]
         return rows[0] if len(rows) == 1 else list(map(min, *rows))
@@ -218,7 +184,7 @@ class RatedTopology:
         )
         arcs.update(dict.fromkeys(self.path(node, fork)))
         _, part, others = min(
-            (self.from_everywhere(part)[fork] + self.from_everywhere(others)[fork], part, others)
+            (self._least_from(part)[fork] + self._least_from(others)[fork], part, others)
             for part, others in splits(ends)
         )
         self._grow(fork, part, arcs)
@@ -290,21 +256,6 @@ class RatedTopology:
                 kept[arc] = None
                 node = parent[node]
         return sorted(kept)
-
-
-def spread(begins: dict[int, int], onward: Sequence[Sequence[int]]) -> Row:
-    """Return the hops from any of the brokers that all begin at 0, in the direction of `onward`."""
-    row = [FAR] * len(onward)
-    for node in begins:
-        row[node] = 0
-    ring = list(begins)
-    for node in ring:
-        hops = row[node] + 1
-        for other in onward[node]:
-            if row[other] > hops:
-                row[other] = hops
-                ring.append(other)
-    return row
 
 
 def relaxed(low: Row, onward: Sequence[Sequence[int]]) -> Row:

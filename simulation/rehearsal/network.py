@@ -58,8 +58,8 @@ def read_rehearsed(document: object) -> Rehearsed:
     if entry is not None and entry not in names:
         raise ProblemError("entry", f"no broker is called {entry}")
     delays = dict(_delays(top["links"]))
-    net = Network(bare)
-    cut_off = [name for name, hops in zip(names, net.hops_from(0), strict=True) if hops < 0]
+    hops = Network.of(bare).hops(0)
+    cut_off = [name for number, name in enumerate(names) if number not in hops]
     if cut_off:
         raise ProblemError("links", f"no way leads from {names[0]} to {cut_off[0]}")
     sources: dict[str, Source] = {}

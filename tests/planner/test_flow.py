@@ -152,7 +152,7 @@ def test_the_canonical_parent_is_the_first_listed_of_those_one_hop_nearer():
         "contents": [],
         "tasks": [],
     }
-    network = Network(read_problem(square))
+    network = Network.of(read_problem(square))
     # From a, broker d has b and c one hop nearer; c stands first among the brokers.
     assert network.canonical(3, [0])[0] == [(1, 0), (3, 1)]
 

@@ -74,8 +74,8 @@ planner-below-zero: a rate below zero is taken
         "planner/search/evaluator.py",
         """
 planner-partials-counted-again: a partial that is there already is paid for again
--         return [0 if broker in stay else row[broker] for broker in where]
-+         return [row[broker] for broker in where]
+-                 row[node] = 0
++                 row[node] += 0
 
 planner-missed-for-ever: a target that was not reached stays missed
 -         self.lost -= self.missed[number]
@@ -109,6 +109,10 @@ planner-taken-by-who-left: a stream still counts among those that take a limit
     *part(
         "planner/search/topology.py",
         """
+planner-one-end-forgotten: where a stream begins, one of its ends costs nothing
+-         return self._joining(self.back, ends[0], ends[1:], ends)
++         return self._joining(self.back, ends[0], ends[2:], ends)
+
 planner-splits-too-few: trees of several ends part in too few ways
 -         for mask in range(1, 1 << len(others))
 +         for mask in range(1, len(others))
@@ -154,8 +158,8 @@ planner-something-always-goes: something goes from a partial's places wherever t
         "planner/program.py",
         """
 planner-one-partial-too-many: a partial beside its header pays for a link
--                     program.cost[column] = float(aggregate.rate) * max(0, hops[node])
-+                     program.cost[column] = float(aggregate.rate) * max(1, hops[node])
+-                     program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
++                     program.cost[column] = float(aggregate.rate) * max(1, hops.get(node, 0))
 
 planner-the-first-partial-is-free: nothing is sent for the first key of an aggregate
 -             for piece in aggregate.partials:

@@ -30,6 +30,10 @@ rounds-held-for-ever: those that were asked are not told that a turn is over
 -         if not refuse.stale:
 +         if not refuse.stale:
 
+rounds-first-host-stays: a home goes by the host with the lowest term that it heard of
+- key=lambda claim: claim[0]
++ key=lambda claim: -claim[0]
+
 rounds-no-farther: who finds no room looks no farther than before
 -         self.radius += 1
 +         self.radius += 0

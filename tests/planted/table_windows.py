@@ -30,16 +30,16 @@ OUTCOME = part(
     "broker/engine/window/emit.py",
     r"""
 first-end-of-a-window: a window's event happens when the window has ended, and not in it
-- (closes - 1, closes - 1)
-+ (closes, closes)
+- start = end = closes - 1
++ start = end = closes
 
 always-a-span: a window's event reaches over its events, as that of a session
 - self._spans = window is not None and window.runs
 + self._spans = True
 
 outside-is-kept: what is assigned outside of the window is told of
-- made.start < opens or made.end >= closes
-+ made.end >= 2 * closes
+- event.start < opens or event.end >= closes
++ event.end >= 2 * closes
 
 unsure-at-its-edge: what only its window says is as uncertain as its events
 - if says_events(item.value, partial)
@@ -78,8 +78,8 @@ limit-one-more: one group more than allowed is opened
 +                 self.drops[GROUPS_OVERFLOW] += events_count
 
 restored-open: after a restore panes that are kept do not count
-- self._open = len(partials)
-+ self._open = 0
+- self._open = sum([len(pane.groups) for pane in panes]) + len(self._apart)
++ self._open = len(self._apart)
 """,
     tests=EVERYTHING,
 )

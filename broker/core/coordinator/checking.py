@@ -6,15 +6,15 @@ pieces and streams that are there, so that the rounds can take it as it is.
 
 from __future__ import annotations
 
+from planner.network import Network
 from planner.rounds import messages as m
 from planner.rounds.tables import HERE, Tables
-from planner.rounds.tree import Tree
 
 
 class Numbers:
     """Check numbers in messages: how many brokers, pieces and streams there are."""
 
-    def __init__(self, tree: Tree, pieces: int, streams: int) -> None:
+    def __init__(self, tree: Network, pieces: int, streams: int) -> None:
         self._brokers = len(tree.neighbours)
         self._pieces = pieces
         self._streams = streams
@@ -34,10 +34,8 @@ class Numbers:
                     self._piece(piece) and self._broker(a) and self._broker(b)
                     for piece, a, b in moves
                 )
-            case m.Placed(pieces, _):
+            case m.Placed(pieces):
                 return all(self._piece(piece) for piece, _ in pieces)
-            case m.Entrusted(piece, _) | m.Entrust(piece, _) | m.Drop(piece, _):
-                return self._piece(piece)
             case _:
                 return True
 

@@ -8,7 +8,7 @@ statement; what is agreed comes about only by the home's `place`.
 In short: each broker floods a statement (what is at home here, where it runs, its rates) along the
 tree, as it floods who listens. Once all have been silent for a moment each begins the epoch of what
 it knows: nobody has to be asked who runs what. Then the rounds agree on moves; the home hears of
-each as guardian, and has the task run there. Whatever breaks (a session, a broker, a submission
+each, and has the task run there. Whatever breaks (a session, a broker, a submission
 that comes or goes) makes for another statement, and so for another epoch.
 """
 
@@ -43,7 +43,7 @@ from broker.core.coordinator.statement import (
 from broker.core.coordinator.works import Works
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope
-from planner.rounds.post import Effect, Send
+from planner.rounds.post import Send
 from planner.rounds.units import scaled
 
 
@@ -294,10 +294,10 @@ class Coordinator:
             self.counts["words_lost"] += len(self._early) == self._early.maxlen
             self._early.append(envelope)
 
-    def _carry(self, effects: Iterable[Effect]) -> None:
-        """Send what is to be sent; that somebody hosts or leaves is the home's to bring about."""
+    def _carry(self, effects: Iterable[Send]) -> None:
+        """Send what the rounds have to send."""
         for effect in effects:
-            if isinstance(effect, Send) and self.laid is not None:
+            if self.laid is not None:
                 peer = self.laid.names[effect.neighbour]
                 self._around.say(peer, encoded(Turned(effect.envelope)))
 
@@ -305,7 +305,7 @@ class Coordinator:
         """Have what is at home here run where the rounds say, or at home where they do not yet."""
         wanted: dict[str, str] = {}
         if self.laid is not None:
-            for piece, broker in self.rounds.keeping.claims.items():
+            for piece, broker in self.rounds.hosts.items():
                 home, key = self.laid.pieces[piece]
                 name = self.laid.names[broker]
                 if home != self.me or (name == self.me and key in self._stand_ins):

@@ -20,10 +20,10 @@ from broker.core.coordinator.known import Known
 from broker.core.coordinator.statement import Input, Piece, Statement, Submission
 from broker.network.overlay.tree import Tree as Overlay
 from planner.layout import lay_out
+from planner.network import Network
 from planner.problem import Content, Node, Problem, Task
 from planner.rounds.settings import Settings
 from planner.rounds.tables import Amounts, Standing
-from planner.rounds.tree import Tree
 from planner.rounds.units import scaled
 
 ALIKE_PERCENT = 25  # rates that differ by less are of the same events, measured at other times
@@ -109,10 +109,11 @@ def lay(known: Known, overlay: Overlay) -> Laid:
     edges = [(edge.low, edge.high) for edge in overlay.edges]
     links = [(numbers[a], numbers[b]) for a, b in edges if a in numbers and b in numbers]
     layout = lay_out(problem)
-    tree = Tree(len(names), links, _limits(known.statements, names, links))
+    tree = Network(names, links, _limits(known.statements, names, links))
     homes = {(home, one.key): one.host for home in names for one in _of(known, home)}
     hosts = tuple(numbers.get(homes[piece], numbers[piece[0]]) for piece in pieces)
-    laid = Laid(names, pieces, levels, Standing(layout, tree, hosts, Amounts(layout)))
+    at_home = tuple(numbers[home] for home, _ in pieces)
+    laid = Laid(names, pieces, levels, Standing(layout, tree, hosts, at_home, Amounts(layout)))
     _state(laid, known)
     return laid
 

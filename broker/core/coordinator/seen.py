@@ -14,7 +14,7 @@ from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
 from broker.core.coordinator.violations import BrokenLimit
 from broker.core.network.cell_view import ROWS
-from planner.rounds.tables import Amounts, Standing, TableLoads, Tables
+from planner.rounds.tables import Amounts, TableLoads, Tables, tables_of
 from planner.rounds.units import plain, scaled
 from planner.rounds.vicinity import Vicinity
 from planner.rounds.view import Summary, View, view_of
@@ -105,7 +105,7 @@ def _view(laid: Laid, known: Known, submissions: dict[Piece, Submission]) -> Vie
     now = Amounts(standing.layout)
     rates, costs = amounts(laid, known)
     now.rates[:], now.costs[:] = list(rates.values()), list(costs.values())
-    tables = Standing(standing.layout, standing.tree, hosts, now).tables()
+    tables = tables_of(standing.layout, standing.tree, hosts, now)
     summaries = {
         number: _summary(number, known.statements[laid.names[number]], own)
         for number, own in enumerate(tables)

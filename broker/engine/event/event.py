@@ -144,10 +144,10 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     @property
     def ties(self) -> tuple[Tie, ...]:
         """Its definition, case and window, which come after the ids in its order."""
-        definition, case, *window = self.tie
+        tie: Any = self.tie
         # An event that names a window stands in the lineage, by its order: its id may be a digest.
-        number = window[0] if window and isinstance(window[0], int) else 0
-        return ((str(definition), int(case), number),)
+        numbered = len(tie) > 2 and tie[2].__class__ is int
+        return (tie if numbered else (tie[0], tie[1], 0),)
 
 
 PYTHON_TYPES: dict[str, Any] = {

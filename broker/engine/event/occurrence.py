@@ -213,21 +213,23 @@ def ids_of(occurrence: Occurrence) -> tuple[str, ...]:
 
 def _in_order(occurrence: Occurrence) -> list[Event] | None:
     """The events of an occurrence in order; None where that takes more than spans and ids."""
-    members = occurrence[2:]
+    events: Sequence[Any] = occurrence[2:]
     try:
-        if all(map(_primitive, members)):
-            return sorted(members, key=_moment)
-    except AttributeError:  # a list, an absence or nothing
-        pass
-    events = flat(members)
-    if any(event.__class__ is Absence for event in events):
+        spans = list(map(_span, events))
+    except AttributeError:  # a list, or nothing
+        events = flat(events)
+        spans = list(map(_span, events))
+    if Absence in map(type, events):
         return None
+    # Mostly they stand in order; then nothing is sorted, and nobody asked what they are.
+    if all(map(lt, spans, islice(spans, 1, None))):
+        return list(events)
     if all(map(_primitive, events)):
         return sorted(events, key=_moment)
-    ordered = sorted(events, key=_span)
-    spans = list(map(_span, ordered))
     # Of detected events with one span the whole order decides; mostly there are none.
-    return ordered if all(map(lt, spans, islice(spans, 1, None))) else None
+    spans.sort()
+    unequal = all(map(lt, spans, islice(spans, 1, None)))
+    return sorted(events, key=_span) if unequal else None
 
 
 def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> None:

@@ -141,8 +141,9 @@ class Constituents(Lazy):
 
     def events(self) -> list[Any]:
         """The first events, each with an order and an end; in no promised order."""
-        events = [event for block in self._blocks for event in block]
-        return events[self._skip : self._skip + self._count]
+        blocks = self._blocks
+        events = blocks[0] if len(blocks) == 1 else [event for block in blocks for event in block]
+        return list(events[self._skip : self._skip + self._count])
 
     def in_order(self) -> list[Any]:
         """The first events, in order; whole orders are asked for only where ends tie."""

@@ -6,7 +6,7 @@ hold. Invariant: an event depends on the task's text, the window and the group's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -216,36 +216,48 @@ class WindowOutcome:
         made: list[Detected] = []
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
-            for key, summary in standing:
-                self.add(frame, key, summary, made)
+            self._add_all(frame, standing, made)
             return made
-        rows = []
-        for key, summary in standing:
-            values = self._assigned(frame, self._group(key), summary)
-            start, end, uncertainty = summary.start, summary.end, summary.uncertainty
-            rows.append(Row(values, summary.constituents(), start, end, uncertainty, summary.maybe))
-        for group, row in self._post.combined(frame, rows):
-            self._put(frame, group, row.v, row, made)
+        rows = [
+            Row(
+                values,
+                summary.constituents(),
+                summary.start,
+                summary.end,
+                summary.uncertainty,
+                summary.maybe,
+            )
+            for _, values, summary in self._assigned(frame, standing)
+        ]
+        combined = self._post.combined(frame, rows)
+        self._put_all(frame, [(group, row.v, row) for group, row in combined], made)
         return made
 
     def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
         """Put to those made what becomes of the one group that stands in a window."""
-        if self._post is not None:
+        if self._post is None:
+            self._add_all(frame, ((key, summary),), made)
+        else:
             made += self.events(frame, [(key, summary)])
-            return
-        self.budget.spend(CLOSING, PUT_BYTES)
-        group = self._group(key)
-        self._put(frame, group, self._assigned(frame, group, summary), summary, made)
 
-    def _group(self, key: Any) -> tuple[Any, ...]:
-        group = (key,) if self._single else group_of(key, self._names)
-        return group if self._shown is None else self._shown(group)
+    def _add_all(
+        self, frame: Frame, standing: Sequence[tuple[Any, Summary]], made: list[Detected]
+    ) -> None:
+        self.budget.spend(CLOSING * len(standing), PUT_BYTES * len(standing))
+        self._put_all(frame, self._assigned(frame, standing), made)
 
-    def _assigned(self, frame: Frame, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
+    def _assigned(
+        self, frame: Frame, standing: Sequence[tuple[Any, Summary]]
+    ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...], Summary]]:
+        """Yield the group as it is shown, the assigned values and the summary of each."""
         _, opens, closes = frame
-        start, end = summary.start, summary.end
-        assign = self._without(summary.lacking) if summary.lacking else self._assign
-        return assign(summary.kept, summary.counts, group, start, end, opens, closes)
+        for key, summary in standing:
+            group = (key,) if self._single else group_of(key, self._names)
+            if self._shown is not None:
+                group = self._shown(group)
+            assign = self._without(summary.lacking) if summary.lacking else self._assign
+            span = summary.start, summary.end
+            yield group, assign(summary.kept, summary.counts, group, *span, opens, closes), summary
 
     def _without(self, lacking: tuple[str, ...]) -> Assign:
         assign = self._assign_without.get(lacking)
@@ -254,19 +266,13 @@ class WindowOutcome:
             self._assign_without[lacking] = assign
         return assign
 
-    def _put(
+    def _put_all(
         self,
         frame: Frame,
-        group: tuple[Any, ...],
-        values: tuple[Any, ...],
-        told: Told,
-        events: list[Detected],
+        assigned: Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Told]],
+        made: list[Detected],
     ) -> None:
-        maybe = told.maybe
-        if maybe and self._certain_only:
-            return
-        constituents = told.constituents()
-        constituents.budget = self.budget
+        """Put to those made the events of one window, of group, values and what is told of it."""
         window, opens, closes = frame
         named: Any = window
         closing = None
@@ -276,21 +282,31 @@ class WindowOutcome:
         if named.__class__ is tuple:
             tie = (self._name, self._case, named[0])
             named = list(named)
-        lineage = Lineage(constituents, closing)
+        make, task, case = self._make, self._task, self._case
         # The event of a session spans its events, any other is the last instant of its window.
-        span = (told.start, told.end) if self._spans else (closes - 1, closes - 1)
-        made: Detected = self._make(
-            values,
-            *span,
-            told.uncertainty if self._spans else 0,
-            told.uncertainty,
-            ("maybe" if maybe else "yes", constituents, lineage),
-            tie,
-            window_id(self._task, self._case, named, group),
-        )
-        if made.start > made.end:
-            self.dropped_inverted += 1
-        elif self._is_timed and (made.start < opens or made.end >= closes):
-            self.dropped_outside += 1
-        else:
-            events.append(made)
+        start = end = closes - 1
+        uncertainty = 0
+        for group, values, summary in assigned:
+            maybe = summary.maybe
+            if maybe and self._certain_only:
+                continue
+            constituents = summary.constituents()
+            constituents.budget = self.budget
+            if self._spans:
+                start, end, uncertainty = summary.start, summary.end, summary.uncertainty
+            event: Detected = make(
+                values,
+                start,
+                end,
+                uncertainty,
+                summary.uncertainty,
+                ("maybe" if maybe else "yes", constituents, Lineage(constituents, closing)),
+                tie,
+                window_id(task, case, named, group),
+            )
+            if event.start > event.end:
+                self.dropped_inverted += 1
+            elif self._is_timed and (event.start < opens or event.end >= closes):
+                self.dropped_outside += 1
+            else:
+                made.append(event)

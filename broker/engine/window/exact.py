@@ -134,19 +134,25 @@ class Moments:
     def merged(self, others: Sequence[Moments]) -> Moments:
         """This and others together, as a new one."""
         made = self.__class__(self.squared)
+        number, total, squares, unit = 0, 0, 0, made.unit
         for part in (self, *others):
             if part.loose:
                 part.settle()
-            made.n += part.n
-            if part.unit > made.unit:
-                made.refine(part.unit)
-            factor = made.unit // part.unit
-            if factor == 1:  # as for all but the finest numbers; integers may be long
-                made.total += part.total
-                made.squares += part.squares
+            number += part.n
+            factor = 1
+            if part.unit != unit:  # as of few: a value that needs a finer one is rare
+                finest = max(unit, part.unit)
+                factor, coarser, unit = finest // part.unit, finest // unit, finest
+                total, squares = total * coarser, squares * coarser * coarser
+            if factor == 1:
+                total += part.total
+                squares += part.squares
             else:
-                made.total += part.total * factor
-                made.squares += part.squares * factor * factor
+                total += part.total * factor
+                squares += part.squares * factor * factor
+        if unit > made.unit:
+            made.refine(unit)
+        made.n, made.total, made.squares = number, total, squares
         return made
 
     def sum_float(self) -> float | None:

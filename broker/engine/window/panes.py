@@ -49,12 +49,16 @@ _end = attrgetter("end")
 
 
 class Pane:
-    """An open pane: its groups, and the events set aside for them, by leaf and key."""
+    """An open pane: its groups, and the events set aside for them, by leaf and key.
 
-    __slots__ = ("groups", "pending")
+    `values`: those kept of its groups for quantiles and distinct counts.
+    """
+
+    __slots__ = ("groups", "pending", "values")
 
     def __init__(self, shape: Shape, groups: Groups) -> None:
         self.groups = groups
+        self.values = sum([shape.grown(one.counts) for one in groups.values()])
         self.pending: list[dict[Any, list[Any]]] = [{} for _ in shape.leaves]
 
 
@@ -141,9 +145,9 @@ class PaneWindows:
         self._apart.restore(state.get("apart", ()))
         self._ascending = sorted(self._panes)
         self._set_due()
-        partials = [one for pane in self._panes.values() for one in pane.groups.values()]
-        self._open = len(partials) + len(self._apart)
-        self._values = sum(self._shape.grown(one.counts) for one in partials)
+        panes = self._panes.values()
+        self._open = sum([len(pane.groups) for pane in panes]) + len(self._apart)
+        self._values = sum([pane.values for pane in panes])
         if self._panes and self._grid.windows_of(self._ascending[0])[0] <= self._closed:
             # The merger knows the panes of the last window as before: the next is charged the same.
             self._merged_of(self._closed)
@@ -192,10 +196,14 @@ class PaneWindows:
         self._apart.rename(maker, name)
 
     def _settle(self) -> None:
-        for pane in self._apart.panes():
-            if self._grid.begins_at(pane + 1) - 1 > self._watermark:
+        for number in self._apart.panes():
+            if self._grid.begins_at(number + 1) - 1 > self._watermark:
                 break
-            self._open -= self._apart.settle(pane, self._panes[pane].groups)
+            pane = self._panes[number]
+            self._open -= self._apart.settle(number, pane.groups)
+            settled = Pane(self._shape, pane.groups)
+            self._values += settled.values - pane.values
+            pane.values = settled.values
 
     # --- taking events -------------------------------------------------------------------
 
@@ -296,6 +304,7 @@ class PaneWindows:
                     partial = groups[key]
                     if ids < IDS_MAX:
                         self.drops[IDS_CUT] += partial.crowd(ids)
+                    pane.values += growing * len(events)
                     self._values += growing * len(events)
                     partial.take(
                         leaf,
@@ -351,21 +360,19 @@ class PaneWindows:
             return self._panes[first].groups
         low = bisect_left(self._ascending, self._merger.wants_from(first))
         high = bisect_right(self._ascending, last)
-        panes = [(pane, self._panes[pane].groups) for pane in self._ascending[low:high]]
+        numbers = self._ascending[low:high]
+        panes = [(number, self._panes[number].groups) for number in numbers]
         budget, price = self._outcome.budget, self._merger.price
         budget.spend(price * sum([len(groups) for _, groups in panes]))
-        if self._shape.grows:
-            grown = self._shape.grown
-            values = [grown(part.counts) for _, groups in panes for part in groups.values()]
-            budget.spend(sum(values) // VALUES)
+        budget.spend(sum([self._panes[number].values for number in numbers]) // VALUES)
         merged = self._merger.merged(first, panes)
         budget.spend(price * len(merged))
         return merged
 
-    def _drop_pane(self, pane: int) -> None:
-        groups = self._panes.pop(pane).groups
-        self._open -= len(groups)
-        self._values -= sum(self._shape.grown(one.counts) for one in groups.values())
+    def _drop_pane(self, number: int) -> None:
+        pane = self._panes.pop(number)
+        self._open -= len(pane.groups)
+        self._values -= pane.values
 
 
 # --- merging ----------------------------------------------------------------------------------

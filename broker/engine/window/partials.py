@@ -85,26 +85,25 @@ class Partial:
         counts, start, end = self.counts, self.start, self.end
         uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
         for other in others:
-            if other.lacking:
-                lacking = tuple(dict.fromkeys([*lacking, *other.lacking]))
             counts = list(map(add, counts, other.counts))
             # Comparisons in place of min and max: this runs for each group and pane.
-            start = min(start, other.start)
-            end = max(end, other.end)
-            uncertainty = max(uncertainty, other.uncertainty)
-            maybe = maybe or other.maybe
+            if other.start < start:  # noqa: PLR1730
+                start = other.start
+            if other.end > end:  # noqa: PLR1730
+                end = other.end
+            if other.uncertainty > uncertainty:  # noqa: PLR1730
+                uncertainty = other.uncertainty
+            if other.maybe:
+                maybe = True
+            if other.lacking:
+                lacking = tuple(dict.fromkeys([*lacking, *other.lacking]))
         made.counts, made.start, made.end = counts, start, end
         made.uncertainty, made.maybe, made.lacking = uncertainty, maybe, lacking
-        if len(others) == 1:
-            kept_of_other = others[0].kept
-            made.kept = [mine.merged((its,)) for mine, its in zip(self.kept, kept_of_other)]  # noqa: B905
-            made.heads = self.heads.merged((others[0].heads,))
-        else:
-            made.kept = [
-                kept.merged([other.kept[number] for other in others])
-                for number, kept in enumerate(self.kept)
-            ]
-            made.heads = self.heads.merged([other.heads for other in others])
+        made.kept = [
+            kept.merged([other.kept[number] for other in others])
+            for number, kept in enumerate(self.kept)
+        ]
+        made.heads = self.heads.merged([other.heads for other in others])
         return made
 
     def constituents(self) -> Constituents:

@@ -62,7 +62,7 @@ def generated(
 
 def value(layout: Layout, hosts: list[int]) -> tuple[float, float]:
     """By how much limits are broken, and the flow, as the planner's own account has it."""
-    found = evaluate(layout, Plan(tuple(hosts)), Network(layout.problem))
+    found = evaluate(layout, Plan(tuple(hosts)), Network.of(layout.problem))
     return found.excess, found.flow
 
 

@@ -4,11 +4,11 @@ import tracemalloc
 from itertools import pairwise
 from random import Random
 
+from experiments.overlay import overlay, whole
 from planner.layout import lay_out
 from planner.rounds.looking import Look
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import Amounts, tables_of
-from planner.rounds.tree import overlay, whole
 from planner.rounds.view import Summary, View, view_of
 from tests.planner.rounds.networks import generated
 

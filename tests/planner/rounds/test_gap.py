@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from experiments.generate import SHAPES, Limits, problem
+from experiments.overlay import on_tree, overlay
 from experiments.trial import Trial
 from planner.flow import Evaluation, evaluate
 from planner.layout import lay_out
@@ -14,7 +15,6 @@ from planner.plan import Plan
 from planner.problem import Problem
 from planner.reading import read_problem
 from planner.rounds.settings import Settings
-from planner.rounds.tree import on_tree, overlay
 
 ALL = 99
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.trial import Trial
+from planner.network import Network
 from planner.rounds import machine
 from planner.rounds.looking import Look
 from planner.rounds.settings import Settings
-from planner.rounds.tree import Tree
 from tests.planner.rounds.networks import generated
 from tests.planner.rounds.test_vicinity import BRIEF, EVERYWHERE, SCENES, Scene
 
@@ -20,7 +20,9 @@ from tests.planner.rounds.test_vicinity import BRIEF, EVERYWHERE, SCENES, Scene
 def test_somebody_who_is_not_overseen_sees_all_that_anybody_sees(seed: int, radius: int) -> None:
     random = Random(seed)
     count = random.randrange(1, 14)
-    tree = Tree(count, [(random.randrange(n), n) for n in range(1, count)], {})
+    tree = Network(
+        [str(n) for n in range(count)], [(random.randrange(n), n) for n in range(1, count)]
+    )
     lookers = [n for n in range(count) if not tree.overseen(n, radius, radius)]
     for broker in range(count):
         own = set(tree.within(broker, radius))

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from experiments.trial import Conditions, Trial
-from planner.rounds import keeping, machine, turns, view
+from planner.rounds import machine, turns, view
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import tables_of
 from tests.planner.rounds.networks import generated
@@ -28,20 +28,11 @@ def fault_of(seed: int, radius: int = 2) -> str:
         for _ in range(EVENTS_MAX):
             if not trial.step():
                 break
-            if trial.routed and unattended(trial):
-                return "a piece that nobody runs"
         else:
             return "no end"
     except (AssertionError, KeyError) as error:
         return f"stopped: {error!r}"
     return agreed(trial)
-
-
-def unattended(trial: Trial) -> bool:
-    held: set[int] = set()
-    for one in trial.machines:
-        held |= set(one.keeping.terms) | set(one.keeping.leaving)
-    return len(held) < len(trial.layout.pieces)
 
 
 def agreed(trial: Trial) -> str:
@@ -51,8 +42,8 @@ def agreed(trial: Trial) -> str:
     for number, one in enumerate(trial.machines):
         if one.busy:
             return "a turn that does not end"
-        if one.keeping.leaving:
-            return "a piece that is not let go"
+        if any(trial.hosts[piece] != host for piece, host in one.hosts.items()):
+            return "a home that does not know who runs its piece"
         if (one.tables.passing, one.tables.joined) != (laid[number].passing, laid[number].joined):
             return "streams that are not laid as pieces are"
     return ""
@@ -82,12 +73,8 @@ def grant_any_version(self: machine.Rounds, claim: turns.Claim) -> None:
         self._post.send(leader, body)
 
 
-def forget_what_leaves(self: keeping.Keeping, piece: int, term: int) -> None:
-    """The old host stops without waiting for the new one."""
-
-
-def never_let_go(self: keeping.Keeping, piece: int, term: int) -> None:
-    """The old host does not hear that the new one runs the piece."""
+def report_to_nobody(self: machine.Rounds, commit: machine.m.Commit) -> None:
+    """The home does not hear who runs its piece."""
 
 
 def see_no_contradiction(*_: object) -> bool:
@@ -98,8 +85,7 @@ FAULTS: dict[str, tuple[object, str, Callable[..., object]]] = {
     "a member is promised to two leaders": (turns.Promise, "ask", promise_everybody),
     "leaders wait for those ahead of them": (turns.Promise, "next", leave_those_behind_waiting),
     "old knowledge is as good as new": (machine.Rounds, "_asked", grant_any_version),
-    "the old host stops at once": (keeping.Keeping, "_give", forget_what_leaves),
-    "the old host never stops": (keeping.Keeping, "_entrusted", never_let_go),
+    "homes hear of no new host": (machine.Rounds, "_report", report_to_nobody),
 }
 
 

@@ -8,13 +8,17 @@ from random import Random
 
 import pytest
 
+from experiments.overlay import overlay
 from experiments.trial import Conditions, Trial
 from planner.flow import evaluate
+from planner.layout import lay_out
 from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Content, Link, Node, Problem, Task
+from planner.rounds.machine import Rounds
+from planner.rounds.messages import Envelope, Placed
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import tables_of
+from planner.rounds.tables import Amounts, Standing, tables_of
 from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
@@ -36,7 +40,6 @@ def assert_agreed(trial: Trial) -> None:
         if number in trial.gone:
             continue
         assert machine.quiet
-        assert machine.keeping.leaving == {}
         assert machine.tables.passing == laid[number].passing
         assert machine.tables.joined == laid[number].joined
         assert [one.piece for one in machine.tables.hosted] == [
@@ -63,7 +66,11 @@ def test_every_turn_lessens_violation_or_flow_of_the_whole_network(seed: int) ->
     agreed = -1
     while trial.step():
         count = sum(machine.agreed for machine in trial.machines)
-        if trial.routed and not any(machine.busy for machine in trial.machines) and count != agreed:
+        if (
+            trial.standing
+            and not any(machine.busy for machine in trial.machines)
+            and count != agreed
+        ):
             values.append(value(trial.layout, trial.hosts))
             agreed = count
     assert len(values) > 1
@@ -229,8 +236,18 @@ def test_the_account_of_the_tables_is_the_planners() -> None:
         for one in machine.tables.joined
         if one.toward >= 0
     )
-    flow = evaluate(trial.layout, Plan(tuple(trial.hosts)), Network(problem)).flow
+    flow = evaluate(trial.layout, Plan(tuple(trial.hosts)), Network.of(problem)).flow
     assert carried == scaled(flow)
+
+
+def test_a_home_goes_by_the_latest_host_whichever_report_comes_first() -> None:
+    layout, amounts = lay_out(two_sources((400, 100))), Amounts(lay_out(two_sources((400, 100))))
+    tree = overlay(two_sources((400, 100)))
+    home = Rounds(1, quick(2), Random(1))
+    home.stand(1, 7, Standing(layout, tree, (0,), (1,), amounts), 0)
+    for host, term in ((2, 2), (0, 1)):
+        home.receive(Envelope(7, host, 1, Placed(((0, term),))), 0)
+    assert home.hosts == {0: 2}
 
 
 # --- other tasks ----------------------------------------------------------------------------------

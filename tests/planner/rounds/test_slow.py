@@ -10,9 +10,7 @@ from planner.rounds.settings import Effort, Settings
 from planner.rounds.view import Summary, view_of
 from tests.planner.rounds.networks import generated
 
-# Words take longer than a broker waits from one to its next look; only claims on what nobody runs
-# must come sooner than that is found.
-ADOPT_MS = 30_000
+# Words take longer than a broker waits from one to its next look.
 BRIEF = Effort(total=5_000, at_once=5_000)
 DELAYS_MS = (500, 4_000)
 CHANGES = 3  # of rates one soon after the other, so that looks go by words that are over
@@ -24,7 +22,7 @@ def changing(seed: int) -> tuple[Trial, Random]:
     random = Random(seed)
     problem = generated(random, random.randrange(5, 10), random.randrange(3, 8))
     # With a small radius several look, and ask for the same members.
-    settings = Settings(random.randrange(1, 3), 0.0, adopt_ms=ADOPT_MS, effort=BRIEF)
+    settings = Settings(random.randrange(1, 3), 0.0, effort=BRIEF)
     trial = Trial(problem, settings, seed, Conditions(delay_ms=DELAYS_MS))
     trial.until_quiet()
     return trial, random

@@ -5,7 +5,9 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from experiments.overlay import overlay, whole
 from planner.flow import evaluate
 from planner.layout import Layout, lay_out
 from planner.network import Network
@@ -14,7 +16,6 @@ from planner.problem import Problem
 from planner.rounds.looking import Look
 from planner.rounds.settings import Effort, Settings
 from planner.rounds.tables import Amounts, Tables, tables_of
-from planner.rounds.tree import Tree, overlay, whole
 from planner.rounds.units import plain
 from planner.rounds.vicinity import Vicinity
 from planner.rounds.view import Summary, View, view_of
@@ -36,7 +37,7 @@ class Scene:
             self.random, brokers, self.random.randrange(1, 9), (None, 3, 6), (None, 3000)
         )
         self.layout: Layout = lay_out(self.problem)
-        self.tree: Tree = overlay(self.problem)
+        self.tree: Network = overlay(self.problem)
         self.hosts = [self.random.choice(piece.hosts) for piece in self.layout.pieces]
         self.leader = self.random.randrange(brokers)
         self.tables = self.laid(self.hosts)
@@ -45,7 +46,12 @@ class Scene:
         self.view = view
 
     def laid(self, hosts: list[int], terms: dict[int, int] | None = None) -> list[Tables]:
-        return tables_of(self.layout, self.tree, hosts, Amounts(self.layout), terms)
+        return [
+            replace(own, hosted=tuple(
+                replace(one, term=(terms or {}).get(one.piece, 0)) for one in own.hosted
+            ))
+            for own in tables_of(self.layout, self.tree, hosts, Amounts(self.layout))
+        ]  # fmt: skip
 
     def seen(self, radius: int, tables: list[Tables]) -> View | None:
         known = {
@@ -55,7 +61,7 @@ class Scene:
         return view_of(self.layout, self.tree, self.leader, radius, known)
 
     def account(self, hosts: list[int]):
-        return evaluate(self.layout, Plan(tuple(hosts)), Network(self.problem))
+        return evaluate(self.layout, Plan(tuple(hosts)), Network.of(self.problem))
 
     def looked(self) -> Look:
         look = Look(self.view, BRIEF)

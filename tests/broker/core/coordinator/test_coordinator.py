@@ -41,7 +41,7 @@ def check_sound(town: Town) -> None:
     for house in town.alive:
         assert house.counts["frames_malformed"] == 0
     for one in coordinators:  # what the rounds agree on is what is
-        for piece, broker in one.rounds.keeping.claims.items():
+        for piece, broker in one.rounds.hosts.items():
             assert one.laid is not None
             home, key = one.laid.pieces[piece]
             assert home == one.me

@@ -21,9 +21,9 @@ from broker.core.coordinator.statement import (
     parts_of,
     word_of,
 )
+from planner.network import Network
 from planner.rounds import messages as m
 from planner.rounds.tables import Hosted, Joined, Passing, Tables
-from planner.rounds.tree import Tree
 from planner.rounds.view import Summary
 from tests.broker.core.coordinator.town import Town
 
@@ -183,16 +183,13 @@ def bodies(number: int) -> list[m.Body]:
         m.Tell(Summary(0, 7, 1, None, None, Tables()), 99),
         m.Commit(1, Tables(), ((number, 0, 1),)),
         m.Commit(1, Tables(), ((0, number, 1),)),
-        m.Entrusted(number, 1),
-        m.Entrust(number, 1),
-        m.Drop(number, 1),
-        m.Placed(((number, 1),), False),
+        m.Placed(((number, 1),)),
     ]
     return [*tells, *commits, *others]
 
 
 def test_words_of_the_rounds_name_only_what_is_there() -> None:
-    numbers = Numbers(Tree(2, [(0, 1)], {}), pieces=1, streams=1)
+    numbers = Numbers(Network(["a", "b"], [(0, 1)]), pieces=1, streams=1)
     for number in (2, -2):
         for body in bodies(number):
             assert not numbers.fit(m.Envelope(7, 0, 1, body)), body

@@ -1,4 +1,4 @@
-"""Who runs what nobody runs: first hosts, guardians, and the election of an aggregate's header.
+"""Where pieces begin that nobody runs: homes, first hosts, and the election of a header.
 
 Owns these choices. Must not know messages. Invariant: all who know the same tree and the same
 makers choose the same broker, without asking each other (the paper's blind bid).
@@ -6,11 +6,11 @@ makers choose the same broker, without asking each other (the paper's blind bid)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from planner.layout import Layout, Role
+from planner.network import Network
 from planner.problem import Mode
-from planner.rounds.tree import Tree
 
 
 def homes_of(layout: Layout) -> list[int]:
@@ -35,26 +35,43 @@ def homes_of(layout: Layout) -> list[int]:
     return [found[piece.task] for piece in layout.pieces]
 
 
-def guardian(home: int, tree: Tree, me: int) -> int:
-    """Return who looks after a piece: its home, or if that is not reached the first who can be."""
-    reached = tree.hops(me)
-    return home if home in reached else min(reached)
+def standing_hosts(
+    layout: Layout, tree: Network, part: Sequence[int], held: Mapping[int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return who runs each piece in one `part` of the network, and the home of each there.
 
-
-def first_host(layout: Layout, piece: int, tree: Tree, me: int) -> int | None:
-    """Return where a piece begins: a shard or partial at its key's source, else at the guardian.
-
-    Where it is not allowed there, at the nearest broker that is; None where none can be reached.
+    What a broker of the part holds already stays with it; -1 where nobody may run a piece.
     """
-    known = layout.pieces[piece]
-    reached = tree.hops(me)
-    wanted = me
+    reached = frozenset(part)
+    homes = [home if home in reached else min(reached) for home in homes_of(layout)]
+    headers = {one.header: number for number, one in enumerate(layout.aggregates)}
+    hosts: dict[int, int] = {}
+    # Headers last: they are elected by where the partial results are made.
+    for piece in sorted(range(len(layout.pieces)), key=lambda each: each in headers):
+        if piece in held:
+            hosts[piece] = held[piece]
+            continue
+        allowed = [host for host in layout.pieces[piece].hosts if host in reached]
+        if not allowed:
+            hosts[piece] = -1
+        elif piece in headers:
+            partials = layout.aggregates[headers[piece]].partials
+            makers = [hosts[partial] for partial in partials if hosts[partial] >= 0]
+            hosts[piece] = elect(layout, headers[piece], makers, tree, allowed)
+        else:
+            hosts[piece] = first_host(layout, piece, tree, homes[piece], allowed)
+    return tuple(hosts[piece] for piece in range(len(layout.pieces))), tuple(homes)
+
+
+def first_host(layout: Layout, piece: int, tree: Network, home: int, allowed: Sequence[int]) -> int:
+    """Return where a piece begins: a shard or partial at its key's source, else at its home.
+
+    Where it is not allowed there, at the nearest broker that is.
+    """
+    known, wanted = layout.pieces[piece], home
     if known.role in {Role.SHARD, Role.PARTIAL}:
         origin = layout.numbers[known.key]
-        wanted = origin if origin in reached else me
-    allowed = [host for host in known.hosts if host in reached]
-    if not allowed:
-        return None
+        wanted = origin if origin in tree.hops(home) else home
     hops = tree.hops(wanted)
     return min(allowed, key=lambda host: (hops[host], host))
 
@@ -63,7 +80,7 @@ def elect(
     layout: Layout,
     number: int,
     makers: Iterable[int],
-    tree: Tree,
+    tree: Network,
     candidates: Sequence[int],
 ) -> int:
     """The header of an aggregate: the candidate with the lowest bid, the first of these.

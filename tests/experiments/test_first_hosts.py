@@ -1,16 +1,15 @@
-"""Who runs what nobody runs: homes, guardians, and the header that all would elect."""
+"""Who runs what nobody runs: homes, first hosts, and the header that all would elect."""
 
 from random import Random
 
 import pytest
 
+from experiments.first_hosts import elect, homes_of, standing_hosts
+from experiments.overlay import overlay
 from experiments.trial import Trial
 from planner.layout import Role, lay_out
 from planner.problem import Content, Link, Mode, Node, Problem, Task
-from planner.rounds.bids import elect, first_host, guardian, homes_of
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tree import overlay
-from tests.planner.rounds.networks import generated
 
 
 def ring(makers: tuple[int, ...], wanted: int, rate: int = 10) -> Problem:
@@ -72,7 +71,9 @@ def test_shards_and_partials_begin_at_their_origins_and_the_rest_at_home() -> No
     problem = ring((2, 5), 7)
     layout, tree = lay_out(problem), overlay(problem)
     assert homes_of(layout) == [7, 7, 7]
-    assert [first_host(layout, piece, tree, 7) for piece in range(2)] == [2, 5]
+    hosts, homes = standing_hosts(layout, tree, range(8), {})
+    assert hosts[:2] == (2, 5)
+    assert homes == (7, 7, 7)
 
 
 def test_a_task_without_destination_has_the_home_of_who_consumes_it() -> None:
@@ -86,10 +87,9 @@ def test_a_task_without_destination_has_the_home_of_who_consumes_it() -> None:
     assert homes_of(lay_out(problem)) == [2, 2]
 
 
-def test_the_guardian_is_the_home_or_the_first_that_is_left() -> None:
-    problem = generated(Random(1), 6, 2, ring=True)
-    tree = overlay(problem, gone=[0, 3])
-    reached = tree.hops(1)
-    assert guardian(1, tree, 1) == 1
-    assert guardian(3, tree, 1) == min(reached)
-    assert {guardian(3, tree, other) for other in reached} == {min(reached)}
+def test_the_home_is_the_first_that_is_left_where_the_wanted_one_is_gone() -> None:
+    layout = lay_out(ring((2, 5), 7))
+    tree = overlay(layout.problem, gone=[7])
+    part = list(tree.hops(3))
+    assert standing_hosts(layout, tree, part, {0: 4})[1] == (0, 0, 0)
+    assert standing_hosts(layout, tree, part, {0: 4})[0][:2] == (4, 5)
