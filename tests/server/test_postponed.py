@@ -12,6 +12,7 @@ import pytest
 from aiomqtt import MqttError
 from pyspark.errors import AnalysisException
 
+from server.history import recorded
 from server.source.log import AwayError
 from server.source.places import (
     LogPlace,
@@ -167,6 +168,11 @@ def test_how_far_a_stream_is_counts_what_it_left_out_as_not_read(tmp_path):
     assert places_in(spark) == [places_of(ends)]
     postponed.put(PostponedRange("b", "eb", 4, 7, 2))
     assert places_in(spark)[0]["b"] == LogPlace("eb", 4, 70, 60, 3)
+    history = tmp_path / "history"
+    (history / "_spark_metadata").mkdir(parents=True)
+    (history / "_spark_metadata" / "3").touch()
+    (history / "_headwater.json").write_text(json.dumps({"state": str(tmp_path)}))
+    assert recorded(history) == {"a": ("ea", 9), "b": ("eb", 4)}
     assert LogPlace("eb", 4, None, None, 3).text() == "eb:4:::3"
     assert places_of({"b": "eb:4:::3"})["b"] == LogPlace("eb", 4, None, None, 3)
 
