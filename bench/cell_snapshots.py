@@ -36,7 +36,7 @@ from broker.core.network.cell_view import CellCounts
 from broker.core.network.messages import CellPlaced
 from broker.core.network.networked import NetworkedBroker
 from broker.engine.limits import Limits
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.network.links import Link
@@ -106,7 +106,9 @@ class Pair:
 
     def _place(self, name: str) -> Place:
         options = BrokerOptions(name=name, networked=True, cells=True)
-        machine = Machine(Disk(Random(1)), Outbox(), options, Limits(), 0, 0, 5_000, 5_000_000)
+        machine = Machine(
+            Disk(Random(1)), SimulatedOutbox(), options, Limits(), 0, 0, 5_000, 5_000_000
+        )
         return Place(self.world, machine)
 
     def counts(self) -> CellCounts:

@@ -39,7 +39,7 @@ from simulation.papers.settings import BEYOND, PAPER
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
-from simulation.propagation.scenario import Scenario
+from simulation.propagation.scenario import PropagationScenario
 from simulation.rehearsal.material import Material, end_of
 from simulation.rehearsal.network import read_rehearsed
 from simulation.rehearsal.run import rehearse
@@ -93,7 +93,7 @@ class Case(NamedTuple):
 
     name: str
     told: dict[str, Any]
-    scenario: Scenario
+    scenario: PropagationScenario
 
 
 def case_of(name: str, brokers: int, folder: Path) -> Case:

@@ -30,7 +30,7 @@ from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SpecificationSubmitted
 from broker.engine.limits import Limits
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.network.links import Link
@@ -116,7 +116,7 @@ def _place(world: World, name: str, *, split: bool) -> PlannedPlace:
     options = BrokerOptions(
         name=name, networked=True, cells=True, split_windows=split, lateness_ms=LATENESS_MS
     )
-    machine = Machine(Disk(Random(1)), Outbox(), options, Limits(), 0, 0, 5_000, 5_000_000)
+    machine = Machine(Disk(Random(1)), SimulatedOutbox(), options, Limits(), 0, 0, 5_000, 5_000_000)
     return PlannedPlace(world, machine, CoordinatorSettings(measure_ms=20_000))
 
 

@@ -100,11 +100,11 @@ class Users:
 
     def remembered(self, name: str, password: str) -> bool:
         """Tell whether this login was good before; never slow."""
-        known = self._known_good.get(name)
-        return known is not None and hmac.compare_digest(known, self._digest(name, password))
+        digest = self._known_good.get(name)
+        return digest is not None and hmac.compare_digest(digest, self._digest(name, password))
 
     def login(self, name: str, password: str) -> bool:
-        """Whether the user may come in. May take tens of milliseconds: not for an event loop."""
+        """Tell whether the user may come in, within tens of milliseconds: not for an event loop."""
         if self.remembered(name, password):
             return True
         if not self._hashes:

@@ -72,7 +72,7 @@ class FewOfTheSame(logging.Filter):
 
 
 class _Lines(logging.Formatter):
-    """What both forms share."""
+    """Give a record the parts that both forms share."""
 
     def __init__(self, broker: str) -> None:
         super().__init__()
@@ -98,8 +98,8 @@ class TextLines(_Lines):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         time, event, fields = self.parts(record)
-        told = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
-        return f"{time} {record.levelname} {self._broker} {event}{told}"
+        pairs = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
+        return f"{time} {record.levelname} {self._broker} {event}{pairs}"
 
 
 class JsonLines(_Lines):

@@ -102,16 +102,16 @@ def _run(spec: ModuleSpec, path: str) -> dict[str, Function]:
             del sys.modules[MODULE]
         else:
             sys.modules[MODULE] = before
-    found = {
-        name: one
-        for name, one in vars(module).items()
-        if isinstance(one, Function) and not name.startswith("_")
+    functions = {
+        name: function
+        for name, function in vars(module).items()
+        if isinstance(function, Function) and not name.startswith("_")
     }
-    if not found:
+    if not functions:
         raise FunctionsError(
             f"{path}: no functions; each is a name for a headwater.Function or headwater.Aggregate"
         )
-    return found
+    return functions
 
 
 def _line(error: BaseException, path: str) -> int:
@@ -125,5 +125,5 @@ def _line(error: BaseException, path: str) -> int:
 
 
 def _told(error: BaseException) -> str:
-    said = str(error).partition("\n")[0]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__

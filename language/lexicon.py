@@ -21,6 +21,9 @@ UNITS_MS: dict[str, int] = {
 }
 UNITS_M: dict[str, int] = {"m": 1, "km": 1_000}
 
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The comparison that says the same with its sides exchanged."""
+
 RESERVED = frozenset(
     ("absent", "distinct", "false", "first", "group", "last", "nth", "not", "outer", "true")
 )

@@ -72,20 +72,20 @@ def main(arguments: list[str]) -> int:
         " are replaced by others of their name"
         " (default: crashes)",
     )
-    said = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     bad = 0
-    for seed in range(said.seed, said.seed + said.count):
+    for seed in range(options.seed, options.seed + options.count):
         try:
-            outcome = KINDS[said.kind](seed)
+            outcome = KINDS[options.kind](seed)
         except AssertionError as error:
             bad += 1
             sys.stdout.write(f"{error}\n")
             sys.stdout.flush()
         else:
-            if said.count == 1:
+            if options.count == 1:
                 sys.stdout.write(f"{outcome}\n")
-    if said.count > 1:
-        sys.stdout.write(f"{said.count} runs, {bad} of them not good\n")
+    if options.count > 1:
+        sys.stdout.write(f"{options.count} runs, {bad} of them not good\n")
     return 1 if bad else 0
 
 

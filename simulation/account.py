@@ -46,7 +46,7 @@ def end_of(event: Said) -> int:
 
 
 def key_of(event: Said) -> Key:
-    """What tells it from others."""
+    """Make the key that tells it from others."""
     return event["id"], end_of(event)
 
 
@@ -58,7 +58,7 @@ class _Clock(Struct):
     heard_at: int
 
 
-class Account:
+class ArrivalAccount:
     """Everything that arrived at one broker."""
 
     def __init__(self, lateness_ms: int, idle_timeout_ms: int) -> None:
@@ -90,29 +90,29 @@ class Account:
 
     def note(self, arrivals: Sequence[Arrival], effects: Sequence[Effect], now: int) -> None:
         """Payloads arrived together, and the broker did this."""
-        for one in arrivals:
-            self.received += len(one.events) + sum(one.dropped.values())
-            self.dropped.update(one.dropped)
-            reasons = [reason for reason in one.dropped if reason != "undeclared_type"]
+        for arrival in arrivals:
+            self.received += len(arrival.events) + sum(arrival.dropped.values())
+            self.dropped.update(arrival.dropped)
+            reasons = [reason for reason in arrival.dropped if reason != "undeclared_type"]
             self.refusals.update(reasons[:1])
-        told = _late_of(effects)
-        events = [event for one in arrivals for event in one.events]
+        late_told = _late_of(effects)
+        events = [event for arrival in arrivals for event in arrival.events]
         waiting = Counter(map(key_of, events))
         now_at = {source: self._clock_of(source, now) for source in self._clocks}
         for event in events:
             key = key_of(event)
             # Of equal events the last ones are late, if any, as clocks only go on.
-            late = told[key] == waiting[key]
+            late = late_told[key] == waiting[key]
             waiting[key] -= 1
             self._judge(event, now_at, late=late)
             if late:
-                told[key] -= 1
+                late_told[key] -= 1
                 self.dropped["late"] += 1
             else:
                 self._heard(event, now_at, now)
                 self._let_in(event)
-        if told.total():
-            raise CheckFailedError(f"told to be late, and did not come: {+told}")
+        if late_told.total():
+            raise CheckFailedError(f"told to be late, and did not come: {+late_told}")
 
     def _judge(self, event: Said, now_at: dict[str, int], *, late: bool) -> None:
         """Hold what was told against the source's clock, where that is known."""
@@ -131,8 +131,8 @@ class Account:
         source, end = event["source"], end_of(event)
         newest = max(end, now_at.get(source, end))
         now_at[source] = newest
-        known = self._clocks.get(source)
-        self._clocks[source] = _Clock(known.first if known else end, newest, now)
+        clock = self._clocks.get(source)
+        self._clocks[source] = _Clock(clock.first if clock else end, newest, now)
 
     def _let_in(self, event: Said) -> None:
         key = key_of(event)
@@ -150,9 +150,9 @@ class Account:
 
 def _late_of(effects: Sequence[Effect]) -> Counter[Key]:
     return Counter(
-        key_of(json.loads(one.payload))
+        key_of(json.loads(publication.payload))
         for effect in effects
         if isinstance(effect, Publish)
-        for one in effect.publications
-        if one.topic.startswith("late/")
+        for publication in effect.publications
+        if publication.topic.startswith("late/")
     )

@@ -19,12 +19,12 @@ from broker.engine.runtime.budget import UNLIMITED
 from broker.engine.runtime.matcher import Matcher
 from language import Specification
 from simulation import texts
-from simulation.account import Account, CheckFailedError
+from simulation.account import ArrivalAccount, CheckFailedError
 from simulation.site import SimulatedBroker
 from simulation.visitors import Visit
 
 
-def check_conservation(broker: SimulatedBroker, account: Account) -> None:
+def check_conservation(broker: SimulatedBroker, account: ArrivalAccount) -> None:
     """Every event that arrived is in the ledger, once, and for the reason that the account has."""
     ledger = broker.core.ledger
     ledger.check()
@@ -45,16 +45,18 @@ def check_conservation(broker: SimulatedBroker, account: Account) -> None:
         raise CheckFailedError(f"{ledger.results} results counted, {len(broker.results)} given")
 
 
-def check_told(broker: SimulatedBroker, account: Account) -> None:
+def check_told(broker: SimulatedBroker, account: ArrivalAccount) -> None:
     """Each payload that was refused is told of once, with its reason."""
-    told = Counter(
-        json.loads(one.payload)["reason"] for _, one in broker.published if one.topic == "rejected"
+    reasons = Counter(
+        json.loads(publication.payload)["reason"]
+        for _, publication in broker.published
+        if publication.topic == "rejected"
     )
-    if told != account.refusals:
-        raise CheckFailedError(f"refused: {dict(account.refusals)}, told: {dict(told)}")
+    if reasons != account.refusals:
+        raise CheckFailedError(f"refused: {dict(account.refusals)}, told: {dict(reasons)}")
 
 
-def check_acknowledged(broker: SimulatedBroker, account: Account) -> None:
+def check_acknowledged(broker: SimulatedBroker, account: ArrivalAccount) -> None:
     """Every publisher that waits is answered, once."""
     wrong = {
         token: broker.acknowledged.get(token, 0)
@@ -68,9 +70,9 @@ def check_acknowledged(broker: SimulatedBroker, account: Account) -> None:
 def check_no_result_twice(results: Iterable[tuple[int, Emission]]) -> None:
     """An occurrence is reported once for each subscription and version of it."""
     seen: Counter[tuple[str, str, int, str]] = Counter()
-    for _, one in results:
-        said = json.loads(one.payload)
-        seen[one.subscriber, one.subscription, said["seq"], said["id"]] += 1
+    for _, result in results:
+        document = json.loads(result.payload)
+        seen[result.subscriber, result.subscription, document["seq"], document["id"]] += 1
     twice = [key for key, count in seen.items() if count > 1]
     if twice:
         raise CheckFailedError(f"reported more than once: {twice[:3]}")
@@ -89,13 +91,13 @@ def check_replay(
     """
     wanted = Counter(map(_key, replayed(specification, events)))
     names = set(specification.subscriptions)
-    found = Counter(
-        _key(json.loads(one.payload))
-        for _, one in results
-        if (one.subscriber, one.subscription) in names
+    counted = Counter(
+        _key(json.loads(result.payload))
+        for _, result in results
+        if (result.subscriber, result.subscription) in names
     )
-    missing, surplus = list((wanted - found).elements()), list((found - wanted).elements())
-    missing = [one for one in missing if not excused(json.loads(one))]
+    missing, surplus = list((wanted - counted).elements()), list((counted - wanted).elements())
+    missing = [key for key in missing if not excused(json.loads(key))]
     if missing or surplus:
         raise CheckFailedError(
             f"of {wanted.total()} results {len(missing)} are missing {missing[:2]} and"
@@ -104,8 +106,10 @@ def check_replay(
     return wanted.total()
 
 
-def check_visit(visit: Visit, results: Iterable[tuple[int, Emission]], account: Account) -> int:
-    """Who comes and goes gets all of what arrived meanwhile, and nothing that never was; how many.
+def check_visit(
+    visit: Visit, results: Iterable[tuple[int, Emission]], account: ArrivalAccount
+) -> int:
+    """Check that who comes and goes gets all that arrived meanwhile, and nothing else; count it.
 
     To be asked of subscriptions of which each result depends on its own events alone.
     """
@@ -114,20 +118,24 @@ def check_visit(visit: Visit, results: Iterable[tuple[int, Emission]], account: 
     meanwhile = [
         event for key, event in account.taken.items() if visit.from_step < account.steps[key] < last
     ]
-    least = {_key(one) for one in replayed(specification, meanwhile)}
-    most = {_key(one) for one in replayed(specification, account.taken.values())}
-    found = set()
-    for at, one in results:
-        said = json.loads(one.payload)
-        if (one.subscriber, one.subscription, said["seq"]) == (visit.client, visit.name, visit.seq):
-            found.add(_key(said))
-            if visit.gone_at is not None and at > visit.gone_at:
-                raise CheckFailedError(f"{visit.client} is gone and gets {said}")
-    if not least <= found <= most:
+    lower = {_key(result) for result in replayed(specification, meanwhile)}
+    upper = {_key(result) for result in replayed(specification, account.taken.values())}
+    got = set()
+    for time_ms, result in results:
+        document = json.loads(result.payload)
+        if (result.subscriber, result.subscription, document["seq"]) == (
+            visit.client,
+            visit.name,
+            visit.seq,
+        ):
+            got.add(_key(document))
+            if visit.gone_at is not None and time_ms > visit.gone_at:
+                raise CheckFailedError(f"{visit.client} is gone and gets {document}")
+    if not lower <= got <= upper:
         raise CheckFailedError(
-            f"{visit}: missing {sorted(least - found)[:2]}, surplus {sorted(found - most)[:2]}"
+            f"{visit}: missing {sorted(lower - got)[:2]}, surplus {sorted(got - upper)[:2]}"
         )
-    return len(found)
+    return len(got)
 
 
 def replayed(
@@ -135,7 +143,9 @@ def replayed(
 ) -> list[dict[str, Any]]:
     """The results of a specification on events, all on time and in order."""
     intake = Intake(IntakeOptions(lateness_ms=None))
-    intake.declare(one for one in specification.event_types.values() if not one.defined)
+    intake.declare(
+        event_type for event_type in specification.event_types.values() if not event_type.defined
+    )
     # All comes in one step here, which no budget is for.
     matcher = Matcher(Limits(step_candidates_max=UNLIMITED, step_bytes_max=UNLIMITED))
     for task in specification.graph.tasks.values():
@@ -151,5 +161,5 @@ def replayed(
 
 def _key(said: Mapping[str, Any]) -> str:
     """All that a result says but for when it was detected."""
-    told = {name: value for name, value in said.items() if name != "detected_at"}
-    return json.dumps(told, sort_keys=True)
+    lasting = {name: value for name, value in said.items() if name != "detected_at"}
+    return json.dumps(lasting, sort_keys=True)

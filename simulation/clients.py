@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SourceWithdrawn
-from simulation.account import Account, Arrival
+from simulation.account import Arrival, ArrivalAccount
 from simulation.malformed import BAD
 from simulation.site import SimulatedBroker
 from simulation.world import World
@@ -21,7 +21,7 @@ RESENT_MAX = 5  # readings that a sensor sends again when it begins anew
 
 
 class Habits(Struct, frozen=True):
-    """How a sensor behaves; probabilities lie in 0..1, times are in ms.
+    """Habits of a sensor; probabilities lie in 0..1, times are in ms.
 
     A reading arrives `delay_ms` or less after it was taken; `stray` of them are `stray_ms` older.
     `repeat` come again, `contradict` of these say something else. `bad` payloads come besides, or
@@ -47,7 +47,7 @@ class Door:
     """
 
     def __init__(
-        self, world: World, broker: SimulatedBroker, account: Account, together_ms: int = 0
+        self, world: World, broker: SimulatedBroker, account: ArrivalAccount, together_ms: int = 0
     ) -> None:
         self.world = world
         self.account = account
@@ -68,10 +68,10 @@ class Door:
         """Say what a source is; its readings need not say it then."""
         self._hand_on()
         self._places[source] = place
-        said = {"source": source, "types": [type_name], **place}
+        advertisement = {"source": source, "types": [type_name], **place}
         self.account.next_step()
         token = self.account.token()
-        self._broker.tell(SourceAdvertised(source, json.dumps(said).encode(), token))
+        self._broker.tell(SourceAdvertised(source, json.dumps(advertisement).encode(), token))
 
     def withdraw(self, source: str) -> None:
         """Say that a source sends no more."""
@@ -86,17 +86,19 @@ class Door:
         if not arrivals:
             return
         payloads = []
-        for one in arrivals:
-            payloads.append(Payload(one.type_name, one.source, one.data, self.account.token()))
-            supplied = {"type": one.type_name, "source": one.source}
-            place = self._places.get(one.source, {})
-            one.events = [{**supplied, **place, **event} for event in one.events]
+        for arrival in arrivals:
+            payloads.append(
+                Payload(arrival.type_name, arrival.source, arrival.data, self.account.token())
+            )
+            supplied = {"type": arrival.type_name, "source": arrival.source}
+            place = self._places.get(arrival.source, {})
+            arrival.events = [{**supplied, **place, **event} for event in arrival.events]
         self.account.next_step()
         effects = self._broker.tell(EventsReceived(tuple(payloads)))
         self.account.note(arrivals, effects, self.world.now)
 
 
-class Sensor:
+class ReadingSensor:
     """One source, of readings of one type; `declared` tells whether any specification knows it."""
 
     def __init__(self, door: Door, name: str, type_name: str, *, declared: bool = True) -> None:
@@ -195,8 +197,8 @@ class Sensor:
 
     def _reason(self, data: bytes, reason: str) -> str:
         """Of a type that nobody knows, only what is wrong with the text itself can be told."""
-        told = self._declared or reason in _OF_TEXTS or b"NaN" in data
-        return reason if told else "undeclared_type"
+        readable = self._declared or reason in _OF_TEXTS or b"NaN" in data
+        return reason if readable else "undeclared_type"
 
 
 _OF_TEXTS = frozenset(("not_json", "not_an_event", "too_deep"))

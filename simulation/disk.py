@@ -59,8 +59,8 @@ class Disk:
 
     @property
     def size_bytes(self) -> int:
-        """What all files take."""
-        return sum(len(one.data) for one in self._files.values())
+        """Add up the bytes of all files."""
+        return sum(len(file.data) for file in self._files.values())
 
     def append(self, name: str, data: bytes) -> None:
         """Write at the end of a file, which is made where it is missing. Raises OSError."""
@@ -76,15 +76,15 @@ class Disk:
 
     def sync(self, name: str) -> None:
         """Have the file, as it is now, survive a crash. Raises OSError, KeyError."""
-        one = self._files[name]
+        file = self._files[name]
         try:
             self._obey()
         except DiskFailedError:
-            if one.synced < len(one.data):
-                one.lost.append((one.synced, len(one.data)))
+            if file.synced < len(file.data):
+                file.lost.append((file.synced, len(file.data)))
             raise
-        one.synced = len(one.data)
-        one.known = True
+        file.synced = len(file.data)
+        file.known = True
         self._removed.pop(name, None)
 
     def sync_folder(self) -> None:
@@ -92,8 +92,8 @@ class Disk:
         self._obey()
         self._removed.clear()
         self._renamed.clear()
-        for one in self._files.values():
-            one.known = True
+        for file in self._files.values():
+            file.known = True
 
     def rename(self, name: str, new: str) -> None:
         """Give a file another name, which no file has. Raises OSError, KeyError."""
@@ -104,24 +104,26 @@ class Disk:
         self._renamed[new] = name
 
     def read(self, name: str) -> bytes:
-        """What is in a file, synced or not. Raises KeyError."""
+        """Read a file, synced or not. Raises KeyError."""
         return bytes(self._files[name].data)
 
     def truncate(self, name: str, size_bytes: int) -> None:
         """Cut a file; that survives a crash at once. Raises OSError, KeyError."""
         self._obey()
-        one = self._files[name]
-        del one.data[size_bytes:]
-        one.synced = min(one.synced, len(one.data))
-        one.lost = [(start, min(end, size_bytes)) for start, end in one.lost if start < size_bytes]
+        file = self._files[name]
+        del file.data[size_bytes:]
+        file.synced = min(file.synced, len(file.data))
+        file.lost = [
+            (start, min(end, size_bytes)) for start, end in file.lost if start < size_bytes
+        ]
 
     def remove(self, name: str) -> None:
         """Remove a file. Raises OSError, KeyError."""
         self._obey()
-        one = self._files.pop(name)
+        file = self._files.pop(name)
         self._renamed.pop(name, None)
-        if one.known:
-            self._removed[name] = one
+        if file.known:
+            self._removed[name] = file
 
     def fail(self, times: int) -> None:
         """Have the next writes, syncs, cuts and removals fail."""
@@ -140,14 +142,14 @@ class Disk:
                 self._files[name] = self._removed[name]
         self._removed.clear()
         for name in sorted(self._files):
-            one = self._files[name]
-            if not one.known and self._random.random() < 0.5:
+            file = self._files[name]
+            if not file.known and self._random.random() < 0.5:
                 del self._files[name]
             else:
-                self._files[name] = _File(self._torn(one), known=True)
+                self._files[name] = _File(self._torn(file), known=True)
 
     def _torn(self, one: _File) -> bytes:
-        """What a crash leaves of a file."""
+        """Give what a crash leaves of a file."""
         unsynced = len(one.data) - one.synced
         for start, end in one.lost:
             one.data[start:end] = bytes(end - start)

@@ -21,8 +21,8 @@ from msgspec import Struct
 from broker.core.broker import BrokerOptions
 from broker.core.messages import Started, Stopped
 from simulation import checkers, texts
-from simulation.account import Account
-from simulation.clients import Door, Habits, Sensor
+from simulation.account import ArrivalAccount
+from simulation.clients import Door, Habits, ReadingSensor
 from simulation.site import SimulatedBroker
 from simulation.visitors import STAYS, Visitors
 from simulation.world import World
@@ -35,8 +35,8 @@ class ScenarioFailedError(AssertionError):
     """A run that is not good; the text begins with the command that repeats it."""
 
 
-class Outcome(Struct, frozen=True):
-    """What a run came to. `digest` is that of all effects, in order.
+class ScenarioOutcome(Struct, frozen=True):
+    """The outcome of a run. `digest` is that of all effects, in order.
 
     `compared` results were held to a replay, `visited` to the bounds for those who come and go;
     of `judged` events the lateness was known beforehand.
@@ -53,7 +53,7 @@ class Outcome(Struct, frozen=True):
     digest: str
 
 
-def run(seed: int) -> Outcome:
+def run(seed: int) -> ScenarioOutcome:
     """Run and check one scenario. Raises ScenarioFailedError."""
     try:
         return Scenario(seed).run()
@@ -75,13 +75,13 @@ class Scenario:
             name=f"site-{seed}", lateness_ms=self._lateness_ms, idle_timeout_ms=idle_timeout_ms
         )
         self.broker = SimulatedBroker(self.world, options)
-        self.account = Account(self._lateness_ms, idle_timeout_ms)
+        self.account = ArrivalAccount(self._lateness_ms, idle_timeout_ms)
         self.visitors = Visitors(self.world, self.broker, self.account)
         self.stays = ""
         self._door = Door(self.world, self.broker, self.account, random.choice((0, 0, 20, 700)))
-        self._sensors: list[Sensor] = []
+        self._sensors: list[ReadingSensor] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> ScenarioOutcome:
         """All of it, with the checks."""
         self.broker.tell(Started())
         draw = self.world.random
@@ -95,7 +95,7 @@ class Scenario:
         self._settle()
         compared, visited = self._check()
         self.broker.tell(Stopped())
-        return Outcome(
+        return ScenarioOutcome(
             seed=self.seed,
             events=len(self.account.taken),
             late=self.account.dropped["late"],
@@ -113,7 +113,7 @@ class Scenario:
         draw = self.world.random
         for number in range(draw.randint(3, 7)):
             type_name = draw.choice(texts.TYPES)
-            sensor = Sensor(self._door, f"s{number}", type_name)
+            sensor = ReadingSensor(self._door, f"s{number}", type_name)
             self._sensors.append(sensor)
             if draw.random() < 0.8:
                 sensor.advertise(self._place(number))
@@ -121,10 +121,10 @@ class Scenario:
             sensor.send_from(begin_ms, end_ms, self._habits(lasting=type_name == texts.LASTING))
             self._plan_absence(sensor, number, end_ms)
         if draw.random() < 0.3:
-            stranger = Sensor(self._door, "stranger", "Unheard", declared=False)
+            stranger = ReadingSensor(self._door, "stranger", "Unheard", declared=False)
             stranger.send_from(BEGIN_MS, end_ms, self._habits(lasting=True))
 
-    def _plan_absence(self, sensor: Sensor, number: int, end_ms: int) -> None:
+    def _plan_absence(self, sensor: ReadingSensor, number: int, end_ms: int) -> None:
         """It may move, be withdrawn (and send on all the same), come back, or begin anew."""
         draw = self.world.random
         time_ms = draw.randint(BEGIN_MS, end_ms)

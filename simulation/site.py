@@ -22,7 +22,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class SimulatedBroker:
-    """See the module. `acknowledged` counts each token's answers; `replies` are by `reply_to`."""
+    """One broker on a simulated disk.
+
+    `acknowledged` counts each token's answers; `replies` are by `reply_to`.
+    """
 
     def __init__(
         self, world: World, options: BrokerOptions | None = None, limits: Limits | None = None
@@ -47,8 +50,8 @@ class SimulatedBroker:
         """Have the core handle a message now; its effects, carried out already."""
         effects = self.core.handle(message, self._world.now)
         self.core.check_invariants()
-        told = [(type(effect).__name__, effect) for effect in effects]
-        self.log += _encode((self._world.now, type(message).__name__, told))
+        named = [(type(effect).__name__, effect) for effect in effects]
+        self.log += _encode((self._world.now, type(message).__name__, named))
         for effect in effects:
             carry = self._carry.get(type(effect))
             if carry is not None:
@@ -68,15 +71,15 @@ class SimulatedBroker:
             self.tell(Woken())
 
     def _publish(self, effect: Publish) -> None:
-        for one in effect.publications:
-            self.published.append((self._world.now, one))
-            if one.retain and one.payload:
-                self.retained[one.topic] = one.payload
-            elif one.retain:
-                self.retained.pop(one.topic, None)
+        for publication in effect.publications:
+            self.published.append((self._world.now, publication))
+            if publication.retain and publication.payload:
+                self.retained[publication.topic] = publication.payload
+            elif publication.retain:
+                self.retained.pop(publication.topic, None)
 
     def _emit(self, effect: Emit) -> None:
-        self.results += [(self._world.now, one) for one in effect.results]
+        self.results += [(self._world.now, result) for result in effect.results]
 
     def _reply(self, effect: Reply) -> None:
         if not effect.final:

@@ -120,5 +120,5 @@ def text_of(names: Sequence[str], subscriber: str, seq: int = 1) -> str:
 
 @lru_cache(maxsize=1_024)
 def checked(text: str) -> Checked:
-    """What `check_text` says; texts come again in every scenario."""
+    """Check a text as `check_text` does; texts come again in every scenario."""
     return check_text(text)

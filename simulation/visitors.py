@@ -14,7 +14,7 @@ from msgspec import Struct
 from broker.core.messages import CancelRequested, RequestRefused, SpecificationSubmitted
 from broker.core.refusals import NOT_TEXT
 from simulation import texts
-from simulation.account import Account, CheckFailedError
+from simulation.account import ArrivalAccount, CheckFailedError
 from simulation.site import SimulatedBroker
 from simulation.world import World
 
@@ -43,7 +43,7 @@ class Visit(Struct):
 class Visitors:
     """All requests of a run."""
 
-    def __init__(self, world: World, broker: SimulatedBroker, account: Account) -> None:
+    def __init__(self, world: World, broker: SimulatedBroker, account: ArrivalAccount) -> None:
         self.visits: list[Visit] = []
         self._world = world
         self._broker = broker
@@ -96,16 +96,16 @@ class Visitors:
         """Come with one subscription; perhaps replace it, ask for nonsense, and go."""
         draw = self._world.random
         name = draw.choice(list(texts.SUBSCRIPTIONS))
-        at = self._world.at
-        at(begin_ms, lambda: self._come(client, name, 1))
+        schedule = self._world.at
+        schedule(begin_ms, lambda: self._come(client, name, 1))
         if draw.random() < 0.5:
-            at(begin_ms + 2_000, lambda: self._come_too_low(client, name))
+            schedule(begin_ms + 2_000, lambda: self._come_too_low(client, name))
         if draw.random() < 0.5:
-            at(begin_ms + 5_000, lambda: self._come(client, name, 2))
+            schedule(begin_ms + 5_000, lambda: self._come(client, name, 2))
         if draw.random() < 0.7:
-            at(begin_ms + 10_000, lambda: self._go(client, name))
+            schedule(begin_ms + 10_000, lambda: self._go(client, name))
             if draw.random() < 0.5:
-                at(begin_ms + 12_000, lambda: self.cancel(client, name, good=False))
+                schedule(begin_ms + 12_000, lambda: self.cancel(client, name, good=False))
 
     def _come(self, client: str, name: str, seq: int) -> None:
         self._end(client, name)

@@ -26,7 +26,7 @@ from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from broker.bridge.messages import Arrived, JoinError, Outgoing
+from broker.bridge.messages import Arrived, JoinError, OutgoingMessage
 from broker.config.joins import JoinSection
 from broker.mqtt.codec.packets import Properties
 
@@ -41,7 +41,7 @@ _theirs = logging.getLogger(f"{__name__}.library")
 _theirs.setLevel(logging.CRITICAL + 1)
 
 
-class Terms(Struct, frozen=True):
+class ConnectionTerms(Struct, frozen=True):
     """With what a connection is made; `tls` is an SSLContext or None."""
 
     settings: JoinSection
@@ -49,17 +49,17 @@ class Terms(Struct, frozen=True):
     packet_bytes_max: int
     password: str | None = None
     tls: Any = None
-    will: Outgoing | None = None
+    will: OutgoingMessage | None = None
 
 
-class Connection:
+class JoinedConnection:
     """A connection that stands; made by `connected`. All methods belong to the loop's thread."""
 
     def __init__(
         self,
         client: aiomqtt.Client,
-        terms: Terms,
-        take: Callable[["Connection", list[Arrived]], None],
+        terms: ConnectionTerms,
+        take: Callable[["JoinedConnection", list[Arrived]], None],
     ) -> None:
         self.session_kept = False
         self.expiry_s: int | None = None  # where the server grants another than was asked for
@@ -100,13 +100,15 @@ class Connection:
     def _disconnected(
         self, client: Any, data: Any, flags: Any, reason: ReasonCode, properties: Any = None
     ) -> None:
-        told = str(reason).lower()
+        reason_text = str(reason).lower()
         if flags.is_disconnect_packet_from_server:
-            self._why = f"it said: {told}"
+            self._why = f"it said: {reason_text}"
         elif not self._answered:
             self._why = "it closed the connection without a word"
         else:
-            self._why = "it fell silent" if "keep alive" in told else "the connection was lost"
+            self._why = (
+                "it fell silent" if "keep alive" in reason_text else "the connection was lost"
+            )
         self._on_disconnect(client, data, flags, reason, properties)
 
     def why(self, error: BaseException) -> str:
@@ -121,8 +123,8 @@ class Connection:
         self, client: Any, data: Any, mid: int, reason: ReasonCode, properties: Any
     ) -> None:
         if reason.is_failure:
-            told = str(reason).lower()
-            self.not_taken[told] = self.not_taken.get(told, 0) + 1
+            reason_text = str(reason).lower()
+            self.not_taken[reason_text] = self.not_taken.get(reason_text, 0) + 1
         self._on_publish(client, data, mid, reason, properties)
 
     def _arrived(self, _client: Any, _data: Any, message: MQTTMessage) -> None:
@@ -148,9 +150,11 @@ class Connection:
 
     async def subscribe(self, filters: Sequence[str]) -> None:
         """Subscribe at QoS 1. Raises JoinError where that is refused."""
-        wanted: Any = [(one, 1) for one in filters]
+        wanted: Any = [(topic_filter, 1) for topic_filter in filters]
         if self._terms.settings.is_5:
-            wanted = [(one, SubscribeOptions(qos=1, noLocal=True)) for one in filters]
+            wanted = [
+                (topic_filter, SubscribeOptions(qos=1, noLocal=True)) for topic_filter in filters
+            ]
         granted: Sequence[Any] = await self._client.subscribe(wanted)
         for topic_filter, code in zip(filters, granted, strict=True):
             value = code if isinstance(code, int) else code.value
@@ -159,7 +163,7 @@ class Connection:
             if value == 0:
                 raise JoinError(f"it grants QoS 0 alone for {topic_filter}, which loses messages")
 
-    async def publish(self, message: Outgoing) -> None:
+    async def publish(self, message: OutgoingMessage) -> None:
         """Publish, and wait until the server has it. Raises aiomqtt.MqttError, ValueError."""
         properties = None
         if message.correlation is not None and self._terms.settings.is_5:
@@ -191,18 +195,18 @@ class Connection:
         It reads as many packets at a time as are under way to the server, of any size, and one by
         one where none are; and it would not stop in between.
         """
-        if (one := self._paho.socket()) is not None:
-            self._loop.add_reader(one.fileno(), self._read)
+        if (sock := self._paho.socket()) is not None:
+            self._loop.add_reader(sock.fileno(), self._read)
             self._loop.call_soon(self._read)  # TLS may have taken bytes from the socket before
 
     def pause(self, *, on: bool) -> None:
         """Read nothing from the socket, so that the server has to wait; or read on."""
-        one = self._paho.socket()
-        if one is None or on == self._paused:
+        sock = self._paho.socket()
+        if sock is None or on == self._paused:
             return
         self._paused = on
         if on:
-            self._loop.remove_reader(one.fileno())
+            self._loop.remove_reader(sock.fileno())
         else:
             self.read_alone()
 
@@ -217,7 +221,7 @@ class Connection:
                 if status != MQTTErrorCode.MQTT_ERR_SUCCESS:
                     paho._loop_rc_handle(status)  # noqa: SLF001  as `loop_read` does
                     break
-                if sum(one.size_bytes for one in self._read_now) >= READ_BYTES_MAX:
+                if sum(message.size_bytes for message in self._read_now) >= READ_BYTES_MAX:
                     self._loop.call_soon(self._read)
                     break
         except Exception as error:
@@ -233,9 +237,9 @@ class Connection:
         ends = asyncio.ensure_future(anext(self._client.messages))
         try:
             await asyncio.wait((ends, self._broken), return_when=asyncio.FIRST_COMPLETED)
-            for one in (ends, self._broken):
-                if one.done():
-                    one.result()
+            for future in (ends, self._broken):
+                if future.done():
+                    future.result()
         finally:
             if not ends.done():
                 ends.cancel()
@@ -252,14 +256,14 @@ class Connection:
 
 @asynccontextmanager
 async def connected(
-    terms: Terms, take: Callable[[Connection, list[Arrived]], None]
-) -> AsyncIterator[Connection]:
+    terms: ConnectionTerms, take: Callable[[JoinedConnection, list[Arrived]], None]
+) -> AsyncIterator[JoinedConnection]:
     """A connection. Raises JoinError.
 
     `take` is given messages, the first of them before this has come back, and must not raise.
     """
     client = _client(terms)
-    connection = Connection(client, terms, take)
+    connection = JoinedConnection(client, terms, take)
     try:
         async with client:
             connection.read_alone()
@@ -272,7 +276,7 @@ async def connected(
         connection.close()
 
 
-def _client(terms: Terms) -> aiomqtt.Client:
+def _client(terms: ConnectionTerms) -> aiomqtt.Client:
     settings = terms.settings
     versioned: dict[str, Any] = {"protocol": aiomqtt.ProtocolVersion.V311, "clean_session": False}
     if terms.settings.is_5:
@@ -327,7 +331,7 @@ class _Closing(ssl.SSLSocket):
 
 
 def tls_context(settings: JoinSection) -> ssl.SSLContext:
-    """What `tls = true` asks for. Raises OSError, of which ssl.SSLError is one."""
+    """Make the context that `tls = true` asks for. Raises OSError, of which ssl.SSLError is one."""
     context = ssl.create_default_context(cafile=settings.tls_ca or None)
     context.sslsocket_class = _Closing
     context.minimum_version = ssl.TLSVersion.TLSv1_2

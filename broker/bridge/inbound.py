@@ -10,7 +10,7 @@ from collections import deque
 from broker.bridge.messages import Arrived, JoinToken
 
 
-class Inbound:
+class InboundMessages:
     """The messages of the connection that stands, or of none."""
 
     def __init__(self, join: object, bytes_max: int) -> None:
@@ -51,10 +51,10 @@ class Inbound:
         """The message is taken: which packets can be acknowledged now, in order."""
         if not self._done(token):
             return []
-        found: list[int] = []
+        numbers: list[int] = []
         while self._waiting and self._waiting[0].done:
-            found.append(self._waiting.popleft().number)
-        return found
+            numbers.append(self._waiting.popleft().number)
+        return numbers
 
     def fail(self, token: JoinToken) -> list[int]:
         """The broker failed on the message: it is not acknowledged, and stands in nobody's way."""
@@ -64,10 +64,10 @@ class Inbound:
         self._waiting.remove(token)
         token.done = True
         self.pending_bytes -= token.size_bytes
-        found: list[int] = []
+        numbers: list[int] = []
         while self._waiting and self._waiting[0].done:
-            found.append(self._waiting.popleft().number)
-        return found
+            numbers.append(self._waiting.popleft().number)
+        return numbers
 
     def _done(self, token: JoinToken) -> bool:
         if token.connection != self.connection or token.done:

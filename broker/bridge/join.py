@@ -1,8 +1,8 @@
 """One server that is joined: connected, held on to, connected again.
 
 Owns the life of the connection, what is subscribed, and what goes in and out of it. Must not know
-what messages mean: they are handed to `Receiver`. Invariant: a message at QoS 1 is acknowledged to
-the server only after `taken`; one for the server is kept until the server has acknowledged it.
+what messages mean: they are handed to `JoinReceiver`. Invariant: a message at QoS 1 is acknowledged
+to the server only after `taken`; one for the server is kept until the server has acknowledged it.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from broker.bridge.backoff import Backoff
-from broker.bridge.connection import Connection, Terms, connected
-from broker.bridge.inbound import Inbound
-from broker.bridge.messages import Arrived, JoinError, JoinToken, Outgoing
-from broker.bridge.outbound import Outbound
+from broker.bridge.connection import ConnectionTerms, JoinedConnection, connected
+from broker.bridge.inbound import InboundMessages
+from broker.bridge.messages import Arrived, JoinError, JoinToken, OutgoingMessage
+from broker.bridge.outbound import OutboundMessages
 
 DRAIN_S = 2.0  # at the end the server has so long to take what waits
 AGAIN_SHARE = 2  # once 1 / this of what may be under way has failed, it is fetched again
@@ -23,14 +23,14 @@ AGAIN_SHARE = 2  # once 1 / this of what may be under way has failed, it is fetc
 logger = logging.getLogger(__name__)
 
 
-class Receiver(Protocol):
+class JoinReceiver(Protocol):
     """Take what comes."""
 
     def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
         """Take messages, in order; the token of one at QoS 0 is None. Must not block."""
 
 
-class Tell(Protocol):
+class LogTeller(Protocol):
     """Write log lines."""
 
     def __call__(self, level: str, event: str, /, **fields: object) -> None:
@@ -38,19 +38,22 @@ class Tell(Protocol):
 
 
 class Join:
-    """See the module. `run` is its task; the other methods belong to the loop's thread."""
+    """Keep a connection to one joined server.
+
+    `run` is its task; the other methods belong to the loop's thread.
+    """
 
     def __init__(
         self,
         name: str,
-        terms: Terms,
+        terms: ConnectionTerms,
         filters: Sequence[str],
         backoff: Backoff,
-        tell: Tell,
+        tell: LogTeller,
     ) -> None:
         settings = terms.settings
         self.name = name
-        self.receiver: Receiver
+        self.receiver: JoinReceiver
         self.on_room: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None  # until it is connected again
         self.connected_since_s: float | None = None
@@ -60,11 +63,11 @@ class Join:
         self._filters = tuple(filters)
         self._backoff = backoff
         self._tell = tell
-        self._inbound = Inbound(self, settings.pending_bytes_max)
-        self._outbound = Outbound(settings.queue_messages_max, settings.queue_bytes_max)
-        self._connection: Connection | None = None
+        self._inbound = InboundMessages(self, settings.pending_bytes_max)
+        self._outbound = OutboundMessages(settings.queue_messages_max, settings.queue_bytes_max)
+        self._connection: JoinedConnection | None = None
         self._held = False
-        self._retained: dict[str, Outgoing] = {}
+        self._retained: dict[str, OutgoingMessage] = {}
         self._more = asyncio.Event()
         self._idle = asyncio.Event()
         self._much_failed = asyncio.Event()
@@ -95,10 +98,10 @@ class Join:
 
     def counted(self) -> dict[str, int]:
         """Return what was counted since the start, see docs/joining.md."""
-        found = {**self._counts, "dropped": self._outbound.dropped}
+        counts = {**self._counts, "dropped": self._outbound.dropped}
         if self._connection is not None:
-            found["refused_there"] += sum(self._connection.not_taken.values())
-        return found
+            counts["refused_there"] += sum(self._connection.not_taken.values())
+        return counts
 
     def counts(self) -> dict[str, int]:
         """The same, and what waits now."""
@@ -121,7 +124,7 @@ class Join:
         """The least offset of what the server has not acknowledged yet."""
         return self._outbound.oldest_offset()
 
-    def publish(self, message: Outgoing) -> None:
+    def publish(self, message: OutgoingMessage) -> None:
         """Have the server take a message, now or when it is back."""
         if message.retain:
             # Our will overwrites it whenever the connection is lost, so it is said after each.
@@ -135,13 +138,13 @@ class Join:
             self._tell("error", "join_overflow", join=self.name, waiting=waiting, reason=self.why)
         self._more.set()
 
-    async def _send(self, connection: Connection) -> None:
+    async def _send(self, connection: JoinedConnection) -> None:
         """Send what waits, as much at once as may be under way."""
         tasks: set[asyncio.Task[None]] = set()
         try:
             while True:
                 self._more.clear()
-                for task in [one for one in tasks if one.done()]:
+                for task in [task for task in tasks if task.done()]:
                     tasks.discard(task)
                     task.result()
                 while len(tasks) < connection.inflight_max:
@@ -157,7 +160,9 @@ class Join:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _send_one(self, connection: Connection, number: int, message: Outgoing) -> None:
+    async def _send_one(
+        self, connection: JoinedConnection, number: int, message: OutgoingMessage
+    ) -> None:
         try:
             await connection.publish(message)
             self._counts["sent"] += 1
@@ -176,12 +181,14 @@ class Join:
 
     # --- in ------------------------------------------------------------------------------
 
-    def _arrived(self, connection: Connection, messages: list[Arrived]) -> None:
+    def _arrived(self, connection: JoinedConnection, messages: list[Arrived]) -> None:
         self._connection = connection
         counts = self._counts
         counts["received"] += len(messages)
-        counts["received_again"] += sum(one.dup for one in messages)
-        taken = [(one, self._inbound.add(one) if one.qos else None) for one in messages]
+        counts["received_again"] += sum(message.dup for message in messages)
+        taken = [
+            (message, self._inbound.add(message) if message.qos else None) for message in messages
+        ]
         try:
             self.receiver.on_arrived(taken)
         except Exception:
@@ -273,7 +280,7 @@ class Join:
                 self._inbound.begin()
                 self.on_lost()
 
-    async def _work(self, connection: Connection) -> None:
+    async def _work(self, connection: JoinedConnection) -> None:
         """Subscribe, send, until the end."""
         self._look()
         if self._filters:
@@ -297,7 +304,7 @@ class Join:
                 task.cancel()
             await asyncio.gather(sending, ending, again, return_exceptions=True)
 
-    def _stands(self, connection: Connection) -> None:
+    def _stands(self, connection: JoinedConnection) -> None:
         self.connected_since_s = asyncio.get_running_loop().time()
         self._counts["connections"] += 1
         kept = connection.session_kept

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from broker import logs
 from broker.bridge.backoff import Backoff
-from broker.bridge.connection import Terms, sentence, tls_context
+from broker.bridge.connection import ConnectionTerms, sentence, tls_context
 from broker.bridge.join import Join
 from broker.bridge.mapping import Mappings
-from broker.bridge.messages import Arrived, JoinToken, Outgoing
-from broker.bridge.supply import Result, Supply, forget_others
+from broker.bridge.messages import Arrived, JoinToken, OutgoingMessage
+from broker.bridge.supply import SuppliedResult, Supply, forget_others
 from broker.config import Config
 from broker.config.joins import JoinSection
 from broker.core import topics
@@ -48,13 +48,13 @@ T = TypeVar("T", bound=Request | RequestRefused)
 
 
 class AnswerThere(msgspec.Struct, frozen=True):
-    """Where a client of a joined server wants its answer."""
+    """Name where a client of a joined server wants its answer."""
 
-    way: "Way"
+    way: "JoinedServer"
     to: AnswerTo
 
 
-class Way:
+class JoinedServer:
     """Between one joined server and the core."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Way:
         return replace(request, reply_to=AnswerThere(self, request.reply_to))
 
     def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
-        """See broker.bridge.join.Receiver."""
+        """Read messages as `broker.bridge.join.JoinReceiver` asks for."""
         self._arrivals.on_publish(
             [
                 InboundMessage(
@@ -120,15 +120,18 @@ class Way:
         )
 
     def publish(self, effect: Publish) -> None:
-        """What concerns nobody in particular, but for what stands there already, or may.
+        """Publish what concerns nobody in particular, but for what stands there already, or may.
 
         Advertisements do; and of other brokers' states those tell it themselves that have joined.
         """
         if self._results:
-            for one in effect.publications:
-                other = one.topic.startswith(f"{topics.STATUS}/") and one.topic != self._own_status
-                if not other and not one.topic.startswith(f"{topics.SOURCES}/"):
-                    self._send(one.topic, one.payload, retain=one.retain)
+            for publication in effect.publications:
+                other = (
+                    publication.topic.startswith(f"{topics.STATUS}/")
+                    and publication.topic != self._own_status
+                )
+                if not other and not publication.topic.startswith(f"{topics.SOURCES}/"):
+                    self._send(publication.topic, publication.payload, retain=publication.retain)
 
     def emit(self, results: Sequence[Emission]) -> None:
         """Of what lies in an outbox the supply sees to it, also to what came before there was one.
@@ -138,35 +141,40 @@ class Way:
         if not self._results or not results:
             return
         if results[0].offset < 0:
-            for one in results:
-                self.put(one)
+            for result in results:
+                self.put(result)
         elif self.supply is not None:
             self.supply.offer(results)
 
-    def put(self, one: Result) -> None:
+    def put(self, result: SuppliedResult) -> None:
         """To subscriber and actor."""
-        for topic in (topics.result(one.subscriber, one.subscription), topics.actor(one.actor)):
-            said = Outgoing(f"{self._prefix}/{topic}", one.payload, offset=one.offset)
-            self.join.publish(said)
+        for topic in (
+            topics.result(result.subscriber, result.subscription),
+            topics.actor(result.actor),
+        ):
+            message = OutgoingMessage(
+                f"{self._prefix}/{topic}", result.payload, offset=result.offset
+            )
+            self.join.publish(message)
 
     def supplied(self, outbox: "Outbox", now_ms: Callable[[], int]) -> Supply | None:
-        """What sees to it that no result is left out; None where none are wanted there."""
+        """Make the supply that leaves no result out; None where the server wants no results."""
         if self._results:
             self.supply = Supply(self.join, outbox, self.put, now_ms)
         return self.supply
 
     def reply(self, effect: Reply, to: AnswerTo) -> None:
         """To whom asked."""
-        self.join.publish(Outgoing(to.topic, effect.payload, correlation=to.correlation))
+        self.join.publish(OutgoingMessage(to.topic, effect.payload, correlation=to.correlation))
 
     def _command(self, topic: str, payload: bytes) -> None:
-        self.join.publish(Outgoing(topic, payload))
+        self.join.publish(OutgoingMessage(topic, payload))
 
     def _send(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
-        self.join.publish(Outgoing(f"{self._prefix}/{topic}", payload, retain))
+        self.join.publish(OutgoingMessage(f"{self._prefix}/{topic}", payload, retain))
 
 
-class Joined:
+class JoinedServers:
     """All of them; an Outside around that of the broker's own faces.
 
     `draw` is for the waits between tries.
@@ -175,7 +183,7 @@ class Joined:
     def __init__(self, config: Config, inside: Outside, draw: random.Random | None = None) -> None:
         """Raises StartError where a password or certificate cannot be read."""
         draw = draw or random.Random()
-        self.ways: list[Way] = []
+        self.ways: list[JoinedServer] = []
         self._inside = inside
         self._tasks: list[asyncio.Task[None]] = []
         self._supplying: list[asyncio.Task[None]] = []
@@ -186,97 +194,99 @@ class Joined:
             foreign = mappings.filters() if mappings is not None else []
             subscribed = [*filters(settings), *foreign]
             join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
-            self.ways.append(Way(join, settings, terms.client_id, config.broker.name, mappings))
+            self.ways.append(
+                JoinedServer(join, settings, terms.client_id, config.broker.name, mappings)
+            )
 
     def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
         """Have what comes go to the core; requests by the line in which they are checked."""
-        for way in self.ways:
-            way.attach(runner, ask)
+        for server in self.ways:
+            server.attach(runner, ask)
 
     def start(self, outbox: "Outbox | None", now_ms: Callable[[], int]) -> None:
         """Connect, now or as soon as it can be done; without an outbox there is none."""
-        for way in self.ways:
-            supply = way.supplied(outbox, now_ms) if outbox is not None else None
+        for server in self.ways:
+            supply = server.supplied(outbox, now_ms) if outbox is not None else None
             if supply is not None:
                 self._supplying.append(asyncio.create_task(supply.run()))
-            task = asyncio.create_task(way.join.run(), name=f"join {way.join.name}")
+            task = asyncio.create_task(server.join.run(), name=f"join {server.join.name}")
             self._tasks.append(task)
         if outbox is not None:
-            names = [way.join.name for way in self.ways if way.supply is not None]
+            names = [server.join.name for server in self.ways if server.supply is not None]
             self._supplying.append(asyncio.create_task(forget_others(outbox, names)))
         for task in self._supplying:
             task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        """What supplies a server ends with the broker alone; else that is a fault to be seen."""
+        """Report the end of a supply: it ends with the broker alone, else that is a fault."""
         if not task.cancelled() and task.exception() is not None:
             self._faults += 1
             logger.error("a joined server gets no more results", exc_info=task.exception())
 
     async def stop(self) -> None:
         """Take leave, after what still waits has been sent, if that is soon."""
-        for way in self.ways:
-            way.join.end()
+        for server in self.ways:
+            server.join.end()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=END_S)
             for task in (*late, *self._supplying):
                 task.cancel()
             await asyncio.gather(*self._tasks, *self._supplying, return_exceptions=True)
-        for way in self.ways:
-            if way.supply is not None:
+        for server in self.ways:
+            if server.supply is not None:
                 with suppress(StoreError):
-                    await way.supply.write()
+                    await server.supply.write()
 
     # --- what is to be seen --------------------------------------------------------------
 
     @property
     def faults(self) -> int:
         """Faults of the program's own."""
-        return self._faults + sum(way.join.faults for way in self.ways)
+        return self._faults + sum(server.join.faults for server in self.ways)
 
     def missing(self) -> list[str]:
         """The servers that are not connected, in words."""
-        told = [way.join.missing for way in self.ways]
-        return [one for one in told if one is not None]
+        reasons = [server.join.missing for server in self.ways]
+        return [reason for reason in reasons if reason is not None]
 
     def status(self) -> dict[str, Any]:
         """Each by its name."""
         return {
-            way.join.name: {
-                **way.join.status(),
-                "missed": 0 if way.supply is None else way.supply.missed,
+            server.join.name: {
+                **server.join.status(),
+                "missed": 0 if server.supply is None else server.supply.missed,
             }
-            for way in self.ways
+            for server in self.ways
         }
 
     def up(self) -> dict[str, int]:
         """1 for each that is connected, else 0."""
-        return {way.join.name: int(way.join.up) for way in self.ways}
+        return {server.join.name: int(server.join.up) for server in self.ways}
 
     def counts(self) -> dict[str, int]:
-        """What was counted of all together, since the start."""
-        found: dict[str, int] = {}
-        for way in self.ways:
-            for what, count in way.join.counted().items():
-                found[what] = found.get(what, 0) + count
-        return found
+        """Add up what was counted of all servers since the start."""
+        totals: dict[str, int] = {}
+        for server in self.ways:
+            for what, count in server.join.counted().items():
+                totals[what] = totals.get(what, 0) + count
+        return totals
 
     # --- effects, see broker.driver.runner.Outside ---------------------------------------
 
     def publish(self, effect: Publish) -> None:
         """Here and there."""
         self._inside.publish(effect)
-        for way in self.ways:
-            way.publish(effect)
+        for server in self.ways:
+            server.publish(effect)
 
     def emit(self, effect: Emit) -> None:
         """Here and there."""
         self._inside.emit(effect)
-        for way in self.ways:
-            way.emit(effect.results)
+        for server in self.ways:
+            server.emit(effect.results)
 
     def reply(self, effect: Reply) -> None:
-        """Where it was asked."""
+        """Answer where it was asked."""
         to = effect.reply_to
         if isinstance(to, AnswerThere):
             to.way.reply(effect, to.to)
@@ -311,12 +321,12 @@ class Joined:
     def hold(self, *, on: bool) -> None:
         """Read no further from anybody, or read on."""
         self._inside.hold(on=on)
-        for way in self.ways:
-            way.join.hold(on=on)
+        for server in self.ways:
+            server.join.hold(on=on)
 
 
 def filters(settings: JoinSection) -> list[str]:
-    """What is subscribed there."""
+    """Give the topic filters that are subscribed at the server."""
     kinds = [topics.EVENTS, topics.SOURCES] if settings.events else []
     if settings.requests:
         kinds += [topics.SUBMIT, topics.PREVIEW, topics.CANCEL, topics.LIST]
@@ -324,13 +334,13 @@ def filters(settings: JoinSection) -> list[str]:
 
 
 def _mappings(config: Config, settings: JoinSection) -> Mappings | None:
-    """What of this server's other topics becomes events; None where nothing does."""
+    """Make the mappings from the server's other topics to events; None where there are none."""
     if not (config.mappings and settings.mappings):
         return None
     return Mappings(config.mappings, config.limits, joined=True)
 
 
-def _terms(name: str, settings: JoinSection, config: Config) -> Terms:
+def _terms(name: str, settings: JoinSection, config: Config) -> ConnectionTerms:
     broker = config.broker.name
     try:
         context = tls_context(settings) if settings.tls else None
@@ -338,8 +348,10 @@ def _terms(name: str, settings: JoinSection, config: Config) -> Terms:
         named = ", ".join(filter(None, (settings.tls_ca, settings.tls_cert, settings.tls_key)))
         why = f"the certificates cannot be read ({named}): {sentence(error)}"
         raise StartError(f"joins.{name}: {why}") from None
-    lost = Outgoing(f"{settings.prefix}/{topics.status(broker)}", b'{"state":"lost"}', retain=True)
-    return Terms(
+    lost = OutgoingMessage(
+        f"{settings.prefix}/{topics.status(broker)}", b'{"state":"lost"}', retain=True
+    )
+    return ConnectionTerms(
         settings=settings,
         client_id=settings.client_id or f"headwater-{broker}",
         packet_bytes_max=config.mqtt_limits.packet_bytes_max,

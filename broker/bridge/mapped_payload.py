@@ -54,13 +54,13 @@ class PayloadReader:
 
         Raises UnmappableError.
         """
-        said = self._object(data)
-        values = self._chosen(said) if self._attributes else self._all(said)
+        document = self._object(data)
+        values = self._chosen(document) if self._attributes else self._all(document)
         if not values:
             return None
         if location:
             values["location"] = location
-        time = self._time(said)
+        time = self._time(document)
         if time is not None:
             values["timestamp"] = time
         try:
@@ -70,26 +70,26 @@ class PayloadReader:
 
     # --- values ---------------------------------------------------------------------------
 
-    def _all(self, said: dict[str, Any]) -> dict[str, Any]:
-        found = {}
-        for name, value in said.items():
+    def _all(self, document: dict[str, Any]) -> dict[str, Any]:
+        attributes = {}
+        for name, value in document.items():
             if name in RESERVED or name == SOURCE_SYNONYM or isinstance(value, dict | list):
                 continue
             if self._is_said(value):
-                found[name] = finite(name, value)
-        return found
+                attributes[name] = finite(name, value)
+        return attributes
 
-    def _chosen(self, said: dict[str, Any]) -> dict[str, Any]:
-        found = {}
+    def _chosen(self, document: dict[str, Any]) -> dict[str, Any]:
+        attributes = {}
         for name, path in self._attributes:
-            value = _at(said, path)
+            value = _at(document, path)
             if not self._is_said(value):
                 continue
             if isinstance(value, dict | list):
                 kind = "an object" if isinstance(value, dict) else "an array"
                 raise UnmappableError(f"found {kind} at `{'.'.join(path)}`, expected one value")
-            found[name] = finite(".".join(path), value)
-        return found
+            attributes[name] = finite(".".join(path), value)
+        return attributes
 
     def _is_said(self, value: object) -> bool:
         if isinstance(value, str):
@@ -161,12 +161,12 @@ def _number(text: str) -> int | float | None:
     return number
 
 
-def _at(said: object, path: list[str]) -> Any:
+def _at(value: object, path: list[str]) -> Any:
     for key in path:
-        if not isinstance(said, dict):
+        if not isinstance(value, dict):
             return None
-        said = said.get(key)
-    return said
+        value = value.get(key)
+    return value
 
 
 def finite(path: str, value: Any) -> Any:

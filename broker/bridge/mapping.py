@@ -70,13 +70,13 @@ class Mapper:
         self._levels = whole.topic.split("/")
         self._type, self._source, self._location = whole.type, whole.source, whole.location
 
-    def place(self, topic: str) -> Place | None:
-        """What the topic says, or None where it is not the mapping's.
+    def place(self, topic: str) -> MappedTopic | None:
+        """Read what the topic says, or None where it is not the mapping's.
 
         No wildcard or name stands for a level that is empty or begins with `$`: these are what a
         convention says about itself, as Homie's `$state`.
         """
-        if any(matches(one, topic) for one in self._without):
+        if any(matches(pattern, topic) for pattern in self._without):
             return None
         levels = topic.split("/")
         names: dict[str, str] = {}
@@ -95,8 +95,8 @@ class Mapper:
                 names[name] = level
         return self._said(names) if len(levels) == len(self._levels) else None
 
-    def _said(self, names: Mapping[str, str]) -> Place:
-        return Place(
+    def _said(self, names: Mapping[str, str]) -> MappedTopic:
+        return MappedTopic(
             self,
             filled(self._type, names),
             filled(self._source, names),
@@ -104,7 +104,7 @@ class Mapper:
         )
 
 
-class Place:
+class MappedTopic:
     """A topic as one mapping sees it."""
 
     def __init__(self, mapper: Mapper, type_name: str, source: str, location: str) -> None:
@@ -130,19 +130,21 @@ class Mappings:
         self._mappers = [Mapper(name, section) for name, section in sections.items()]
         self._payload_bytes_max = limits.payload_bytes_max
         self._joined = joined
-        self._places: dict[str, tuple[Place, ...]] = {}
+        self._places: dict[str, tuple[MappedTopic, ...]] = {}
         self._sparkplug = _sparkplug(self._mappers, limits)
 
     def filters(self) -> list[str]:
-        """What to subscribe to at a joined server: each filter that no other takes in."""
-        found: list[str] = []
-        for one in dict.fromkeys(mapper.filter for mapper in self._mappers):
-            if not any(_covers(other, one) for other in found):
-                found = [other for other in found if not _covers(one, other)] + [one]
-        return found
+        """Give the filters to subscribe to at a joined server: each that no other takes in."""
+        widest: list[str] = []
+        for topic_filter in dict.fromkeys(mapper.filter for mapper in self._mappers):
+            if not any(_covers(other, topic_filter) for other in widest):
+                widest = [other for other in widest if not _covers(topic_filter, other)] + [
+                    topic_filter
+                ]
+        return widest
 
     def read(self, message: InboundMessage) -> list[Made]:
-        """What the core is to be told of a message.
+        """Make of a message what the core is to be told.
 
         One without payload makes no event: it takes back what was retained. What a joined server
         had retained before is old, and passed over unless the mapping wants it. A client that
@@ -152,16 +154,16 @@ class Mappings:
         if message.payload:
             stored = self._joined and message.retain
             places = self._places_of(message.topic)
-            wanted = [one for one in places if not stored or one.mapper.retained]
-            said = None
+            wanted = [place for place in places if not stored or place.mapper.retained]
+            heard = None
             if self._sparkplug is not None and (wanted or not stored):
-                said = self._sparkplug.hear(message)
-            found = (self._made(place, message, said) for place in wanted)
-            made = [one for one in found if one is not None]
-            if self._sparkplug is not None and said is not None:
-                made += self._gone(said)
-                if any(one.mapper.rebirth for one in wanted):
-                    self._ask(self._sparkplug, said)
+                heard = self._sparkplug.hear(message)
+            outcomes = (self._made(place, message, heard) for place in wanted)
+            made = [outcome for outcome in outcomes if outcome is not None]
+            if self._sparkplug is not None and heard is not None:
+                made += self._gone(heard)
+                if any(place.mapper.rebirth for place in wanted):
+                    self._ask(self._sparkplug, heard)
         return _with_token(made, message)
 
     def missed(self) -> None:
@@ -169,13 +171,13 @@ class Mappings:
         if self._sparkplug is not None:
             self._sparkplug.missed()
 
-    def _places_of(self, topic: str) -> tuple[Place, ...]:
+    def _places_of(self, topic: str) -> tuple[MappedTopic, ...]:
         places = self._places.get(topic)
         if places is None:
             if len(self._places) >= TOPICS_CACHED:
                 self._places.clear()
-            found = (mapper.place(topic) for mapper in self._mappers)
-            places = tuple(one for one in found if one is not None)
+            candidates = (mapper.place(topic) for mapper in self._mappers)
+            places = tuple(place for place in candidates if place is not None)
             if len(topic) <= CACHED_CHARS_MAX:
                 self._places[topic] = places
         return places
@@ -185,9 +187,11 @@ class Mappings:
 
         One that was advertised stays: what it said of itself holds when it is back.
         """
-        places = (one for topic in said.dead_topics() for one in self._places_of(topic))
-        sources = dict.fromkeys(one.source for one in places if one.mapper.metrics is not None)
-        return [SourceWithdrawn(one) for one in sources if not self.advertised(one)]
+        places = (place for topic in said.dead_topics() for place in self._places_of(topic))
+        sources = dict.fromkeys(
+            place.source for place in places if place.mapper.metrics is not None
+        )
+        return [SourceWithdrawn(source) for source in sources if not self.advertised(source)]
 
     def _ask(self, sparkplug: Sparkplug, said: Said) -> None:
         command = sparkplug.command(said, time.time_ns() // 1_000_000)
@@ -195,32 +199,32 @@ class Mappings:
             logs.tell("info", "births_asked_for", topic=command[0], reason=str(said.error))
             self.publish(*command)
 
-    def _made(self, place: Place, message: InboundMessage, said: Said | None) -> Made | None:
+    def _made(self, place: MappedTopic, message: InboundMessage, said: Said | None) -> Made | None:
         mapper = place.mapper
         try:
             if len(message.payload) > self._payload_bytes_max:
-                found = f"found {len(message.payload)} bytes, at most {self._payload_bytes_max}"
-                raise UnmappableError(found)
+                problem = f"found {len(message.payload)} bytes, at most {self._payload_bytes_max}"
+                raise UnmappableError(problem)
             if mapper.metrics is None:
                 data = mapper.reader.event(message.payload, place.location)
             else:
                 readings = said.readings() if said is not None else []
                 data = mapper.metrics.events(readings, place.location)
         except UnmappableError as error:
-            found = f"[mappings.{mapper.name}] {error}"
-            return TopicRefused(message.topic, message.payload, None, mapper.name, found)
+            problem = f"[mappings.{mapper.name}] {error}"
+            return TopicRefused(message.topic, message.payload, None, mapper.name, problem)
         except Exception as error:
             if not mapper.failed:
                 mapper.failed = True
                 logger.exception("a fault on a message of [mappings.%s]", mapper.name)
-            found = f"[mappings.{mapper.name}] a fault of the broker: {type(error).__name__}"
-            return TopicRefused(message.topic, message.payload, None, mapper.name, found)
+            problem = f"[mappings.{mapper.name}] a fault of the broker: {type(error).__name__}"
+            return TopicRefused(message.topic, message.payload, None, mapper.name, problem)
         return Payload(place.type_name, place.source, data) if data is not None else None
 
 
 def _sparkplug(mappers: list[Mapper], limits: Limits) -> Sparkplug | None:
-    """What hears Sparkplug B for the mappings; None where none wants it."""
-    filters = [one.filter for one in mappers if one.metrics is not None]
+    """Make what hears Sparkplug B for the mappings; None where none wants it."""
+    filters = [mapper.filter for mapper in mappers if mapper.metrics is not None]
     if not filters:
         return None
     from broker.bridge.sparkplug.mapping import Sparkplug

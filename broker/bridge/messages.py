@@ -34,7 +34,7 @@ class Arrived(Struct, frozen=True):
         return len(self.topic) + len(self.payload) + OVERHEAD_BYTES
 
 
-class Outgoing(Struct, frozen=True):
+class OutgoingMessage(Struct, frozen=True):
     """A message for a joined server, at QoS 1; `correlation` is for an answer.
 
     `offset` is its result's place in the outbox; below 0: it lies in none.

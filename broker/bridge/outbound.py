@@ -11,12 +11,12 @@ for `room` and fetches the others later. Of all else the oldest goes where a bou
 from collections import deque
 from itertools import chain
 
-from broker.bridge.messages import Outgoing
+from broker.bridge.messages import OutgoingMessage
 
-_Queue = deque[tuple[int, Outgoing]]
+_Queue = deque[tuple[int, OutgoingMessage]]
 
 
-class Outbound:
+class OutboundMessages:
     """Two bounded queues that are sent as one."""
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
@@ -26,7 +26,7 @@ class Outbound:
         self._stored: _Queue = deque()
         self._others: _Queue = deque()
         self._bytes = {True: 0, False: 0}  # by whether it is stored, with what is under way
-        self._under_way: dict[int, Outgoing] = {}
+        self._under_way: dict[int, OutgoingMessage] = {}
         self._number = 0
 
     def __len__(self) -> int:
@@ -51,13 +51,15 @@ class Outbound:
 
     def oldest_offset(self) -> int | None:
         """The least offset of what is still to be acknowledged."""
-        offsets = (one.offset for one in self._under_way.values() if one.stored)
-        return min(chain(offsets, (one.offset for _, one in self._first_stored())), default=None)
+        offsets = (message.offset for message in self._under_way.values() if message.stored)
+        return min(
+            chain(offsets, (message.offset for _, message in self._first_stored())), default=None
+        )
 
-    def _first_stored(self) -> list[tuple[int, Outgoing]]:
+    def _first_stored(self) -> list[tuple[int, OutgoingMessage]]:
         return [self._stored[0]] if self._stored else []
 
-    def put(self, message: Outgoing) -> int:
+    def put(self, message: OutgoingMessage) -> int:
         """Queue a message; how many older ones had to go for it."""
         self._number += 1
         self._bytes[message.stored] += message.size_bytes
@@ -75,7 +77,7 @@ class Outbound:
         self.dropped += dropped
         return dropped
 
-    def take(self) -> tuple[int, Outgoing] | None:
+    def take(self) -> tuple[int, OutgoingMessage] | None:
         """The next to be sent, with a number for `confirmed`; None: none waits."""
         queues = [queue for queue in (self._stored, self._others) if queue]
         if not queues:

@@ -30,7 +30,7 @@ AGAIN_AFTER_S = 1.0  # where the database fails, which it tells by itself
 logger = logging.getLogger(__name__)
 
 
-class Result(Protocol):
+class SuppliedResult(Protocol):
     """A result as it comes, or as it is stored."""
 
     @property
@@ -47,7 +47,7 @@ class Result(Protocol):
 
     @property
     def actor(self) -> str:
-        """Who acts on it."""
+        """Name the actor of the result."""
 
     @property
     def payload(self) -> bytes:
@@ -55,10 +55,14 @@ class Result(Protocol):
 
 
 class Supply:
-    """See the module; `put` sends one result, `run` is a task."""
+    """Supply a joined server with results; `put` sends one result, `run` is a task."""
 
     def __init__(
-        self, join: Join, outbox: "Outbox", put: Callable[[Result], None], now_ms: Callable[[], int]
+        self,
+        join: Join,
+        outbox: "Outbox",
+        put: Callable[[SuppliedResult], None],
+        now_ms: Callable[[], int],
     ) -> None:
         self.missed = 0
         self._join = join
@@ -74,15 +78,15 @@ class Supply:
         self._wake.set()
         join.on_room = self._look
 
-    def offer(self, results: Sequence[Result]) -> None:
+    def offer(self, results: Sequence[SuppliedResult]) -> None:
         """Results that were just stored, in order."""
         if self._first is None:
             self._first = results[0].offset
-        for one in results:
-            if one.offset == self._next and self._room():
-                self._put(one)
+        for result in results:
+            if result.offset == self._next and self._room():
+                self._put(result)
                 self._next += 1
-            self._end = max(self._end, one.offset + 1)
+            self._end = max(self._end, result.offset + 1)
         self._wake.set()
 
     def _look(self) -> None:
@@ -121,13 +125,13 @@ class Supply:
             await self._wake.wait()
 
     async def _begin(self) -> None:
-        """Where the server had come to; one that is joined for the first time begins at the end.
+        """Find where the server had come to; one joined for the first time begins at the end.
 
         That is where the outbox ended when results began to be offered.
         """
         end = self._outbox.end
-        known = {one.name: one.offset for one in await self._outbox.consumers()}
-        begin = known.get(self._consumer)
+        offsets = {consumer.name: consumer.offset for consumer in await self._outbox.consumers()}
+        begin = offsets.get(self._consumer)
         if begin is None:
             begin = end if self._first is None else min(end, self._first)
             await self._acknowledge(begin)
@@ -182,9 +186,9 @@ async def forget_others(outbox: "Outbox", names: Sequence[str]) -> None:
 
     kept = {CONSUMER + name for name in names}
     try:
-        for one in await outbox.consumers():
-            if one.name.startswith(CONSUMER) and one.name not in kept:
-                await outbox.forget(one.name)
-                logs.tell("info", "join_forgotten", join=one.name.removeprefix(CONSUMER))
+        for consumer in await outbox.consumers():
+            if consumer.name.startswith(CONSUMER) and consumer.name not in kept:
+                await outbox.forget(consumer.name)
+                logs.tell("info", "join_forgotten", join=consumer.name.removeprefix(CONSUMER))
     except StoreError:
         logger.debug("the outbox cannot be read", exc_info=True)  # then at the next start

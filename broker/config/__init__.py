@@ -13,7 +13,7 @@ its place and what would be right.
 from broker.config.checks import is_loopback
 from broker.config.errors import ConfigError
 from broker.config.links import LinksSection
-from broker.config.reader import Loaded, Origin, load
+from broker.config.reader import Loaded, SettingOrigin, load
 from broker.config.table import (
     BrokerSection,
     Config,
@@ -39,7 +39,7 @@ __all__ = [
     "Loaded",
     "LogSection",
     "MqttSection",
-    "Origin",
+    "SettingOrigin",
     "is_loopback",
     "load",
 ]

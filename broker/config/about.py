@@ -10,7 +10,7 @@ import msgspec
 
 
 class About(msgspec.Struct, frozen=True):
-    """What is known of a setting beside its type and default.
+    """A setting's description, beside its type and default.
 
     `unit` is what one of it is; `at_least` and `at_most` include their ends; `pattern` must fit the
     whole text and `pattern_says` puts it in words; a `path` is relative to the configuration file;

@@ -55,7 +55,7 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _links(config: Config) -> Iterator[tuple[str, str]]:
-    """What has to hold within the links to other brokers."""
+    """Find what is wrong within the links to other brokers."""
     links = config.links
     if config.coordinator.enabled and not links.linked:
         ways = "set `host`, `seeds`, `discover` or `peers` under [links]"
@@ -120,26 +120,26 @@ def _certified(config: Config) -> bool:
 
 
 def _joins(config: Config) -> Iterator[tuple[str, str]]:
-    """What has to hold within and between the servers that are joined."""
+    """Find what is wrong within and between the servers that are joined."""
     seen: dict[tuple[str, int, str], str] = {}
-    for name, one in config.joins.items():
+    for name, join in config.joins.items():
         key = f"joins.{name}"
-        if one.tls_cert and not one.tls_key:
+        if join.tls_cert and not join.tls_key:
             yield f"{key}.tls_cert", "a certificate needs its key; set `tls_key`"
-        if one.tls_key and not one.tls_cert:
+        if join.tls_key and not join.tls_cert:
             yield f"{key}.tls_key", "a key needs its certificate; set `tls_cert`"
         for part in ("tls_ca", "tls_cert"):
-            if getattr(one, part) and not one.tls:
+            if getattr(join, part) and not join.tls:
                 yield f"{key}.{part}", "certificates are of no use without TLS; set `tls = true`"
-        if one.password and one.password_file:
+        if join.password and join.password_file:
             yield f"{key}.password", "the password is set twice; leave out `password_file`"
         for part in ("password", "password_file"):
-            if getattr(one, part) and not one.user:
+            if getattr(join, part) and not join.user:
                 yield f"{key}.{part}", "a password needs its user; set `user`"
-        if is_loopback(one.host) and one.port in _own_ports(config):
+        if is_loopback(join.host) and join.port in _own_ports(config):
             why = "this is the broker's own MQTT face, unless that gets another port"
             yield f"{key}.port", f"{why}: set this one or that under [mqtt]"
-        where = (one.host, one.port, one.client_id)
+        where = (join.host, join.port, join.client_id)
         if where in seen:
             why = f"[joins.{seen[where]}] is at the same place under the same client identifier"
             yield f"{key}.client_id", f"{why}; each would throw out the other: name another"
@@ -147,9 +147,9 @@ def _joins(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _mappings(config: Config) -> Iterator[tuple[str, str]]:
-    """What has to hold within mappings, and that none takes what is Headwater's own."""
+    """Find what is wrong within mappings, and which take what is Headwater's own."""
     prefixes = {"mqtt.prefix": config.mqtt.prefix}
-    prefixes |= {f"joins.{name}.prefix": one.prefix for name, one in config.joins.items()}
+    prefixes |= {f"joins.{name}.prefix": join.prefix for name, join in config.joins.items()}
     for name, section in config.mappings.items():
         key = f"mappings.{name}"
         wrong = list(faults(section))
@@ -159,11 +159,11 @@ def _mappings(config: Config) -> Iterator[tuple[str, str]]:
         met = next((k for k, v in prefixes.items() if taken and may_meet(taken, v)), "")
         if met:
             why = f"`{topic}` would take topics below `{prefixes[met]}` ({met})"
-            at = "topic" if section.topic else "preset"
-            yield f"{key}.{at}", f"{why}, which are Headwater's own; name others"
+            setting = "topic" if section.topic else "preset"
+            yield f"{key}.{setting}", f"{why}, which are Headwater's own; name others"
 
 
 def _own_ports(config: Config) -> list[int]:
-    """Where the broker itself listens for MQTT; it would talk to itself for ever."""
+    """Give the ports of the broker's own MQTT face; joined to itself it would talk for ever."""
     mqtt = config.mqtt
     return [*([mqtt.port] if mqtt.plain else []), *([mqtt.tls_port] if mqtt.tls_cert else [])]

@@ -14,7 +14,7 @@ RATE_AT_MOST = 2**50  # bytes a second, as many as brokers tell each other
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tasks run in a network of brokers, see docs/planning.md.
+    """Placement of tasks in a network of brokers, see docs/planning.md.
 
     All brokers of a network should have the same settings here, but for the three limits.
     """

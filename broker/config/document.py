@@ -68,11 +68,11 @@ def _text(path: Path) -> str:
 
 
 def _syntax_error(path: Path, text: str, message: str) -> str:
-    at = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", message)
-    if at is None:
+    place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", message)
+    if place is None:
         return f"{path}:1:1: not TOML: {message}"
-    line, column = at.groups()
+    line, column = place.groups()
     if line is None:
         line, column = str(text.count("\n") + 1), "1"
-    plain = message[: at.start()]
+    plain = message[: place.start()]
     return f"{path}:{line}:{column}: not TOML: {plain[:1].lower()}{plain[1:]}"

@@ -17,7 +17,7 @@ class ConfigError(ValueError):
         self.problems = problems
 
 
-class RefusedError(ValueError):
+class SettingRefusedError(ValueError):
     """One value that will not do; the reader adds its place."""
 
 

@@ -147,10 +147,10 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
 
 def address_of(text: str) -> tuple[str, int]:
     """Host and port of a peer's address. Raises ValueError."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found[3]) <= 65535:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[3]) <= 65535:
         raise ValueError(f'found "{text[:100]}", expected {ADDRESS_SAYS}')
-    return found[1] or found[2], int(found[3])
+    return match[1] or match[2], int(match[3])
 
 
 def seeds_of(text: str) -> list[tuple[str, int]]:
@@ -161,7 +161,7 @@ def seeds_of(text: str) -> list[tuple[str, int]]:
 def peers_of_text(text: str) -> dict[str, str]:
     """The table that `name=address,name=address` stands for; ValueError where it is none."""
     peers: dict[str, str] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
         name, equals, address = part.partition("=")
         if not equals or name.strip() in peers:
             raise ValueError(f'found "{part[:100]}", expected each peer once as name=address:port')

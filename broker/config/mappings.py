@@ -157,8 +157,8 @@ def filled(text: str, names: Mapping[str, str]) -> str:
 
 def level_name(level: str) -> str | None:
     """The name of a level of a topic, if it has one."""
-    found = _NAME.fullmatch(level)
-    return found[1] if found else None
+    match = _NAME.fullmatch(level)
+    return match[1] if match else None
 
 
 def filter_of(topic: str) -> str:
@@ -168,7 +168,7 @@ def filter_of(topic: str) -> str:
 
 def left_out(section: MappingSection) -> list[str]:
     """The topic filters of what a mapping does not take."""
-    return [one for one in map(str.strip, section.without.split(",")) if one]
+    return [pattern for pattern in map(str.strip, section.without.split(",")) if pattern]
 
 
 def heard_by(section: MappingSection) -> str:
@@ -198,16 +198,16 @@ def faults(section: MappingSection) -> Iterator[tuple[str, str]]:
     if wrong:
         yield "topic", wrong
         return
-    at = "topic" if section.topic else "preset"
+    topic_setting = "topic" if section.topic else "preset"
     if not whole.type:
-        yield at, "nothing says of what type the events are; set `type`"
-    known = names_in(whole.topic)
+        yield topic_setting, "nothing says of what type the events are; set `type`"
+    placeholders = names_in(whole.topic)
     for key in ("type", "source", "location"):
         text = getattr(whole, key)
-        where = key if getattr(section, key) else at
+        where = key if getattr(section, key) else topic_setting
         for name in names_in(text):
-            if name not in known:
-                near = did_you_mean(name, known) or f"; set `{key}` or name a level so"
+            if name not in placeholders:
+                near = did_you_mean(name, placeholders) or f"; set `{key}` or name a level so"
                 yield where, f"no level of the topic `{whole.topic}` is called `{{{name}}}`{near}"
                 break
         if re.search(r"[{}]", _NAME.sub("", text)):
@@ -217,8 +217,8 @@ def faults(section: MappingSection) -> Iterator[tuple[str, str]]:
             check_path(whole.timestamp)
         except ValueError as error:
             yield "timestamp", str(error)
-    for one in left_out(whole):
-        wrong = _wrong_filter(one)
+    for pattern in left_out(whole):
+        wrong = _wrong_filter(pattern)
         if wrong:
             yield "without", wrong
     yield from _sparkplug_faults(section, whole)
@@ -309,10 +309,10 @@ def check_attribute(name: str, path: str) -> str:
 
 def attributes_of_text(text: str) -> dict[str, str]:
     """The table that `name=path,name=path` stands for; ValueError where it is none."""
-    found: dict[str, str] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    paths: dict[str, str] = {}
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
         name, equals, path = part.partition("=")
-        if not equals or name.strip() in found:
+        if not equals or name.strip() in paths:
             raise ValueError(f'found "{part[:100]}", expected each attribute once as name=path')
-        found[name.strip()] = path.strip()
-    return found
+        paths[name.strip()] = path.strip()
+    return paths

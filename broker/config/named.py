@@ -22,7 +22,7 @@ _VARIABLE = "HEADWATER__"
 class Kind(msgspec.Struct, frozen=True):
     """One kind of them: what one is called, how many may be, and what those beyond are not."""
 
-    one: str
+    singular: str
     at_most: int
     beyond: str
 
@@ -41,12 +41,12 @@ def section_names(
     kinds: Kinds, tables: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, str]
 ) -> list[str]:
     """All that any source tells of, dotted; of each kind in the order of the file, then by name."""
-    found: list[str] = []
+    accepted: list[str] = []
     for section, kind in kinds.items():
         names = _names(section, tables, environ, flags)
         good = [name for name in names if re.fullmatch(NAME_PATTERN, name)]
-        found += [f"{section}.{name}" for name in good[: kind.at_most]]
-    return found
+        accepted += [f"{section}.{name}" for name in good[: kind.at_most]]
+    return accepted
 
 
 def _names(
@@ -54,13 +54,13 @@ def _names(
 ) -> list[str]:
     named = tables.get(section)
     inside = named.items() if isinstance(named, dict) else ()
-    found = dict.fromkeys(name for name, table in inside if isinstance(table, dict))
+    distinct = dict.fromkeys(name for name, table in inside if isinstance(table, dict))
     begin = f"{_VARIABLE}{section.upper()}__"
     others = {key.removeprefix(begin).lower() for key in environ if key.startswith(begin)}
     others = {name.partition("__")[0] for name in others if "__" in name}
     begin = f"{section}."
     others |= {key.split(".")[1] for key in flags if key.startswith(begin) and key.count(".") > 1}
-    return list(found | dict.fromkeys(sorted(others)))
+    return list(distinct | dict.fromkeys(sorted(others)))
 
 
 def tables_of(kinds: Kinds, tables: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -78,8 +78,10 @@ def not_named(kinds: Kinds, path: Sequence[str], table: object = None) -> str | 
         return None
     section, kind = path[0], kinds[path[0]]
     if len(path) == 1 or not isinstance(table, dict | None):
-        return f"each {kind.one} has a section of its own: write [{section}.NAME] above its keys"
+        return (
+            f"each {kind.singular} has a section of its own: write [{section}.NAME] above its keys"
+        )
     name = ".".join(path[1:])
     if re.fullmatch(NAME_PATTERN, name):
-        return f"more than {kind.at_most} {kind.one}s are not {kind.beyond}"
+        return f"more than {kind.at_most} {kind.singular}s are not {kind.beyond}"
     return f"the name `{name}` will not do, expected {NAME_SAYS}"

@@ -32,7 +32,7 @@ def places(text: str) -> dict[Path, Place]:
 
     Keys within an inline table are not listed: their table's own key is the place to show.
     """
-    found: dict[Path, Place] = {}
+    positions: dict[Path, Place] = {}
     table: Path = ()
     position = _end(_BLANK, text, 0)
     while position < len(text):
@@ -41,15 +41,15 @@ def places(text: str) -> dict[Path, Place]:
         if text[position] == "[":
             start = position + (2 if text.startswith("[[", position) else 1)
             table, position = _dotted_key(text, start)
-            found.setdefault(table, (line, column))
+            positions.setdefault(table, (line, column))
             position = _end(_REST, text, position)
         else:
             key, position = _dotted_key(text, position)
             for length in range(1, len(key) + 1):
-                found.setdefault(table + key[:length], (line, column))
+                positions.setdefault(table + key[:length], (line, column))
             position = _after_value(text, position)
         position = _end(_BLANK, text, position)
-    return found
+    return positions
 
 
 def nearest_place(found: dict[Path, Place], path: Path) -> Place:

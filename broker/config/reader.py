@@ -15,7 +15,7 @@ import msgspec
 
 from broker.config.checks import contradictions
 from broker.config.document import Document
-from broker.config.errors import ConfigError, RefusedError, did_you_mean
+from broker.config.errors import ConfigError, SettingRefusedError, did_you_mean
 from broker.config.links import PEERS_MAX, peers_of_text
 from broker.config.mappings import ATTRIBUTES_MAX, attributes_of_text
 from broker.config.named import NAMED, not_named, section_names, tables_of
@@ -34,8 +34,8 @@ MOVED = {
 }
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """Where a value came from: `kind` is default, file, env or flag; `place` names it exactly.
+class SettingOrigin(msgspec.Struct, frozen=True):
+    """The origin of a value: `kind` is default, file, env or flag; `place` names it exactly.
 
     `folder` is what a relative path in the value is relative to.
     """
@@ -49,12 +49,12 @@ class Loaded(msgspec.Struct, frozen=True):
     """A checked configuration and, by dotted key, where each value came from."""
 
     config: Config
-    origins: dict[str, Origin]
+    origins: dict[str, SettingOrigin]
 
 
 class _Given(msgspec.Struct, frozen=True):
     value: object
-    origin: Origin
+    origin: SettingOrigin
     entry_place: Callable[[str], str] | None = None
 
 
@@ -76,7 +76,7 @@ def load(
     named = section_names(NAMED, document.tables if document else {}, environ or {}, flags or {})
     rows = {setting.key: setting for setting in settings(named)}
     folder = str(Path(path).parent) if path is not None else ""
-    default = Origin("default", "default", folder)
+    default = SettingOrigin("default", "default", folder)
     given = {key: _Given(row.default, default) for key, row in rows.items()}
     problems: list[str] = []
     if document is not None:
@@ -84,23 +84,23 @@ def load(
     given.update(_from_environment(environ or {}, rows, problems))
     given.update(_from_flags(flags or {}, rows, problems))
     values: dict[str, Any] = {}
-    for key, one in given.items():
+    for key, assigned in given.items():
         try:
-            values[key] = _settled(rows[key], one)
-        except RefusedError as refused:
-            problems.append(f"{_where(key, one.origin)}: {refused}")
+            values[key] = _settled(rows[key], assigned)
+        except SettingRefusedError as refused:
+            problems.append(f"{_where(key, assigned.origin)}: {refused}")
         except ConfigError as error:
             problems.extend(error.problems)
     if problems:
         raise ConfigError(*sorted(problems, key=_in_file(path)))
-    origins = {key: one.origin for key, one in given.items()}
+    origins = {key: assigned.origin for key, assigned in given.items()}
     config = _assembled(values, origins, named)
     if wrong := [f"{_where(key, origins[key])}: {why}" for key, why in contradictions(config)]:
         raise ConfigError(*wrong)
     return Loaded(config, origins)
 
 
-def _where(key: str, origin: Origin) -> str:
+def _where(key: str, origin: SettingOrigin) -> str:
     """The place of a value and its key, which a flag's place names already."""
     return origin.place if origin.kind == "flag" else f"{origin.place}: {key}"
 
@@ -110,14 +110,14 @@ def _in_file(path: str | Path | None) -> Callable[[str], tuple[int, int]]:
     place = re.compile(rf"{re.escape(str(path))}:(\d+):(\d+): ")
 
     def key(problem: str) -> tuple[int, int]:
-        found = place.match(problem)
-        return (int(found[1]), int(found[2])) if found else (sys.maxsize, 0)
+        match = place.match(problem)
+        return (int(match[1]), int(match[2])) if match else (sys.maxsize, 0)
 
     return key
 
 
 def _assembled(
-    values: Mapping[str, Any], origins: Mapping[str, Origin], named: Iterable[str]
+    values: Mapping[str, Any], origins: Mapping[str, SettingOrigin], named: Iterable[str]
 ) -> Config:
     parts: dict[str, Any] = {}
     for section, type_ in sections(named).items():
@@ -163,10 +163,10 @@ def _listed(setting: Setting, given: _Given) -> dict[str, str]:
         try:
             value = of_text(value)
         except ValueError as error:
-            raise RefusedError(str(error)) from None
+            raise SettingRefusedError(str(error)) from None
     table: dict[str, object] = checked(setting, value)
     if len(table) > at_most:
-        raise RefusedError(f"found {len(table)} {beyond.format(at_most)}")
+        raise SettingRefusedError(f"found {len(table)} {beyond.format(at_most)}")
     place = given.entry_place or (lambda _: _where(setting.key, origin))
     return _entries(table, place, check)
 
@@ -176,25 +176,25 @@ def _entries(
     place: Callable[[str], str],
     check: Callable[[str, object], str],
 ) -> dict[str, str]:
-    found, problems = {}, []
+    accepted, problems = {}, []
     for name, value in table.items():
         try:
-            found[name] = check(name, value)
-        except RefusedError as refused:
+            accepted[name] = check(name, value)
+        except SettingRefusedError as refused:
             problems.append(f"{place(name)}: {refused}")
     if problems:
         raise ConfigError(*problems)
-    return found
+    return accepted
 
 
 # --- where values come from -------------------------------------------------------------------
 
 
 def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
-    known = {row.section for row in rows.values()}
+    defined = {row.section for row in rows.values()}
     for path, table in tables_of(NAMED, document.tables):
         section = ".".join(path)
-        if section not in known:
+        if section not in defined:
             why = not_named(NAMED, path, table) or _unknown_section(section, table, rows)
             problems.append(f"{document.place(*path)}: {why}")
             continue
@@ -205,7 +205,7 @@ def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
         for name, value in table.items():
             key, place = f"{section}.{name}", document.place(*path, name)
             if key in rows:
-                origin = Origin("file", place, document.folder)
+                origin = SettingOrigin("file", place, document.folder)
                 yield key, _Given(value, origin, _places_under(document, section, name))
             else:
                 problems.append(f"{place}: {_unknown_key(section, name, rows)}")
@@ -222,7 +222,7 @@ def _from_environment(environ: Mapping[str, str], rows: _Rows, problems: list[st
             continue
         if variable in by_variable:
             key = by_variable[variable].key
-            yield key, _Given(environ[variable], Origin("env", variable))
+            yield key, _Given(environ[variable], SettingOrigin("env", variable))
         else:
             path = variable.removeprefix(PREFIX).lower().split("__")
             path = path if len(path) > 1 else [*path, ""]
@@ -240,7 +240,7 @@ def _from_flags(flags: Mapping[str, str], rows: _Rows, problems: list[str]) -> _
         if key in rows and rows[key].about.never_a_flag:
             problems.append(f"--set {key}: {NO_FLAG}")
         elif key in rows:
-            yield key, _Given(text, Origin("flag", f"--set {key}"))
+            yield key, _Given(text, SettingOrigin("flag", f"--set {key}"))
         else:
             gone = f": {GONE[key]}" if key in GONE else did_you_mean(key, rows)
             problems.append(f"--set {key}: no such key{gone}")
@@ -259,9 +259,9 @@ def _unknown_section(section: str, table: object, rows: _Rows) -> str:
 def _unknown_key(section: str, name: str, rows: _Rows) -> str:
     if f"{section}.{name}" in GONE:
         return f"[{section}] has no key `{name}` any more: {GONE[f'{section}.{name}']}; remove it"
-    here = [row.name for row in rows.values() if row.section == section]
+    neighbours = [row.name for row in rows.values() if row.section == section]
     elsewhere = [row.key for row in rows.values() if row.name == name]
-    hint = MOVED.get(f"{section}.{name}") or did_you_mean(name, here)
+    hint = MOVED.get(f"{section}.{name}") or did_you_mean(name, neighbours)
     if not hint and elsewhere:
         hint = f"; did you mean {_or(elsewhere)}?"
     return f"[{section}] has no key `{name}`{hint}"

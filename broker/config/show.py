@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from broker.config.named import NAMED
-from broker.config.reader import Loaded, Origin
+from broker.config.reader import Loaded, SettingOrigin
 from broker.config.table import Setting, introduction, sections, settings
 
 HIDDEN = "(hidden)"
@@ -55,7 +55,7 @@ def shown(loaded: Loaded) -> list[Shown]:
     return rows
 
 
-def _in_words(origin: Origin) -> str:
+def _in_words(origin: SettingOrigin) -> str:
     if origin.kind == "file":
         return origin.place.rpartition(":")[0]
     return origin.place if origin.kind == "default" else f"{origin.kind} {origin.place}"

@@ -20,7 +20,7 @@ from broker.config.links import LinksSection
 from broker.config.mappings import MappingSection
 from broker.config.named import NAMED, NAMED_TYPES
 from broker.engine.limits import Limits
-from broker.mqtt.limits import Limits as MqttLimits
+from broker.mqtt.limits import MqttLimits
 from broker.network.overlay.limits import TopologyLimits
 from broker.network.session.limits import LinkLimits
 from broker.rights.names import NAME_PATTERN, NAME_SAYS
@@ -37,7 +37,7 @@ def _count(meaning: str, unit: str, at_most: int = 10_000_000) -> About:
 
 
 class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Who this broker is."""
+    """The identity of this broker."""
 
     name: Annotated[
         str,
@@ -98,7 +98,7 @@ def _bytes(meaning: str, at_least: int) -> About:
 
 
 class JournalSection(msgspec.Struct, frozen=True, kw_only=True):
-    """How what the broker is told is kept on disk until it is no longer needed."""
+    """The journal on disk of what the broker is told, kept as long as it is needed."""
 
     segment_bytes: Annotated[
         int, _bytes("size of a file of the journal; what is needed no more goes by whole files", 1)
@@ -135,7 +135,7 @@ class JournalSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where results are kept until those who read the log have them, and for how long."""
+    """The log of results, and how long results are kept in it."""
 
     database: Annotated[
         str,
@@ -169,7 +169,7 @@ class DataSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where sensors, subscribers and actuators connect."""
+    """The address at which sensors, subscribers and actuators connect."""
 
     host: Annotated[str, About("address to listen on; beyond loopback users are required")] = (
         "127.0.0.1"
@@ -206,7 +206,7 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the command line, probes and Prometheus connect."""
+    """The address at which the command line, probes and Prometheus connect."""
 
     enabled: Annotated[bool, About("listen for HTTP at all")] = True
     host: Annotated[
@@ -220,7 +220,7 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntakeSection(msgspec.Struct, frozen=True, kw_only=True):
-    """What an event must be like to be let in."""
+    """The conditions under which events are let in."""
 
     lateness_ms: Annotated[
         int,
@@ -283,7 +283,7 @@ class HttpLimitsSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogSection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written to standard error."""
+    """The log, written to standard error."""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"], About("the least that is written")
@@ -315,12 +315,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     def section(self, name: str) -> Any:
         """The section of this name, also one such as `joins.hall`."""
-        kind, _, one = name.partition(".")
-        return getattr(self, kind)[one] if one else getattr(self, kind)
+        kind, _, member = name.partition(".")
+        return getattr(self, kind)[member] if member else getattr(self, kind)
 
     def named(self) -> list[str]:
         """The sections that have names of their own, such as `joins.hall`."""
-        return [f"{kind}.{one}" for kind in NAMED for one in getattr(self, kind)]
+        return [f"{kind}.{member}" for kind in NAMED for member in getattr(self, kind)]
 
 
 _LIMITS_SAY = {
@@ -377,12 +377,12 @@ def sections(named: Iterable[str] = ()) -> dict[str, type[Any]]:
 
 def settings(named: Iterable[str] = ()) -> tuple[Setting, ...]:
     """Every row, in order; see `sections`."""
-    found = sections(named)
-    return tuple(row for section, type_ in found.items() for row in _rows(section, type_))
+    types = sections(named)
+    return tuple(row for section, type_ in types.items() for row in _rows(section, type_))
 
 
 def introduction(section: str, type_: type[Any]) -> str:
-    """What a section is about."""
+    """Say what a section is about."""
     return _LIMITS_SAY.get(section) or inspect.cleandoc(type_.__doc__ or "")
 
 
@@ -404,7 +404,7 @@ def _rows(section: str, type_: type[Any]) -> Iterator[Setting]:
 
 
 def _limit(name: str, meaning: str, *, at_least: int) -> About:
-    """What is known of a limit that the part which it bounds has stated itself."""
+    """Describe a limit that the part which it bounds has stated itself."""
     units = {"bytes": "bytes", "ms": "ms", "s": "s", "chars": "characters"}
     unit = next((units[word] for word in name.split("_") if word in units), "")
     return About(meaning, unit=unit, at_least=at_least, at_most=LIMIT_AT_MOST)

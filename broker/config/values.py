@@ -7,7 +7,7 @@ Invariant: what is returned has the setting's type and lies within its limits.
 import re
 from typing import Any
 
-from broker.config.errors import RefusedError
+from broker.config.errors import SettingRefusedError
 from broker.config.links import ADDRESS_SAYS, address_of
 from broker.config.mappings import PATH_SAYS
 from broker.config.mappings import check_attribute as good_attribute
@@ -27,16 +27,16 @@ _KINDS = {
 
 
 def checked(setting: Setting, value: object) -> Any:
-    """The value, or `RefusedError` with what was found and what was expected."""
+    """The value, or `SettingRefusedError` with what was found and what was expected."""
     if type(value) is not setting.kind:
-        found = _kind(value) if setting.about.secret else _found(value)
-        raise RefusedError(f"found {found}, expected {setting.expected}")
+        shown = _kind(value) if setting.about.secret else _found(value)
+        raise SettingRefusedError(f"found {shown}, expected {setting.expected}")
     if isinstance(value, str):
         _check_text(setting, value)
     elif isinstance(value, int) and setting.kind is int:
         low, high = setting.about.at_least, setting.about.at_most
         if (low is not None and value < low) or (high is not None and value > high):
-            raise RefusedError(f"found {_number(value)}, expected {setting.expected}")
+            raise SettingRefusedError(f"found {_number(value)}, expected {setting.expected}")
     return value
 
 
@@ -50,38 +50,38 @@ def from_text(setting: Setting, text: str) -> Any:
 
 
 def check_peer(name: str, address: object) -> str:
-    """The address of a peer, or `RefusedError`."""
+    """The address of a peer, or `SettingRefusedError`."""
     if not re.fullmatch(NAME_PATTERN, name):
-        raise RefusedError(f"the broker name `{name}` will not do, expected {NAME_SAYS}")
+        raise SettingRefusedError(f"the broker name `{name}` will not do, expected {NAME_SAYS}")
     if not isinstance(address, str):
-        raise RefusedError(f"found {_found(address)}, expected {ADDRESS_SAYS}")
+        raise SettingRefusedError(f"found {_found(address)}, expected {ADDRESS_SAYS}")
     try:
         address_of(address)
     except ValueError as error:
-        raise RefusedError(str(error)) from None
+        raise SettingRefusedError(str(error)) from None
     return address
 
 
 def check_attribute(name: str, path: object) -> str:
-    """The path of a mapping's attribute, or `RefusedError`."""
+    """The path of a mapping's attribute, or `SettingRefusedError`."""
     if not isinstance(path, str):
-        raise RefusedError(f"found {_found(path)}, expected {PATH_SAYS}")
+        raise SettingRefusedError(f"found {_found(path)}, expected {PATH_SAYS}")
     try:
         return good_attribute(name, path)
     except ValueError as error:
-        raise RefusedError(str(error)) from None
+        raise SettingRefusedError(str(error)) from None
 
 
 def _check_text(setting: Setting, value: str) -> None:
     about = setting.about
     if "\0" in value:
-        raise RefusedError("found a text with the character NUL, which no name can have")
+        raise SettingRefusedError("found a text with the character NUL, which no name can have")
     if setting.choices and value not in setting.choices:
-        raise RefusedError(f'found "{value}", expected {setting.expected}')
+        raise SettingRefusedError(f'found "{value}", expected {setting.expected}')
     if about.pattern and not re.fullmatch(about.pattern, value):
-        raise RefusedError(f'found "{value}", expected {setting.expected}')
+        raise SettingRefusedError(f'found "{value}", expected {setting.expected}')
     if not value and setting.default and not about.may_be_empty:
-        raise RefusedError(f"found an empty text, expected {setting.expected}")
+        raise SettingRefusedError(f"found an empty text, expected {setting.expected}")
 
 
 def _found(value: object) -> str:

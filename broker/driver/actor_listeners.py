@@ -24,17 +24,17 @@ class Server(Protocol):
         """The topics beneath this one to which somebody has subscribed by their very names."""
 
 
-class Inbox(Protocol):
+class MessageInbox(Protocol):
     """Take messages."""
 
     def put(self, message: Message) -> None:
         """Have the core handle a message soon."""
 
 
-class Listening:
+class ActorListeners:
     """All methods belong to the loop's thread; `changed` is to be called after each change."""
 
-    def __init__(self, server: Server, inbox: Inbox, prefix: str, broker: str) -> None:
+    def __init__(self, server: Server, inbox: MessageInbox, prefix: str, broker: str) -> None:
         self._server = server
         self._inbox = inbox
         self._above = f"{prefix}/{topics.ACTORS}"
@@ -51,11 +51,11 @@ class Listening:
         """Tell what is another than at the last time."""
         self.close()
         begin = len(self._above) + 1
-        found = [topic[begin:] for topic in self._server.subscribed_below(self._above)]
-        actors = frozenset(map(topics.name_of, found))
-        anew, told = self._told is None, self._told or frozenset()
+        listened = [topic[begin:] for topic in self._server.subscribed_below(self._above)]
+        actors = frozenset(map(topics.name_of, listened))
+        anew, before = self._told is None, self._told or frozenset()
         self._told = actors
-        came, gone = sorted(actors - told), sorted(told - actors)
+        came, gone = sorted(actors - before), sorted(before - actors)
         if came or gone or anew:
             message = ActorsListening(self._broker, 0, tuple(came), tuple(gone), anew)
             self._inbox.put(message)

@@ -78,7 +78,7 @@ class NetworkWords(msgspec.Struct):
 
 
 class AnswerTo(msgspec.Struct, frozen=True):
-    """Where an MQTT client wants its answer, and where it goes if nothing can be sent there."""
+    """The topic where an MQTT client wants its answer, and a second one if that cannot be used."""
 
     topic: str
     usual: str
@@ -128,11 +128,11 @@ class Arrivals:
         self._flush()
 
     def _map(self, mappings: "Mappings", message: "InboundMessage") -> None:
-        for one in mappings.read(message):
-            if isinstance(one, Payload):
-                self._payload(one)
+        for outcome in mappings.read(message):
+            if isinstance(outcome, Payload):
+                self._payload(outcome)
             else:
-                self._message(one)
+                self._message(outcome)
 
     def _ask(self, address: topics.Address, message: "InboundMessage") -> None:
         client, request = address.names
@@ -163,8 +163,8 @@ class Arrivals:
             self._message(RequestRefused(asker, request, code, answer_to, message.token))
             return
         if address.kind in (topics.SUBMIT, topics.PREVIEW):
-            rest = (text, answer_to, message.token, proven)
-            submission = SpecificationSubmitted(asker, request, *rest)
+            answering = (text, answer_to, message.token, proven)
+            submission = SpecificationSubmitted(asker, request, *answering)
             is_preview = address.kind == topics.PREVIEW
             self._request(PreviewRequested(submission) if is_preview else submission, who)
             return
@@ -173,11 +173,11 @@ class Arrivals:
             rest_of = (words.name, answer_to, message.token, kind.done, words.home)
             self._request(EndRequested(asker, request, *rest_of), who)
         else:
-            rest = (words.name or text.strip(), answer_to, message.token, proven)
-            self._request(kind(asker, request, *rest), who)
+            answering = (words.name or text.strip(), answer_to, message.token, proven)
+            self._request(kind(asker, request, *answering), who)
 
     def _answer_to(self, message: "InboundMessage") -> AnswerTo:
-        """Where the answer goes: nobody is made to speak on Headwater's own topics in our name."""
+        """Tell where the answer goes: nobody makes us speak on Headwater's own topics."""
         own = f"{self._prefix}/"
         usual = own + topics.reply(message.topic[self._skip :])
         wanted = message.response_topic

@@ -47,7 +47,7 @@ def _ways(prefix: str, subscriber: str, subscription: str, actor: str) -> tuple[
 
 
 class Delivery:
-    """See `broker.driver.runner.Outside`. `fan` is there once the HTTP face is.
+    """Deliver as `broker.driver.runner.Outside` asks for. `fan` is there once the HTTP face is.
 
     `latency_s`: how long after its end each result was given out.
     """
@@ -61,20 +61,25 @@ class Delivery:
 
     def publish(self, effect: Publish) -> None:
         """Each in order."""
-        for one in effect.publications:
-            self._send(f"{self._prefix}/{one.topic}", one.payload, one.qos, one.retain)
+        for publication in effect.publications:
+            self._send(
+                f"{self._prefix}/{publication.topic}",
+                publication.payload,
+                publication.qos,
+                publication.retain,
+            )
 
     def emit(self, effect: Emit) -> None:
         """Each to its subscriber, to its actor and to who follows by HTTP."""
         prefix, fan = self._prefix, self.fan
         unheard = self._server.unheard
-        for one in effect.results:
-            payload = one.payload
-            for topic in _ways(prefix, one.subscriber, one.subscription, one.actor):
+        for result in effect.results:
+            payload = result.payload
+            for topic in _ways(prefix, result.subscriber, result.subscription, result.actor):
                 if not unheard(topic):
                     self._send(topic, payload)
             if fan is not None:
-                fan.publish(one.subscriber, one.subscription, payload)
+                fan.publish(result.subscriber, result.subscription, payload)
         if effect.results:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)
@@ -121,10 +126,10 @@ class Delivery:
 
     def others_are_lost(self, me: str, now_ms: int) -> None:
         """Of other brokers nothing is known yet: what was told before the process began is old."""
-        own, said = f"{self._prefix}/{topics.status(me)}", b'{"state":"lost","at":%d}' % now_ms
-        for one in self._server.retained(f"{self._prefix}/{topics.STATUS}/+"):
-            if one.topic != own:
-                self._send(one.topic, said, retain=True)
+        own, lost = f"{self._prefix}/{topics.status(me)}", b'{"state":"lost","at":%d}' % now_ms
+        for message in self._server.retained(f"{self._prefix}/{topics.STATUS}/+"):
+            if message.topic != own:
+                self._send(message.topic, lost, retain=True)
 
     def hold(self, *, on: bool) -> None:
         """Read no further from those who publish to the core, or read on."""

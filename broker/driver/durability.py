@@ -21,13 +21,13 @@ from broker.core.effects import Effect
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_listed import RecoveryError
 from broker.core.recovery.records import Record
-from broker.driver.gate import Gate
+from broker.driver.gate import IntakeGate
 from broker.driver.outbox import StoredOutbox, listed
 from broker.driver.promises import Promises
 from broker.driver.settled_log import Promised
 from broker.driver.snapshots import Snapshots
 from broker.errors import StartError
-from broker.journal import Files, Found, Journal, JournalError, JournalOptions, read
+from broker.journal import Files, Journal, JournalContent, JournalError, JournalOptions, read
 from broker.network.functions.register import FunctionRegister
 from broker.store import RESULTS, Outbox, Part, Retention, Store, StoreError
 
@@ -38,11 +38,16 @@ PROGRESS_S = 2.0
 SETTLE_S = 5.0  # at the end, for what was promised; longer only a failing disk takes
 
 
-class Keeping:
+class Durability:
     """Made by `open`; `join` once there is a runner, `begin` once clients can be reached."""
 
     def __init__(
-        self, store: Store, log: Outbox, found: Found, core: DurableBroker, effects: list[Effect]
+        self,
+        store: Store,
+        log: Outbox,
+        found: JournalContent,
+        core: DurableBroker,
+        effects: list[Effect],
     ) -> None:
         self.store = store
         self.log = log
@@ -50,7 +55,7 @@ class Keeping:
         self.promises: Promises
         self.journal: Journal
         self.snapshots: Snapshots
-        self.gate: Gate
+        self.gate: IntakeGate
         self.on_durable: Callable[[int], None] | None = None  # told after promises are kept
         self._found = found
         self._effects = effects
@@ -64,27 +69,27 @@ class Keeping:
         now_ms: Callable[[], int],
         parts: Sequence[Part] = (),
         functions: FunctionRegister | None = None,
-    ) -> "Keeping":
+    ) -> "Durability":
         """The broker as it was left in this folder. Raises StartError."""
         url = config.data.database or f"sqlite:///{folder / DATABASE}"
         files = Files(config.journal.sync_delay_ms / 1000)
         try:
             store = Store.open(url, parts=(RESULTS, *parts))
             try:
-                found = await asyncio.to_thread(read, folder / JOURNAL, files)
+                journal = await asyncio.to_thread(read, folder / JOURNAL, files)
                 log = await Outbox.open(store, _retention(config))
                 kept = (log.end, now_ms(), await listed(store), functions)
-                recovered = await _recovered(found, kept, config, options)
+                recovered = await _recovered(journal, kept, config, options)
             except BaseException:
                 await store.close()
                 raise
         except (StoreError, JournalError, RecoveryError) as error:
             raise StartError(f"{error}; the data directory is {folder}") from None
-        return cls(store, log, found, *recovered)
+        return cls(store, log, journal, *recovered)
 
     def join(self, outside: "Outside", now_ms: Callable[[], int]) -> Promises:
         """Return what a runner is to hand effects to instead of `outside`."""
-        self.gate = Gate(self._pause, self._resume)
+        self.gate = IntakeGate(self._pause, self._resume)
         outbox = StoredOutbox(self.store, self.log, now_ms)
         self.promises = Promises(outside, outbox, self.gate)
         return self.promises
@@ -204,7 +209,7 @@ def _retention(config: Config) -> Retention:
 
 
 async def _recovered(
-    found: Found, kept: tuple[Any, ...], config: Config, options: BrokerOptions
+    found: JournalContent, kept: tuple[Any, ...], config: Config, options: BrokerOptions
 ) -> tuple[DurableBroker, list[Effect]]:
     """The core that the disk tells of; in a thread, so that signals are heard meanwhile."""
     began_s = perf_counter()
@@ -230,7 +235,7 @@ class _GivenUp(BaseException):
     """Nobody waits for the recovery any more."""
 
 
-def _told(found: Found, stopping: threading.Event) -> Iterator[Record]:
+def _told(found: JournalContent, stopping: threading.Event) -> Iterator[Record]:
     """The records, with a line of the log every now and then."""
     first = found.snapshot.number if found.snapshot is not None else 0
     count = found.next_number - 1 - first

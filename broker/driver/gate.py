@@ -10,7 +10,7 @@ from collections.abc import Callable
 from broker import logs
 
 
-class Gate:
+class IntakeGate:
     """`hold` and `release` are called in turns, `hold` first."""
 
     def __init__(self, hold: Callable[[], None], release: Callable[[], None]) -> None:

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 
 from broker.core.effects import Emission, Enlist
 from broker.core.effects import Entry as Listed
-from broker.store import Catalogue, Entry, Outbox, Row, Store
+from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
 
 
 class StoredOutbox:
-    """See `broker.driver.promises.Outbox`; `now_ms` is when a result is stored."""
+    """Store results as `broker.driver.promises.Outbox` asks for, at the time `now_ms`."""
 
     def __init__(self, store: Store, outbox: Outbox, now_ms: Callable[[], int]) -> None:
         self._store = store
         self._outbox = outbox
-        self._catalogue = Catalogue(store)
+        self._catalogue = StoredCatalogue(store)
         self._now_ms = now_ms
 
     def append(
@@ -26,21 +26,21 @@ class StoredOutbox:
         """One piece of work for all of them."""
         rows = [
             Row(
-                one.offset,
-                one.id,
-                one.subscription,
-                one.subscriber,
-                one.actor,
-                one.end_ms,
-                one.payload,
+                result.offset,
+                result.id,
+                result.subscription,
+                result.subscriber,
+                result.actor,
+                result.end_ms,
+                result.payload,
             )
-            for one in results
+            for result in results
         ]
         self._outbox.append(rows, self._now_ms(), done)
 
     def enlist(self, effect: Enlist, done: Callable[[BaseException | None], None]) -> None:
         """One piece of work, too."""
-        coming = [_row(one) for one in effect.coming]
+        coming = [_row(entry) for entry in effect.coming]
         self._catalogue.change(coming, effect.leaving, done)
 
     def full(self) -> bool:
@@ -50,24 +50,24 @@ class StoredOutbox:
 
 async def listed(store: Store) -> list[Listed]:
     """Return what the catalogue lists, in order. Raises StoreError."""
-    found = await Catalogue(store).all()
+    entries = await StoredCatalogue(store).all()
     return [
         Listed(
-            one.subscriber,
-            one.subscription,
-            one.seq,
-            one.actor,
-            one.client,
-            one.proven,
-            one.installed_ms,
-            one.text,
+            entry.subscriber,
+            entry.subscription,
+            entry.seq,
+            entry.actor,
+            entry.client,
+            entry.proven,
+            entry.installed_ms,
+            entry.text,
         )
-        for one in found
+        for entry in entries
     ]
 
 
-def _row(one: Listed) -> Entry:
-    return Entry(
+def _row(one: Listed) -> CatalogueEntry:
+    return CatalogueEntry(
         one.subscriber,
         one.subscription,
         one.seq,

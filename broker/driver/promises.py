@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeAlias
 
 from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
-from broker.driver.gate import Gate
+from broker.driver.gate import IntakeGate
 from broker.driver.runner import Outside
 from broker.journal import Journal
 
@@ -49,13 +49,13 @@ class Outbox(Protocol):
 
 
 class Promises:
-    """See `broker.driver.runner.Outside`; `begin` comes before anything is appended."""
+    """Keep promises, as `broker.driver.runner.Outside` asks for; `begin` comes first."""
 
     def __init__(
         self,
         inner: Outside,
         outbox: Outbox,
-        gate: Gate,
+        gate: IntakeGate,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
         self.publish = inner.publish
@@ -120,15 +120,15 @@ class Promises:
 
     def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []
-        for one in released:
-            if isinstance(one, Emit):
-                results += one.results
-            elif isinstance(one, Enlist | CommitMark):
+        for effect in released:
+            if isinstance(effect, Emit):
+                results += effect.results
+            elif isinstance(effect, Enlist | CommitMark):
                 self._store(results)
                 results = []
-                self._behind(one)
+                self._behind(effect)
             else:
-                self._carry_out(one)
+                self._carry_out(effect)
         self._store(results)
 
     def _carry_out(self, one: Held) -> None:

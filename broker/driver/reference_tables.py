@@ -18,13 +18,13 @@ def load_tables(directory: str) -> dict[str, str]:
     """The text of each `*.csv` of the directory by its name; none of an empty name."""
     if not directory:
         return {}
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     size, data = 0, b""
     path = Path(directory)
     try:
         if not path.is_dir():
             raise TablesError(f"{directory}: there is no such directory of tables")
-        paths = sorted(one for one in path.glob("*.csv") if one.is_file())
+        paths = sorted(file for file in path.glob("*.csv") if file.is_file())
         if len(paths) > FILES_MAX:
             raise TablesError(f"{directory}: {len(paths)} tables, at most {FILES_MAX} are read")
         for path in paths:
@@ -33,11 +33,11 @@ def load_tables(directory: str) -> dict[str, str]:
             size += len(data)
             if size > BYTES_MAX:
                 raise TablesError(f"{directory}: more than {BYTES_MAX} bytes of tables")
-            found[path.name] = data.decode("utf-8")
+            tables[path.name] = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise TablesError(f"{path}:{line}:1: not UTF-8") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise TablesError(f"{path}: cannot be read: {reason}") from None
-    return found
+    return tables

@@ -47,7 +47,7 @@ from broker.rights.judge import Principal, RightsJudge
 from broker.rights.quotas import QuotaLedger
 from broker.rights.requests import Need
 from broker.rights.submission import not_granted, speaker_for, troubles
-from broker.store import Catalogue, Store
+from broker.store import Store, StoredCatalogue
 from language import Checked, check_text
 
 _NEEDS: dict[type[Any], Need] = {
@@ -249,7 +249,7 @@ class Requests:
         def check(text: str) -> Checked:
             return check_text(text, functions=core.functions, tables=self._reader)
 
-        return ValueTypes(standing, Catalogue(store).all, check)
+        return ValueTypes(standing, StoredCatalogue(store).all, check)
 
     def visible(self, asker: Principal) -> list[dict[str, Any]]:
         """List the subscriptions of which `asker` may know."""
@@ -302,19 +302,19 @@ def listed(core: Core) -> list[dict[str, Any]]:
                 waiting.setdefault(key, []).append(broker)
     return [
         {
-            "subscription": one.name,
-            "subscriber": one.subscriber,
-            "actor": one.actor,
-            "seq": one.seq,
-            "state": "suspended" if one.suspended else one.state,
-            "results": one.results,
-            "client": one.client,
-            "since": one.since,
-            **({} if one.ends is None else {"ends": one.ends}),
-            **({"suspended": one.suspended} if one.suspended else {}),
-            **({"waits_for": waiting[one.key]} if one.key in waiting else {}),
+            "subscription": subscription.name,
+            "subscriber": subscription.subscriber,
+            "actor": subscription.actor,
+            "seq": subscription.seq,
+            "state": "suspended" if subscription.suspended else subscription.state,
+            "results": subscription.results,
+            "client": subscription.client,
+            "since": subscription.since,
+            **({} if subscription.ends is None else {"ends": subscription.ends}),
+            **({"suspended": subscription.suspended} if subscription.suspended else {}),
+            **({"waits_for": waiting[subscription.key]} if subscription.key in waiting else {}),
         }
-        for one in core.subscriptions
+        for subscription in core.subscriptions
     ]
 
 

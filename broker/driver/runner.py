@@ -218,8 +218,8 @@ class Runner:
         """The answer to a request on which the core failed."""
         if getattr(message, "reply_to", None) is None or isinstance(message, RequestRefused):
             return []
-        one: Any = message
-        regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
+        request: Any = message
+        regret = RequestRefused(request.client, request.request, refusals.DEFECT, request.reply_to)
         try:
             effects: list[Effect] = self._machine.handle(regret, self.clock.now_ms())
         except Exception:  # what waits behind it is not to be lost with it
@@ -258,7 +258,7 @@ class Runner:
 
 def _tokens(message: "Message") -> list[Any]:
     if isinstance(message, EventsReceived):
-        found = [payload.token for payload in message.payloads]
+        tokens = [payload.token for payload in message.payloads]
     else:
-        found = [getattr(message, "token", None)]
-    return [token for token in found if token is not None]
+        tokens = [getattr(message, "token", None)]
+    return [token for token in tokens if token is not None]

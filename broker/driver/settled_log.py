@@ -26,7 +26,7 @@ SHARE: Final = 50  # and the core is not kept from its work for more than one pa
 
 
 class Promised:
-    """What `broker.store.Outbox.promised` is."""
+    """The promises of an outbox, as `broker.store.Outbox.promised` gives them."""
 
     def __init__(self, runner: Runner, core: DurableBroker, promises: Promises) -> None:
         self._runner = runner
@@ -47,11 +47,15 @@ class Promised:
         keys = [key for key in subscriptions if not names or key[1] in names]
         if not keys:
             return Settled(0)
-        told = {key: at for key, (one, at) in self._told.items() if subscriptions.get(key) is one}
+        times = {
+            key: time_ms
+            for key, (subscription, time_ms) in self._told.items()
+            if subscriptions.get(key) is subscription
+        }
         none = float("-inf")
-        least = min(keys, key=lambda key: (told.get(key, none), key))
+        least = min(keys, key=lambda key: (times.get(key, none), key))
         why = self._durable.core.waits_for(least)
-        return Settled(len(keys), told.get(least), f"{least[1]}: {why}")
+        return Settled(len(keys), times.get(least), f"{least[1]}: {why}")
 
     async def _ask(self) -> None:
         loop = asyncio.get_running_loop()
@@ -64,11 +68,15 @@ class Promised:
                 self._runner.handle(Settling())
         subscriptions = self._durable.core.catalogue.subscriptions
         settled = self._durable.core.settled
-        told = {key: (one, settled[key]) for key, one in subscriptions.items() if key in settled}
+        times = {
+            key: (subscription, settled[key])
+            for key, subscription in subscriptions.items()
+            if key in settled
+        }
         took_s = perf_counter() - began_s
         self._next_s = loop.time() + max(EVERY_S, SHARE * took_s)
         await self._promises.settled(self._durable.number)
-        self._told = told
+        self._told = times
 
     def close(self) -> None:
         """Nobody is told any more."""

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Protocol
 
 from broker import logs
-from broker.driver.gate import Gate
+from broker.driver.gate import IntakeGate
 from broker.journal import JournalError
 from broker.store import StoreError
 
@@ -61,7 +61,7 @@ class Snapshots:
         core: Core,
         journal: Records,
         line: Line,
-        gate: Gate,
+        gate: IntakeGate,
         *,
         every_bytes: int,
         size_bytes_max: int,
@@ -114,8 +114,8 @@ class Snapshots:
             self.taken += 1
             self._why_not = ""
             self._gate.open("journal size")
-            told = {"record": number, "bytes": len(data), "stood_still_ms": round(took_s * 1000)}
-            logs.tell("debug", "snapshot", **told)
+            fields = {"record": number, "bytes": len(data), "stood_still_ms": round(took_s * 1000)}
+            logs.tell("debug", "snapshot", **fields)
         finally:
             self._task = None
 

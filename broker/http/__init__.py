@@ -5,21 +5,21 @@ everything it tells, it asks of a `BrokerFacade`. Invariant: no request, however
 costs more than its stated bound.
 """
 
-from broker.http.app import HttpOptions, Listener, ListenError, listen, make_app
-from broker.http.facade import BrokerFacade, Reply
+from broker.http.app import HttpListener, HttpListenError, HttpOptions, listen, make_app
+from broker.http.facade import BrokerFacade, RequestReply
 from broker.http.fan import Follower, FollowersFullError, ResultFan
 from broker.http.log_facade import ResultLog
-from broker.metrics.ledger import Ledger
+from broker.metrics.ledger import MetricsLedger
 
 __all__ = [
     "BrokerFacade",
     "Follower",
     "FollowersFullError",
+    "HttpListenError",
+    "HttpListener",
     "HttpOptions",
-    "Ledger",
-    "ListenError",
-    "Listener",
-    "Reply",
+    "MetricsLedger",
+    "RequestReply",
     "ResultFan",
     "ResultLog",
     "listen",

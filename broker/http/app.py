@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from broker.http.connections import IDLE_WAIT_S, SERVER, Patience, acceptor, log
+from broker.http.connections import IDLE_WAIT_S, SERVER, RequestPatience, acceptor, log
 from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, rights_kept, told_as_json
 from broker.http.handlers import Handlers
@@ -19,7 +19,7 @@ from broker.http.log_facade import ResultLog
 from broker.http.log_handlers import LogHandlers, ValueTypes
 from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.sessions.logins import Logins
 from broker.rights.current import CurrentRights
 from broker.rights.quotas import DoorCount, QuotaLedger
@@ -27,7 +27,7 @@ from broker.rights.quotas import DoorCount, QuotaLedger
 ENDLESS = frozenset(("results", "backup"))  # streams, which HEAD would have made in vain
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
-_PATIENCE = web.AppKey("patience", Patience)
+_PATIENCE = web.AppKey("patience", RequestPatience)
 _COUNT = web.AppKey("count", DoorCount)
 
 
@@ -46,7 +46,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     take_wait_s: float = 30.0
 
 
-class ListenError(OSError):
+class HttpListenError(OSError):
     """An address cannot be listened on; the message says which and why."""
 
 
@@ -67,12 +67,12 @@ def make_app(
     """
     count = DoorCount(quotas or QuotaLedger())
     options = options or HttpOptions()
-    patience = Patience(options.head_wait_s, options.take_wait_s)
+    patience = RequestPatience(options.head_wait_s, options.take_wait_s)
     middlewares: list[Any] = [
         patience.middleware(),
         told_as_json,
         foreign_pages_kept_out(rights),
-        rights_kept(rights, failures or Logins(Limits()), count),
+        rights_kept(rights, failures or Logins(MqttLimits()), count),
     ]
     longest = max(options.text_bytes_max, options.events_bytes_max)
     app = web.Application(middlewares=middlewares, client_max_size=longest)
@@ -102,10 +102,12 @@ async def _say_no_more_than_needed(_: web.Request, response: web.StreamResponse)
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 
-class Listener:
+class HttpListener:
     """A running server; `port` is the one it got."""
 
-    def __init__(self, runner: web.AppRunner, server: asyncio.Server, patience: Patience) -> None:
+    def __init__(
+        self, runner: web.AppRunner, server: asyncio.Server, patience: RequestPatience
+    ) -> None:
         self.port = int(server.sockets[0].getsockname()[1])
         self._runner = runner
         self._server = server
@@ -120,8 +122,8 @@ class Listener:
 
 async def listen(
     app: web.Application, host: str, port: int, options: HttpOptions | None = None
-) -> Listener:
-    """Serves the application; port 0 takes any free one. Raises ListenError."""
+) -> HttpListener:
+    """Serves the application; port 0 takes any free one. Raises HttpListenError."""
     connections_max = (options or HttpOptions()).connections_max
     runner = web.AppRunner(
         app,
@@ -140,5 +142,5 @@ async def listen(
     except OSError as error:
         await runner.cleanup()
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise ListenError(f"cannot listen for HTTP on {host}:{port}: {reason}") from None
-    return Listener(runner, sockets, patience)
+        raise HttpListenError(f"cannot listen for HTTP on {host}:{port}: {reason}") from None
+    return HttpListener(runner, sockets, patience)

@@ -33,7 +33,7 @@ def _is_the_clients_doing(record: logging.LogRecord) -> bool:
     return isinstance(error, HttpProcessingError | ConnectionError)
 
 
-class Patience:
+class RequestPatience:
     """Bound how long a connection may take to ask for something, and to take what it has asked for.
 
     `head_wait_s` is for the head of its first request; `take_wait_s` for taking anything at all of
@@ -79,7 +79,7 @@ class Patience:
             timers.clear()
 
     def middleware(self) -> Any:
-        """What sees each request, once its head is there, and its answer before it is sent."""
+        """Make the middleware that sees each request's head, and its answer before that is sent."""
 
         @web.middleware
         async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -136,10 +136,10 @@ class _Plain(web.RequestHandler):
             message = "an unknown Expect"
             status, exc = 417, HttpProcessingError(code=417, message=message)
         super().handle_error(request, status, exc, message)
-        found = (message or "").partition("\n")[0].partition(" when reading:")[0]
-        found = found.rstrip(": ")[:FOUND_CHARS_MAX]
-        told = f"this is no HTTP request: {found[:1].lower()}{found[1:]}"
-        answer = problem(status, told if status < 500 else "the broker failed to answer")
+        reason = (message or "").partition("\n")[0].partition(" when reading:")[0]
+        reason = reason.rstrip(": ")[:FOUND_CHARS_MAX]
+        sentence = f"this is no HTTP request: {reason[:1].lower()}{reason[1:]}"
+        answer = problem(status, sentence if status < 500 else "the broker failed to answer")
         answer.headers["Server"] = SERVER
         answer.force_close()
         return answer
@@ -154,7 +154,7 @@ class _Refusing(asyncio.Protocol):
 
 def acceptor(
     server: Any,
-    patience: Patience,
+    patience: RequestPatience,
     connections_max: int,
     gone: Callable[[web.RequestHandler], None],
 ) -> Callable[[], asyncio.BaseProtocol]:

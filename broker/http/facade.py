@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypedDict
 from broker.core.messages import Done
 from broker.http.events.parts import EventPart
 from broker.http.fan import Follower
-from broker.metrics.ledger import Ledger
+from broker.metrics.ledger import MetricsLedger
 
 
-class Diagnostic(TypedDict, total=False):
+class DiagnosticReply(TypedDict, total=False):
     """One thing that is wrong with a specification; `line` and `column` count from 1.
 
     Of events: `line` is that of the body, or `event` the place in its array.
@@ -28,7 +28,7 @@ class Diagnostic(TypedDict, total=False):
     event: int
 
 
-class Reply(TypedDict, total=False):
+class RequestReply(TypedDict, total=False):
     """The answer to a submission or a cancellation; `ok` is always there."""
 
     ok: bool
@@ -37,7 +37,7 @@ class Reply(TypedDict, total=False):
     definitions: Sequence[str]
     state: str
     accepted: int
-    errors: Sequence[Diagnostic]
+    errors: Sequence[DiagnosticReply]
 
 
 class FunctionsFacade(Protocol):
@@ -66,7 +66,7 @@ class BrokerFacade(Protocol):
     def ready(self) -> Sequence[str]:
         """Return what is still missing before clients are served; empty where nothing is."""
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> MetricsLedger:
         """The counters as they stand."""
 
     def subscriptions(self, user: str | None) -> Sequence[Mapping[str, Any]]:
@@ -84,30 +84,32 @@ class BrokerFacade(Protocol):
     async def network_status(self) -> Mapping[str, Any]:
         """Return in short how all `brokers` are, and the `unreached`."""
 
-    async def publish(self, parts: Sequence[EventPart], user: str | None) -> tuple[int, Reply]:
+    async def publish(
+        self, parts: Sequence[EventPart], user: str | None
+    ) -> tuple[int, RequestReply]:
         """Publish events as MQTT does; the status and the answer, once they are in the journal."""
 
-    async def submit(self, text: str, client: str, user: str | None) -> Reply:
+    async def submit(self, text: str, client: str, user: str | None) -> RequestReply:
         """Checks a specification and installs all of it or nothing."""
 
-    async def preview(self, text: str, client: str, user: str | None) -> Reply:
+    async def preview(self, text: str, client: str, user: str | None) -> RequestReply:
         """Tell what `submit` would change, or why it would refuse; nothing is changed."""
 
-    async def cancel(self, name: str, client: str, user: str | None) -> Reply:
+    async def cancel(self, name: str, client: str, user: str | None) -> RequestReply:
         """Ends a subscription."""
 
     async def end(
         self, name: str, client: str, user: str | None, done: Done, *, home: str
-    ) -> Reply:
+    ) -> RequestReply:
         """End or resume a subscription at `home`; "": at any broker that can be reached."""
 
-    async def resume(self, name: str, client: str, user: str | None) -> Reply:
+    async def resume(self, name: str, client: str, user: str | None) -> RequestReply:
         """Begins a suspended subscription anew."""
 
     def forget(self, broker: str) -> bool:
         """Has nobody wait for another broker any more; False where none of that name is known."""
 
-    async def take_over(self, home: str, client: str, *, is_forced: bool) -> Reply:
+    async def take_over(self, home: str, client: str, *, is_forced: bool) -> RequestReply:
         """Take over a home of which this broker has a copy."""
 
     def network(self) -> Mapping[str, Any] | None:

@@ -17,7 +17,7 @@ from broker.backup.manifest import BackupError
 from broker.core.messages import Done
 from broker.core.refusals import NO_COPY, SEVERAL_HOMES, UNCONFIRMED, UNREACHED
 from broker.http.events.parts import MEDIA, PartError, split_events
-from broker.http.facade import BrokerFacade, Reply
+from broker.http.facade import BrokerFacade, RequestReply
 from broker.http.fan import FollowersFullError
 from broker.http.guard import USER, Handler, log, problem
 from broker.http.openapi import document
@@ -66,8 +66,8 @@ class Handlers:
 
     def by_name(self, name: str) -> Handler:
         """The handler of a route."""
-        found: Handler = getattr(self, name)
-        return found
+        handler: Handler = getattr(self, name)
+        return handler
 
     async def healthz(self, _request: web.Request) -> web.Response:
         """Alive or not."""
@@ -127,7 +127,7 @@ class Handlers:
         return await self._of_text(request, self._facade.preview)
 
     async def _of_text(
-        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[Reply]]
+        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[RequestReply]]
     ) -> web.Response:
         if request.content_type != "text/plain":
             return problem(415, "send the specification as Content-Type: text/plain")
@@ -156,7 +156,7 @@ class Handlers:
     async def _of_named(
         self,
         request: web.Request,
-        ask: Callable[[str, str, str | None], Awaitable[Reply]],
+        ask: Callable[[str, str, str | None], Awaitable[RequestReply]],
         done: Done,
     ) -> web.Response:
         client = _client(request)
@@ -194,8 +194,8 @@ class Handlers:
 
     async def plan(self, _request: web.Request) -> web.Response:
         """Answer where tasks run, and why."""
-        told = self._facade.plan()
-        return problem(409, UNCOORDINATED) if told is None else _json(told)
+        plan = self._facade.plan()
+        return problem(409, UNCOORDINATED) if plan is None else _json(plan)
 
     async def drain(self, _request: web.Request) -> web.Response:
         """Have the tasks that run here go elsewhere."""
@@ -296,8 +296,8 @@ class Handlers:
                     break
                 await _write(response, b"\n".join(lines) + b"\n")
             if follower.overflowed:
-                told: dict[str, Any] = {"errors": [{"message": "cut off: too slow to follow"}]}
-                await _write(response, msgspec.json.encode({"ok": False, **told}) + b"\n")
+                errors: dict[str, Any] = {"errors": [{"message": "cut off: too slow to follow"}]}
+                await _write(response, msgspec.json.encode({"ok": False, **errors}) + b"\n")
         except ConnectionError:
             pass  # the client went away; its queue goes with it
         except TimeoutError:  # it takes nothing: an orderly end would wait for it as well

@@ -128,8 +128,8 @@ class LogHandlers:
 
     def by_name(self, name: str) -> Handler:
         """The handler of a route."""
-        found: Handler = getattr(self, name)
-        return found
+        handler: Handler = getattr(self, name)
+        return handler
 
     async def shutdown(self, _app: web.Application) -> None:
         """Answer all who wait, as this is the end."""
@@ -162,12 +162,17 @@ class LogHandlers:
         elif after is not None and wait_s and log.end == after:
             async with self._at_most(wait_s):
                 await log.beyond(after)
-        said = {"epoch": log.epoch, "earliest": log.earliest, "end": log.end, "rows_max": ROWS_MAX}
+        answer = {
+            "epoch": log.epoch,
+            "earliest": log.earliest,
+            "end": log.end,
+            "rows_max": ROWS_MAX,
+        }
         if promised is not None:
-            said["settled"] = promised.until_ms
-            said["subscriptions"] = promised.subscriptions
-            said["behind"] = promised.behind
-        return _json(said)
+            answer["settled"] = promised.until_ms
+            answer["subscriptions"] = promised.subscriptions
+            answer["behind"] = promised.behind
+        return _json(answer)
 
     async def _settled(
         self, log: ResultLog, names: frozenset[str], known: tuple[int | None, int], wait_s: float
@@ -175,23 +180,23 @@ class LogHandlers:
         """The promise; with a place to wait at, once that or the log has gone on."""
         after, until_ms = known
         waits = bool(wait_s) and after is not None
-        found = await log.settled(names, fresh=False)
+        settled = await log.settled(names, fresh=False)
         async with self._at_most(wait_s or SETTLED_S):
             if not waits:
-                found = await log.settled(names, fresh=True)
-            while waits and log.end == after and not _is_past(found, until_ms):
+                settled = await log.settled(names, fresh=True)
+            while waits and log.end == after and not _is_past(settled, until_ms):
                 moved = asyncio.ensure_future(log.beyond(after or 0))
                 renewed = asyncio.ensure_future(log.settled(names, fresh=True))
                 try:
                     await asyncio.wait((moved, renewed), return_when=asyncio.FIRST_COMPLETED)
                     if renewed.done():
-                        found = renewed.result()
-                    if found is None:  # nothing of that can be told, so that no more will come
+                        settled = renewed.result()
+                    if settled is None:  # nothing of that can be told, so that no more will come
                         await moved
                 finally:
                     moved.cancel()
                     renewed.cancel()
-        return found
+        return settled
 
     @asynccontextmanager
     async def _at_most(self, wait_s: float) -> AsyncIterator[None]:
@@ -275,10 +280,10 @@ class LogHandlers:
         log = self._log(request)
         consumer, offset = _consumer(request.query.get("consumer")), _number(request, "offset")
         try:
-            one = await log.acknowledge(consumer, offset, time.time_ns() // 1_000_000)
+            acknowledged = await log.acknowledge(consumer, offset, time.time_ns() // 1_000_000)
         except ConsumersFullError as full:
             raise _RefusedError(503, str(full)) from None
-        return _json({"epoch": log.epoch} | _shown(one))
+        return _json({"epoch": log.epoch} | _shown(acknowledged))
 
     @_told
     async def log_consumers(self, request: web.Request) -> web.Response:
@@ -307,8 +312,8 @@ class LogHandlers:
         """Answer how early in event time what stands from an offset on may end."""
         log = self._log(request)
         offset, after_ms = _number(request, "offset"), _number(request, "ts", form=_SIGNED)
-        found = await log.earliest_end(offset, after_ms)
-        return _json({"epoch": log.epoch, "offset": offset, "ts": found})
+        end_ms = await log.earliest_end(offset, after_ms)
+        return _json({"epoch": log.epoch, "offset": offset, "ts": end_ms})
 
     @_told
     async def log_first_offset_after(self, request: web.Request) -> web.Response:

@@ -43,14 +43,14 @@ def _operation(route: Route, with_users: bool) -> dict[str, Any]:
         need = BY_ROUTE[f"{route.method} {route.path}"].need
         answers.setdefault(403, Answer(f"the user's roles do not grant `{need}`"))
         answers[429] = Answer("too many logins from this address failed of late")
-    responses = {str(code): _response(one) for code, one in sorted(answers.items())}
+    responses = {str(code): _response(answer) for code, answer in sorted(answers.items())}
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.meaning,
         "responses": {**responses, "default": _response(OTHERWISE)},
     }
     if route.parameters:
-        operation["parameters"] = [_parameter(one) for one in route.parameters]
+        operation["parameters"] = [_parameter(parameter) for parameter in route.parameters]
     if route.body:
         operation["requestBody"] = {
             "required": True,

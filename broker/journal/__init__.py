@@ -9,6 +9,6 @@ synced.
 from broker.journal.errors import JournalError
 from broker.journal.files import Files
 from broker.journal.journal import Journal, JournalOptions
-from broker.journal.reading import Found, read
+from broker.journal.reading import JournalContent, read
 
-__all__ = ["Files", "Found", "Journal", "JournalError", "JournalOptions", "read"]
+__all__ = ["Files", "Journal", "JournalContent", "JournalError", "JournalOptions", "read"]

@@ -50,9 +50,9 @@ class Files:
 
     def write(self, file: int, data: bytes) -> None:
         """Write all of it."""
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(file, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(file, remaining) :]
 
     def sync(self, file: int) -> None:
         """Return once what was written is on the disk."""
@@ -87,10 +87,10 @@ class Files:
     def identity(self, path: Path) -> tuple[int, int] | None:
         """Identify what is at a place; None: nothing, or nobody may see."""
         try:
-            found = os.stat(path)  # noqa: PTH116 - each commit asks: no object is made for it
+            status = os.stat(path)  # noqa: PTH116 - each commit asks: no object is made for it
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def has_name(self, file: int) -> bool:
         """Tell whether an open file is still to be found in any folder."""

@@ -17,9 +17,9 @@ from broker.core.recovery.records import RECORD_HEADER_BYTES, frame_snapshot
 from broker.journal import naming
 from broker.journal.errors import JournalError, sentence
 from broker.journal.files import put
-from broker.journal.reading import Found
+from broker.journal.reading import JournalContent
 from broker.journal.segment import Segments
-from broker.journal.writer import RETRY_S, Records, Writer
+from broker.journal.writer import RETRY_S, JournalWriter, Records
 from broker.metrics.histogram import Histogram
 
 SEGMENT_BYTES = 8 * 2**20
@@ -41,7 +41,7 @@ class Journal:
 
     def __init__(
         self,
-        found: Found,
+        found: JournalContent,
         durable: Callable[[int], None],
         trouble: Callable[[str], None],
         options: JournalOptions | None = None,
@@ -61,7 +61,7 @@ class Journal:
         self._segments = Segments(
             found.folder, found.files, options.segment_bytes, found.segments, found.size_bytes
         )
-        self._writer = Writer(
+        self._writer = JournalWriter(
             self._segments, self.durable, self._written, self._troubled, options.retry_s
         )
         self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="snapshot")

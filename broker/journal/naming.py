@@ -29,8 +29,8 @@ class SegmentName(Struct, frozen=True, order=True):
 
 def segments(names: list[str]) -> list[SegmentName]:
     """The segments among the names, in the order in which they are to be read."""
-    found = (_SEGMENT.fullmatch(name) for name in names)
-    return sorted(SegmentName(int(one[1]), int(one[2])) for one in found if one)
+    matches = (_SEGMENT.fullmatch(name) for name in names)
+    return sorted(SegmentName(int(match[1]), int(match[2])) for match in matches if match)
 
 
 def snapshot(number: int) -> str:
@@ -40,5 +40,5 @@ def snapshot(number: int) -> str:
 
 def snapshots(names: list[str]) -> list[int]:
     """The numbers for which there are snapshots, in ascending order."""
-    found = (_SNAPSHOT.fullmatch(name) for name in names)
-    return sorted(int(one[1]) for one in found if one)
+    matches = (_SNAPSHOT.fullmatch(name) for name in names)
+    return sorted(int(match[1]) for match in matches if match)

@@ -28,7 +28,7 @@ from broker.journal.files import SUFFIX, Files, put
 _WAY_OUT = "bring it back from a copy, or move the data directory away to begin anew"
 
 
-class Found(Struct, frozen=True):
+class JournalContent(Struct, frozen=True):
     """Hold what was read: the newest snapshot, and the records after it, segment by segment.
 
     `next_number` is that of the next record to be written. `cut_bytes` were left by a crash behind
@@ -51,17 +51,17 @@ class Found(Struct, frozen=True):
             path = self.folder / name.file
             try:
                 data = self.files.read(path)
-                found = read_segment(data, name.first, following, path.name)
+                segment = read_segment(data, name.first, following, path.name)
             except OSError as error:
                 raise JournalError(sentence(error, self.folder)) from None
             except (CorruptError, VersionError) as error:
                 raise _damaged(self.folder, error) from None
-            for record in found.records:
+            for record in segment.records:
                 if record.number > done:
                     yield record
 
 
-def read(folder: Path, files: Files | None = None) -> Found:
+def read(folder: Path, files: Files | None = None) -> JournalContent:
     """Make the folder where it is missing, and look at what is there. Raises JournalError."""
     files = files or Files()
     try:
@@ -74,7 +74,7 @@ def read(folder: Path, files: Files | None = None) -> Found:
         raise _damaged(folder, error) from None
 
 
-def _read(folder: Path, files: Files) -> Found:
+def _read(folder: Path, files: Files) -> JournalContent:
     names = files.names(folder)
     for each in names:
         if each.endswith(SUFFIX):
@@ -85,12 +85,12 @@ def _read(folder: Path, files: Files) -> Found:
         path = folder / naming.snapshot(numbers[-1])
         snapshot = read_snapshot(files.read(path), path.name)
     done = snapshot.number if snapshot is not None else 0
-    there = naming.segments(names)
-    segments = _needed(there, done)
+    present = naming.segments(names)
+    segments = _needed(present, done)
     # A crash may come between a snapshot and the removal of what it stands for.
     for number in numbers[:-1]:
         files.remove(folder / naming.snapshot(number))
-    for name in there[: len(there) - len(segments)]:
+    for name in present[: len(present) - len(segments)]:
         files.remove(folder / name.file)
     if segments and segments[0].first > done + 1:
         why = f"record {done + 1} and all up to {segments[0].first - 1} are missing"
@@ -100,7 +100,7 @@ def _read(folder: Path, files: Files) -> Found:
         following, cut = _settle(folder / segments[-1].file, segments[-1].first, files)
         next_number = max(next_number, following)
     size = sum(files.size(folder / name.file) for name in segments)
-    return Found(folder, snapshot, next_number, size, cut, segments, files)
+    return JournalContent(folder, snapshot, next_number, size, cut, segments, files)
 
 
 def _needed(names: list[naming.SegmentName], done: int) -> list[naming.SegmentName]:
@@ -114,9 +114,9 @@ def _needed(names: list[naming.SegmentName], done: int) -> list[naming.SegmentNa
 def _settle(path: Path, first: int, files: Files) -> tuple[int, int]:
     """Write the last segment anew; the number after its last record, and the bytes cut off."""
     data = files.read(path)
-    found = read_segment(data, first, None, path.name)
-    put(files, path, data[: found.good_bytes])
-    return found.next_number, len(data) - found.good_bytes
+    segment = read_segment(data, first, None, path.name)
+    put(files, path, data[: segment.good_bytes])
+    return segment.next_number, len(data) - segment.good_bytes
 
 
 def _damaged(folder: Path, error: CorruptError | VersionError) -> JournalError:

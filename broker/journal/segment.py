@@ -45,7 +45,7 @@ class Segments:
 
     @property
     def size_bytes(self) -> int:
-        """What all segments take, about; of those found at the start until all of them are gone."""
+        """Estimate the bytes of all segments; those found at the start count until all are gone."""
         with self._lock:
             return self._found_bytes + sum(self._sizes.values())
 

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 Records = list[tuple[int, bytes]]
 
 
-class Writer:
+class JournalWriter:
     """`durable` and `trouble` are called in the writer's thread.
 
     `trouble` gets a sentence when writing begins to fail or fails in another way, and an empty text

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from broker.bridge.backoff import Backoff
-from broker.links.socket import Socket
+from broker.links.socket import LinkSocket
 
 if TYPE_CHECKING:
     from broker.links.face import LinkFace
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Dialler:
-    """See the module. `why` is why the last try came to nothing, "" if there was none."""
+    """Dial one peer until it answers. `why`: why the last try failed, "" if there was none."""
 
     def __init__(
         self, face: "LinkFace", peer: str, where: tuple[str, int], backoff: Backoff
@@ -105,7 +105,7 @@ class Dialler:
         if not self._face.told(self._peer, self.why):
             logger.warning("no link to %s at %s: %s", self._peer, self.address, self.why)
 
-    async def _dial(self) -> Socket | None:
+    async def _dial(self) -> LinkSocket | None:
         """A connection whose TLS handshake is done, or None and `why`."""
         loop = asyncio.get_running_loop()
         host, port = self._where
@@ -113,7 +113,7 @@ class Dialler:
         try:
             async with asyncio.timeout(CONNECT_S):
                 _, socket = await loop.create_connection(
-                    lambda: Socket(self._face, self._peer),
+                    lambda: LinkSocket(self._face, self._peer),
                     host,
                     port,
                     ssl=tls,

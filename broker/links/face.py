@@ -4,7 +4,7 @@ Owns the sockets, the timer and the log lines of links. Must not know what messa
 effects are carried out in the order in which the core gave them; no call of a receiver that fails
 stops a link.
 
-To use it, give it somebody who takes what links say (`Receiver.on_link`, called in the loop's
+To use it, give it somebody who takes what links say (`LinkReceiver.on_link`, called in the loop's
 thread with `Up`, `Down`, `Delivered`, `Congested` or `Refused`), `start` it, and `offer` messages.
 """
 
@@ -23,7 +23,7 @@ from broker.links.dialling import Dialler, sentence
 from broker.links.discovery import Discovery, segment
 from broker.links.securing import LinkConfigError, Security, load_security, named
 from broker.links.seeds import Seeds
-from broker.links.socket import Socket
+from broker.links.socket import LinkSocket
 from broker.network.overlay.kinds import KindTraffic
 from broker.network.session.frames import ACK_BYTES
 from broker.network.session.limits import LinkLimits
@@ -63,7 +63,7 @@ logger = logging.getLogger(__name__)
 LinkNews: TypeAlias = Up | Down | NameInUse | Delivered | Congested | Refused
 
 
-class Receiver(Protocol):
+class LinkReceiver(Protocol):
     """Take what links report."""
 
     def on_link(self, news: LinkNews) -> None:
@@ -71,7 +71,7 @@ class Receiver(Protocol):
 
 
 class LinkFace:
-    """See the module. `settings` are those of [links], `limits` those of [link_limits].
+    """Listen for links and dial them, by the settings of [links] and [link_limits].
 
     `epoch` has to grow with each start of the broker of this name. Raises LinkConfigError.
     """
@@ -81,7 +81,7 @@ class LinkFace:
         name: str,
         epoch: int,
         settings: LinksSection,
-        receiver: Receiver,
+        receiver: LinkReceiver,
         limits: LinkLimits | None = None,
     ) -> None:
         self.settings = settings
@@ -92,7 +92,7 @@ class LinkFace:
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
-        self._sockets: dict[int, Socket] = {}
+        self._sockets: dict[int, LinkSocket] = {}
         self._numbers = 0
         self._diallers: dict[str, Dialler] = {}
         self._seeds: Seeds | None = None
@@ -148,7 +148,7 @@ class LinkFace:
         for dialler in self._diallers.values():
             await dialler.stop()
         self._perform(self.links.end())
-        waiting = [one.gone for one in self._sockets.values()]
+        waiting = [sock.gone for sock in self._sockets.values()]
         if waiting:
             await asyncio.wait(waiting)  # `Socket.close` cuts whoever takes too long
         if self._wake is not None:
@@ -191,26 +191,26 @@ class LinkFace:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Each neighbour, and each peer that never was one, for people and programs that look."""
-        found: dict[str, dict[str, Any]] = {}
+        neighbours: dict[str, dict[str, Any]] = {}
         for name in sorted({*self.links.sessions, *self._diallers}):
             session, dialler = self.links.sessions.get(name), self._diallers.get(name)
-            one: dict[str, Any] = {"state": "up" if self.up(name) else "down"}
+            state: dict[str, Any] = {"state": "up" if self.up(name) else "down"}
             if dialler is not None:
-                one["address"] = dialler.address
+                state["address"] = dialler.address
             if session is not None:
-                one |= {"counts": dict(session.counts), **session.loads()}
+                state |= {"counts": dict(session.counts), **session.loads()}
             if self.up(name):
-                one["up_s"] = int(self._loop.time() - self._up_since_s[name])
+                state["up_s"] = int(self._loop.time() - self._up_since_s[name])
             else:
-                one["reason"] = dialler.why if dialler is not None else ""
-                if session is not None and not one["reason"]:
-                    one["reason"] = session.why
-            found[name] = one
-        return found
+                state["reason"] = dialler.why if dialler is not None else ""
+                if session is not None and not state["reason"]:
+                    state["reason"] = session.why
+            neighbours[name] = state
+        return neighbours
 
     # --- what sockets tell ---------------------------------------------------------------
 
-    def opened(self, socket: Socket) -> None:
+    def opened(self, socket: LinkSocket) -> None:
         """A connection is there."""
         self._numbers += 1
         socket.number = self._numbers
@@ -224,15 +224,15 @@ class LinkFace:
         dialled = bool(socket.dialled)
         self.tell(Opened(socket.number, nonce, dialled, socket.dialled, certified))
 
-    def received(self, socket: Socket, data: bytes) -> None:
+    def received(self, socket: LinkSocket, data: bytes) -> None:
         """Bytes came."""
         self.tell(Received(socket.number, data))
 
-    def choked(self, socket: Socket, *, on: bool) -> None:
+    def choked(self, socket: LinkSocket, *, on: bool) -> None:
         """A socket takes no more, or takes some again."""
         self.tell(Choked(socket.number, on))
 
-    def lost(self, socket: Socket, error: Exception | None) -> None:
+    def lost(self, socket: LinkSocket, error: Exception | None) -> None:
         """A socket is gone."""
         self._sockets.pop(socket.number, None)
         reason = "the connection was lost" if error is None else sentence(error)
@@ -293,7 +293,7 @@ class LinkFace:
 
     def _up(self, news: Up) -> None:
         self._up_since_s[news.peer] = self._loop.time()
-        for key in [one for one in self._told if one.startswith(f"{news.peer}: ")]:
+        for key in [key for key in self._told if key.startswith(f"{news.peer}: ")]:
             del self._told[key]
         began = "from the beginning" if news.fresh else "where it was"
         logger.info("the link to %s is up and goes on %s", news.peer, began)
@@ -326,7 +326,7 @@ class LinkFace:
             tls.sni_callback = self._choose_context
         try:
             self._server = await self._loop.create_server(
-                lambda: Socket(self),
+                lambda: LinkSocket(self),
                 settings.host,
                 settings.port,
                 ssl=tls,

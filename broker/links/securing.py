@@ -27,7 +27,7 @@ class LinkConfigError(Exception):
 
 
 class Security(Struct, frozen=True):
-    """What both roles need; contexts are SSLContext or None. `remark` is worth a warning, if any.
+    """The secrets and contexts (SSLContext or None) of both roles; `remark` is for a warning.
 
     `secrets` are all that are valid, the one to prove with first. They are bytes so that none ends
     up in a text by mistake.

@@ -17,8 +17,8 @@ UNTAKEN_MS = 11_000  # of what was written
 CLOSE_S = 2.0  # so long the other may take for what was written last
 
 
-class Socket(asyncio.Protocol):
-    """See the module. `dialled` is the name of the peer that was dialled, "" if the other did."""
+class LinkSocket(asyncio.Protocol):
+    """One connection to a neighbour. `dialled` names the peer, "" if the other side dialled."""
 
     def __init__(self, face: "LinkFace", dialled: str = "") -> None:
         self.dialled = dialled

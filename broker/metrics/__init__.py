@@ -15,10 +15,10 @@ counted or how a scrape comes in. Invariant: each name stands in the table of fa
 histogram's counts never fall; nothing here is done for each event: observations come a batch at a
 time, and all else is read when somebody scrapes.
 
-The way: `broker.site.facade` fills a `Ledger`, and `exposition` renders it.
+The way: `broker.site.facade` fills a `MetricsLedger`, and `exposition` renders it.
 """
 
 from broker.metrics.histogram import Histogram
-from broker.metrics.ledger import Ledger
+from broker.metrics.ledger import MetricsLedger
 
-__all__ = ["Histogram", "Ledger"]
+__all__ = ["Histogram", "MetricsLedger"]

@@ -19,7 +19,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from broker.metrics.histogram import Histogram
-from broker.metrics.ledger import FAMILIES, Family, Kind, Ledger
+from broker.metrics.ledger import FAMILIES, Family, Kind, MetricsLedger
 
 _SIMPLE: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily]]] = {
     "counter": CounterMetricFamily,
@@ -30,7 +30,7 @@ _SIMPLE: Final[dict[Kind, type[CounterMetricFamily | GaugeMetricFamily]]] = {
 class LedgerCollector(Collector):
     """Reads the ledger anew for each scrape."""
 
-    def __init__(self, ledger: Callable[[], Ledger], version: str) -> None:
+    def __init__(self, ledger: Callable[[], MetricsLedger], version: str) -> None:
         self._ledger = ledger
         self._version = version
 
@@ -63,7 +63,9 @@ def _bound(bound: float) -> str:
     return "+Inf" if bound == inf else str(bound)
 
 
-def exposition(ledger: Callable[[], Ledger], version: str) -> tuple[Callable[[], bytes], str]:
+def exposition(
+    ledger: Callable[[], MetricsLedger], version: str
+) -> tuple[Callable[[], bytes], str]:
     """A function that renders the metrics of now, and their content type."""
     registry = CollectorRegistry()
     registry.register(LedgerCollector(ledger, version))

@@ -13,7 +13,7 @@ import msgspec
 from broker.metrics.histogram import Histogram
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+class MetricsLedger(msgspec.Struct, frozen=True, kw_only=True):
     """The core's account of events as it stands, and what the faces add.
 
     The counters are those of `broker.engine.ledger`, under the same names: received = out +

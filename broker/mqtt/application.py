@@ -14,7 +14,7 @@ Action = Literal["publish", "subscribe", "receive"]
 
 
 class ClientInfo(Struct, frozen=True):
-    """Who a connection is. `user` is None unless a password or a certificate proved it."""
+    """The identity of a connection. `user` is None unless a password or a certificate proved it."""
 
     client_id: str
     user: str | None

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from broker.mqtt.application import Application, Credentials, InboundMessage
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.effects import CheckPassword, Close, Reading
+from broker.mqtt.effects import CheckPassword, CloseConnection, ReadConnection
 from broker.mqtt.hub import Hub
 from broker.mqtt.listeners import common_name
 from broker.mqtt.sessions.connection import Connection
@@ -23,7 +23,7 @@ TOLD_MAX = 1000  # kinds of lines: clients choose their names
 logger = logging.getLogger(__name__)
 
 
-class Driver:
+class MqttDriver:
     """Between a hub and the event loop; all methods belong to the loop's thread."""
 
     def __init__(
@@ -166,9 +166,9 @@ class Driver:
             socket = self._sockets.get(effect.connection)
             if socket is None:
                 continue
-            if isinstance(effect, Close):
+            if isinstance(effect, CloseConnection):
                 self._close(socket, effect)
-            elif isinstance(effect, Reading):
+            elif isinstance(effect, ReadConnection):
                 socket.read(effect.on)
             else:
                 self._check(effect)
@@ -185,7 +185,7 @@ class Driver:
         for message in messages:
             self.hub.complete(message.token, Reason.UNSPECIFIED_ERROR, self.now_ms())
 
-    def _close(self, socket: Socket, effect: Close) -> None:
+    def _close(self, socket: Socket, effect: CloseConnection) -> None:
         if effect.fault:
             who = effect.connection.client.client_id or effect.connection.address
             self._tell(effect.reason, f"closed the MQTT client {who!r}: {effect.fault}")

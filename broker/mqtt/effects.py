@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from broker.mqtt.sessions.connection import Connection
 
 
-class Close(Struct):
+class CloseConnection(Struct):
     """Close after what was sent; `reason` is for the log, `fault` marks what is worth a line."""
 
     connection: "Connection"
@@ -33,11 +33,11 @@ class CheckPassword(Struct):
     barred: bool
 
 
-class Reading(Struct):
+class ReadConnection(Struct):
     """Read from the connection, or stop reading from it."""
 
     connection: "Connection"
     on: bool
 
 
-Effect: TypeAlias = Close | CheckPassword | Reading
+Effect: TypeAlias = CloseConnection | CheckPassword | ReadConnection

@@ -18,19 +18,19 @@ from broker.mqtt.codec.encoder import encode
 from broker.mqtt.codec.packets import V5, V311, Connect, Disconnect, Puback, Publish
 from broker.mqtt.codec.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
 from broker.mqtt.counters import Counters
-from broker.mqtt.effects import Close, Effect
-from broker.mqtt.limits import Limits
+from broker.mqtt.effects import CloseConnection, Effect
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.routing import publications as publishing
 from broker.mqtt.routing.publications import receive
-from broker.mqtt.routing.router import Prefix, Router
+from broker.mqtt.routing.router import Prefix, TopicRouter
 from broker.mqtt.sessions import handshake
-from broker.mqtt.sessions.backpressure import Holding, Slowing
+from broker.mqtt.sessions.backpressure import PublisherHold, Slowing
 from broker.mqtt.sessions.connection import Connection
 from broker.mqtt.sessions.departures import end_overflowed, shut
 from broker.mqtt.sessions.logins import Logins
 from broker.mqtt.sessions.session import Session
 from broker.mqtt.sessions.timers import Timers
-from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.batches import HubStorage
 from broker.rights.quotas import QuotaLedger
 
 CONNACK = b"\x20"  # how it begins, and no other packet
@@ -49,20 +49,20 @@ class Hub:
     def __init__(
         self,
         *,
-        limits: Limits | None = None,
+        limits: MqttLimits | None = None,
         prefix: Prefix | None = None,
         users_only: bool = False,
         authorize: Authorize | None = None,
         new_client_id: Callable[[], str],
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or MqttLimits()
         self.users_only = users_only
         self.authorize = authorize
         self.new_client_id = new_client_id
         self.counters = Counters()
         self.timers = Timers()
         self.topics = TopicNames(self.limits)
-        self.router = Router(
+        self.router = TopicRouter(
             self.limits,
             self.counters,
             self.timers,
@@ -77,13 +77,13 @@ class Hub:
         self.effects: list[Effect] = []
         self.given_up: dict[str, int] = {}  # messages of sessions that ended full; for the log
         self.dirty: list[Connection] = []  # with bytes to be sent
-        self.holding = Holding(self.limits, self.counters, self.effects)
-        self.keeping: Keeping | None = None  # what outlasts the process, if anything does
+        self.holding = PublisherHold(self.limits, self.counters, self.effects)
+        self.keeping: HubStorage | None = None  # what outlasts the process, if anything does
         self.slowing = Slowing(self)
         self._read: Connection | None = None  # the one whose packets are being looked at
         self._promises_before = self._held_before = 0
 
-    def keep(self, keeping: Keeping) -> None:
+    def keep(self, keeping: HubStorage) -> None:
         """Let what is promised outlast the process; before the first client comes."""
         self.keeping = self.router.keeping = keeping
 
@@ -317,7 +317,7 @@ class Hub:
     def close(self, connection: Connection, reason: str, now_ms: int, fault: str = "") -> None:
         """Close a connection; `reason` is counted, `fault` says what is worth telling a person."""
         if not connection.closed:
-            self.effects.append(Close(connection, reason, fault))
+            self.effects.append(CloseConnection(connection, reason, fault))
             shut(self, connection, reason, now_ms)
 
     def dismiss(

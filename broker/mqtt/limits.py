@@ -24,7 +24,7 @@ def _limit(value: int, reason: str, least: int = 0, most: int = 2**53) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MqttLimits:
     """The bounds of one MQTT face, all inclusive maxima. ValueError for one that cannot work."""
 
     connections_max: int = _limit(
@@ -161,9 +161,9 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse a bound that cannot be one."""
         for item in fields(self):
-            value, least, most = getattr(self, item.name), *self._range(item.name)
-            if not least <= value <= most:
-                raise ValueError(f"{item.name} is {value}: it must lie in {least}..{most}")
+            value, smallest, largest = getattr(self, item.name), *self._range(item.name)
+            if not smallest <= value <= largest:
+                raise ValueError(f"{item.name} is {value}: it must lie in {smallest}..{largest}")
 
     @classmethod
     def _range(cls, name: str) -> tuple[int, int]:

@@ -68,8 +68,8 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         try:
             context.load_verify_locations(tls.client_ca)
         except (OSError, ssl.SSLError) as error:
-            told = f"the client CA {tls.client_ca} cannot be used: {_of_tls(error)}"
-            raise ListenError(told) from None
+            reason = f"the client CA {tls.client_ca} cannot be used: {_of_tls(error)}"
+            raise ListenError(reason) from None
         context.verify_mode = ssl.CERT_REQUIRED if tls.required else ssl.CERT_OPTIONAL
     return context
 

@@ -23,9 +23,9 @@ from broker.mqtt.application import (
 )
 from broker.mqtt.codec.packets import Properties, Publish
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.driver import Driver
+from broker.mqtt.driver import MqttDriver
 from broker.mqtt.hub import Hub
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.listeners import (
     Listener,
     ListenError,
@@ -36,7 +36,7 @@ from broker.mqtt.listeners import (
 from broker.mqtt.routing.router import Prefix
 from broker.mqtt.sessions.rights import judge_again
 from broker.mqtt.sockets import Socket
-from broker.mqtt.storage.batches import RESULTS_MARK, Keeping
+from broker.mqtt.storage.batches import RESULTS_MARK, HubStorage
 from broker.mqtt.storage.writer import wall_ms
 from broker.rights.quotas import QuotaLedger
 from broker.store import Store
@@ -63,7 +63,7 @@ class MqttServer:
         listeners: Sequence[Listener],
         users: Credentials | None = None,
         prefix: Prefix | None = None,
-        limits: Limits | None = None,
+        limits: MqttLimits | None = None,
         authorize: Authorize | None = None,
     ) -> None:
         self._application = application
@@ -76,7 +76,7 @@ class MqttServer:
             authorize=authorize,
             new_client_id=lambda: "auto-" + secrets.token_hex(8),
         )
-        self._driver: Driver | None = None
+        self._driver: MqttDriver | None = None
         self._servers: list[asyncio.Server] = []
         self._contexts: list[ssl.SSLContext | None] = []
 
@@ -88,8 +88,8 @@ class MqttServer:
         kept sessions alone. Raises StoreError.
         """
         hub = self._hub
-        hub.keep(Keeping(partial(wall_ms, asyncio.get_running_loop())))
-        driver = self._driver = Driver(hub, self._application, self._users, store)
+        hub.keep(HubStorage(partial(wall_ms, asyncio.get_running_loop())))
+        driver = self._driver = MqttDriver(hub, self._application, self._users, store)
         assert driver.writing is not None
         assert hub.keeping is not None
         await driver.writing.restore(hub, driver.now_ms())
@@ -125,7 +125,7 @@ class MqttServer:
         self._look_at_files()
         loop = asyncio.get_running_loop()
         if self._driver is None:
-            self._driver = Driver(self._hub, self._application, self._users)
+            self._driver = MqttDriver(self._hub, self._application, self._users)
         driver = self._driver
         for number, (listener, context) in enumerate(
             zip(self._listeners, self._contexts, strict=True)
@@ -268,7 +268,7 @@ class MqttServer:
         """Return the one ledger of quotas, which counts what comes by other doors, too."""
         return self._hub.quotas
 
-    def _started(self) -> Driver:
+    def _started(self) -> MqttDriver:
         if self._driver is None:
             raise RuntimeError("the MQTT server was not started")
         return self._driver

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from broker.rights.work import Wait, WorkLedger
 
 if TYPE_CHECKING:
-    from broker.mqtt.driver import Driver
+    from broker.mqtt.driver import MqttDriver
     from broker.mqtt.sessions.connection import Connection
 
 # What a calm client waits for, beside its own message, is a turn at most. Half a millisecond costs
@@ -71,7 +71,7 @@ class Socket(asyncio.BufferedProtocol):
     transport: asyncio.Transport
     _connection: "Connection"
 
-    def __init__(self, driver: "Driver") -> None:
+    def __init__(self, driver: "MqttDriver") -> None:
         self._driver = driver
         self._turns = driver.turns
         self._portion_bytes = PORTION_BYTES

@@ -25,9 +25,9 @@ from broker.core.messages import (
 from broker.driver.arrivals import EndRequested, PreviewRequested, Request
 from broker.driver.requests import Requests
 from broker.driver.runner import Runner
-from broker.http import Follower, Ledger, Reply, ResultFan
+from broker.http import Follower, MetricsLedger, RequestReply, ResultFan
 from broker.http.events.parts import EventPart
-from broker.http.facade import Diagnostic
+from broker.http.facade import DiagnosticReply
 from broker.metrics import Histogram
 from broker.remote.states import BrokerState, NetworkStates
 from broker.remote.take_over import HomeTakeOver
@@ -38,8 +38,8 @@ from broker.site.usage import usage
 
 if TYPE_CHECKING:
     from broker.admission.desk import Desk
-    from broker.bridge.joined import Joined
-    from broker.driver.durability import Keeping
+    from broker.bridge.joined import JoinedServers
+    from broker.driver.durability import Durability
     from broker.mqtt.server import MqttServer
     from broker.site.networking import Networking
 
@@ -49,7 +49,7 @@ PUBLISHING_BYTES_MAX = 8_388_608  # of events by HTTP that wait for the journal
 
 
 class Facade:
-    """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
+    """Answer HTTP as `broker.http.facade.BrokerFacade` asks for. `missing`: what is not up yet.
 
     `keeping`: what is kept on disk. `joined`: the other MQTT servers. `networking`: the links to
     other brokers. `reload`: the rights, and who reads them again. `latency_s`: of results,
@@ -63,8 +63,8 @@ class Facade:
         server: "MqttServer",
         fan: ResultFan,
         *,
-        keeping: "Keeping | None" = None,
-        joined: "Joined | None" = None,
+        keeping: "Durability | None" = None,
+        joined: "JoinedServers | None" = None,
         networking: "Networking | None" = None,
         reload: Reload,
     ) -> None:
@@ -105,10 +105,10 @@ class Facade:
         held = [*held, begins] if begins else held
         return [*self.missing, *held, *(self._joined.missing() if self._joined else ())]
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> MetricsLedger:
         """The core's account, and what the faces add."""
         account: dict[str, Any] = self._core.ledger.to_dict()
-        return Ledger(
+        return MetricsLedger(
             **account,
             subscriptions=len(self._core.catalogue),
             suspended=self._core.catalogue.suspended,
@@ -194,7 +194,9 @@ class Facade:
             int(usage().get("memory_bytes", 0)) or None,
         )
 
-    async def publish(self, parts: Sequence[EventPart], user: str | None) -> tuple[int, Reply]:
+    async def publish(
+        self, parts: Sequence[EventPart], user: str | None
+    ) -> tuple[int, RequestReply]:
         """Publish events as MQTT does, all or, where one may not be published, none."""
         asker, rights = Principal(user), self._rights
         refused = [
@@ -233,13 +235,13 @@ class Facade:
             return 200, {"ok": True, "accepted": accepted}
         return 422, {"ok": False, "accepted": accepted, "errors": refused[:ERRORS_MAX]}
 
-    async def submit(self, text: str, client: str, user: str | None) -> Reply:
+    async def submit(self, text: str, client: str, user: str | None) -> RequestReply:
         """Check a specification and install all of it or nothing."""
         future = _future()
         request = SpecificationSubmitted(client, "http", text, future, proven=user is not None)
         return await self._asked(request, future, user)
 
-    async def preview(self, text: str, client: str, user: str | None) -> Reply:
+    async def preview(self, text: str, client: str, user: str | None) -> RequestReply:
         """Tell what `submit` would change, or why it would refuse."""
         future = _future()
         request = SpecificationSubmitted(client, "http", text, future, proven=user is not None)
@@ -251,19 +253,19 @@ class Facade:
 
     async def end(
         self, name: str, client: str, user: str | None, done: Done, *, home: str
-    ) -> Reply:
+    ) -> RequestReply:
         """End or resume a subscription at a home, or wherever that is."""
         future = _future()
         request = EndRequested(client, "http", name, future, done=done, home=home)
         return await self._asked(request, future, user)
 
-    async def cancel(self, name: str, client: str, user: str | None) -> Reply:
+    async def cancel(self, name: str, client: str, user: str | None) -> RequestReply:
         """End a subscription."""
         future = _future()
         request = CancelRequested(client, "http", name, future, proven=user is not None)
         return await self._asked(request, future, user)
 
-    async def resume(self, name: str, client: str, user: str | None) -> Reply:
+    async def resume(self, name: str, client: str, user: str | None) -> RequestReply:
         """Begin a suspended subscription anew."""
         future = _future()
         request = ResumeRequested(client, "http", name, future, proven=user is not None)
@@ -273,10 +275,10 @@ class Facade:
         """Have nobody wait for another broker any more."""
         return self._networking is not None and self._networking.forget(broker)
 
-    async def take_over(self, home: str, client: str, *, is_forced: bool) -> Reply:
+    async def take_over(self, home: str, client: str, *, is_forced: bool) -> RequestReply:
         """Take over a home of which this broker has a copy."""
         reply = await self._take_over.take_over(home, client, is_forced=is_forced)
-        return cast("Reply", reply)
+        return cast("RequestReply", reply)
 
     def network(self) -> Mapping[str, Any] | None:
         """Return the network as this broker sees it; None where it has no links."""
@@ -336,7 +338,7 @@ class Facade:
 
     async def _asked(
         self, request: Request, future: "asyncio.Future[bytes]", user: str | None
-    ) -> Reply:
+    ) -> RequestReply:
         self._requests.put(request, Principal(user))
         return msgspec.json.decode(await future, type=dict[str, Any])  # type: ignore[return-value]
 
@@ -355,7 +357,7 @@ def _answer() -> "asyncio.Future[str]":
     return asyncio.get_running_loop().create_future()
 
 
-def _placed(part: EventPart, message: str) -> Diagnostic:
+def _placed(part: EventPart, message: str) -> DiagnosticReply:
     """Return an error with the place of its event in the body."""
     if part.unit == "line":
         return {"message": message, "line": part.number}

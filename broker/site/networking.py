@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class Networking:
-    """See the module; `attach` before anything else. Raises StartError."""
+    """Join the broker to its network; `attach` before anything else. Raises StartError."""
 
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
         import_module("networkx")  # which the tree asks for: not in the midst of other work
@@ -169,7 +169,7 @@ class Networking:
     # --- links -----------------------------------------------------------------------------
 
     def on_link(self, news: LinkNews) -> None:
-        """See `broker.links.face.Receiver`."""
+        """Take news of links as `broker.links.face.LinkReceiver` asks for."""
         match news:
             case Delivered(peer, messages):
                 self._runner.put(FramesReceived(peer, tuple(messages)))
@@ -240,7 +240,7 @@ class Networking:
 
     def links_up(self) -> dict[str, int]:
         """1 for each link that is up, by neighbour."""
-        return {name: int(one["state"] == "up") for name, one in self._face.status().items()}
+        return {name: int(link["state"] == "up") for name, link in self._face.status().items()}
 
     def waited_for(self) -> dict[str, int]:
         """Return 1 for each broker that somebody here waits for, 0 while its promise holds."""

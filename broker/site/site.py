@@ -21,7 +21,7 @@ from broker.core.broker import BrokerOptions
 from broker.core.messages import Started, Stopped
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.topics import EVENTS
-from broker.driver.actor_listeners import Listening
+from broker.driver.actor_listeners import ActorListeners
 from broker.driver.arrivals import Arrivals
 from broker.driver.clock import ClockWatch, WallClock
 from broker.driver.delivery import Delivery
@@ -44,12 +44,12 @@ from broker.site.reload import Reload, read_table
 from broker.store import StoreError
 
 if TYPE_CHECKING:
-    from broker.bridge.joined import Joined
+    from broker.bridge.joined import JoinedServers
     from broker.bridge.mapping import Mappings
-    from broker.driver.durability import Keeping
+    from broker.driver.durability import Durability
     from broker.driver.promises import Promises
     from broker.driver.runner import Outside
-    from broker.http.app import Listener as HttpListener
+    from broker.http.app import HttpListener
     from broker.site.networking import Networking
 
 NEEDS_A_FOLDER = (
@@ -107,8 +107,8 @@ class Site:
         self._runner: Runner
         self._watch: ClockWatch
         self._requests: Requests
-        self._listening: Listening
-        self._keeping: Keeping | None = None
+        self._listening: ActorListeners
+        self._keeping: Durability | None = None
         self._networking: Networking | None = None
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None
@@ -164,9 +164,9 @@ class Site:
             core.know(core.given.in_force)
             runner = Runner(core, outside, clock)
         else:
-            from broker.driver.durability import Keeping
+            from broker.driver.durability import Durability
 
-            keeping = await Keeping.open(
+            keeping = await Durability.open(
                 self._folder, self._config, self._options, clock.now_ms, (KEPT,), self._functions
             )
             self._keeping = keeping
@@ -178,7 +178,7 @@ class Site:
         self._runner = runner
         self._watch = ClockWatch(clock, runner.put)
         prefix, name = self._config.mqtt.prefix, self._options.name
-        self._listening = Listening(self._server, runner, prefix, name)
+        self._listening = ActorListeners(self._server, runner, prefix, name)
         self._server.on_subscriptions(self._listening.changed)
         self._requests = Requests(runner, self._config.limits, self._rights, self._server.quotas)
         if self._networking is not None:
@@ -202,22 +202,22 @@ class Site:
         if self._joined is not None:
             self._joined.attach(runner, self._requests.put)
 
-    def _make_runner(self, keeping: "Keeping", promises: "Promises", clock: WallClock) -> Runner:
+    def _make_runner(self, keeping: "Durability", promises: "Promises", clock: WallClock) -> Runner:
         """The runner of a core with a journal, and with its links if it has any."""
         if not self._options.networked:
             return Runner(keeping.core, promises, clock, promises.kept)
         from broker.site.networking import Networking
 
-        one = self._networking = Networking(self._config, keeping.core, clock.now_ms())
-        runner = Runner(keeping.core, promises, clock, promises.kept, one.broker)
-        promises.hold = one.holding(promises.hold)
-        keeping.on_durable = one.durable
-        one.on_rewound = keeping.log.renew
-        promises.send, promises.delivered = one.send, one.delivered
-        one.attach(runner, promises.commits)
+        networking = self._networking = Networking(self._config, keeping.core, clock.now_ms())
+        runner = Runner(keeping.core, promises, clock, promises.kept, networking.broker)
+        promises.hold = networking.holding(promises.hold)
+        keeping.on_durable = networking.durable
+        networking.on_rewound = keeping.log.renew
+        promises.send, promises.delivered = networking.send, networking.delivered
+        networking.attach(runner, promises.commits)
         return runner
 
-    async def _go_on(self, keeping: "Keeping") -> None:
+    async def _go_on(self, keeping: "Durability") -> None:
         """Have MQTT sessions go on. Raises StartError."""
         try:
             await go_on(self._server, self._delivery, keeping.store, keeping.log)
@@ -267,7 +267,7 @@ class Site:
         )
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
-        except http.ListenError as error:
+        except http.HttpListenError as error:
             raise _cannot_listen("http", error) from None
         facade.missing.clear()
         return _address((config.http.host, self._http.port))
@@ -302,12 +302,12 @@ class Site:
 def listeners(config: Config) -> list[Listener]:
     """The MQTT listeners that a configuration asks for, in the order of `faces`."""
     mqtt = config.mqtt
-    found = [Listener(mqtt.host, mqtt.port)] if mqtt.plain else []
+    plain_and_tls = [Listener(mqtt.host, mqtt.port)] if mqtt.plain else []
     if mqtt.tls_cert:
         required = mqtt.tls_client_certificates == "required"
         tls = Tls(mqtt.tls_cert, mqtt.tls_key, mqtt.tls_client_ca, required)
-        found.append(Listener(mqtt.host, mqtt.tls_port, tls))
-    return found
+        plain_and_tls.append(Listener(mqtt.host, mqtt.tls_port, tls))
+    return plain_and_tls
 
 
 def is_networked(config: Config) -> bool:
@@ -322,11 +322,11 @@ def faces(config: Config) -> list[str]:
 
 def _mapped(config: Config) -> tuple[str, ...]:
     """The filters of the foreign topics that are mapped to events."""
-    return tuple(heard_by(settled(one)) for one in config.mappings.values())
+    return tuple(heard_by(settled(section)) for section in config.mappings.values())
 
 
 def _mappings(config: Config) -> "Mappings | None":
-    """What makes events of these; None where there are none. Raises StartError."""
+    """Make the mappings to events; None where there are none. Raises StartError."""
     if not config.mappings:
         return None
     from broker.bridge.mapping import Mappings
@@ -334,13 +334,13 @@ def _mappings(config: Config) -> "Mappings | None":
     return Mappings(config.mappings, config.limits)
 
 
-def _joined(config: Config, delivery: Delivery) -> "Joined | None":
+def _joined(config: Config, delivery: Delivery) -> "JoinedServers | None":
     """The servers to be joined, whose library takes its time to import. Raises StartError."""
     if not config.joins:
         return None
-    from broker.bridge.joined import Joined
+    from broker.bridge.joined import JoinedServers
 
-    return Joined(config, delivery)
+    return JoinedServers(config, delivery)
 
 
 def _tables(config: Config) -> dict[str, str]:

@@ -35,8 +35,8 @@ class Supervisor:
         if not self._address:
             return
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
-                one.setblocking(False)
-                one.sendto(text.encode(), self._address)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+                sock.setblocking(False)
+                sock.sendto(text.encode(), self._address)
         except OSError:
             return  # a supervisor that does not listen is no reason to stop serving

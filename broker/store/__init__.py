@@ -5,7 +5,7 @@ Invariant: what was reported as stored outlasts a loss of power; what was not ma
 never in part. SQLAlchemy is imported when a store is opened, not before.
 """
 
-from broker.store.catalogue import Catalogue, Entry
+from broker.store.catalogue import CatalogueEntry, StoredCatalogue
 from broker.store.errors import StoreError
 from broker.store.outbox import Outbox
 from broker.store.parts import Part
@@ -25,10 +25,9 @@ from broker.store.store import Store
 
 __all__ = [
     "RESULTS",
-    "Catalogue",
+    "CatalogueEntry",
     "Consumer",
     "ConsumersFullError",
-    "Entry",
     "GoneError",
     "NotYetError",
     "Outbox",
@@ -39,5 +38,6 @@ __all__ = [
     "Standing",
     "Store",
     "StoreError",
+    "StoredCatalogue",
     "TooLargeError",
 ]

@@ -26,7 +26,7 @@ Key = tuple[str, str]  # subscriber and subscription
 ROW_BYTES: Final = 300  # of a row beside its text, about
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CatalogueEntry(msgspec.Struct, frozen=True):
     """One subscription; `client` submitted the `text` that it came with, at `installed_ms`.
 
     `proven`: the client had shown who it is, by a password or a certificate.
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True):
     text: str
 
 
-class Catalogue:
+class StoredCatalogue:
     """Of a store that was opened with the part RESULTS. All methods belong to the loop's thread."""
 
     def __init__(self, store: Store) -> None:
@@ -52,13 +52,16 @@ class Catalogue:
         self._listing = listing
 
     def change(
-        self, coming: Sequence[Entry], leaving: Sequence[Key] = (), done: Done | None = None
+        self,
+        coming: Sequence[CatalogueEntry],
+        leaving: Sequence[Key] = (),
+        done: Done | None = None,
     ) -> None:
         """Strike out and put rows, all of it or nothing; `done` is told when it is durable.
 
         A row that comes takes the place of the one of its name.
         """
-        texts = {one.text: len(one.text) for one in coming}
+        texts = {entry.text: len(entry.text) for entry in coming}
         size = sum(texts.values()) + ROW_BYTES * (len(coming) + len(leaving))
 
         def work(connection: Connection) -> None:
@@ -66,7 +69,7 @@ class Catalogue:
 
         self._store.submit(work, done, size)
 
-    async def all(self) -> list[Entry]:
+    async def all(self) -> list[CatalogueEntry]:
         """Every entry, in the order in which they were put. Raises StoreError."""
-        found: list[Any] = await self._store.read(self._listing.all_rows)
-        return [Entry(*row) for row in found]
+        rows: list[Any] = await self._store.read(self._listing.all_rows)
+        return [CatalogueEntry(*row) for row in rows]

@@ -146,10 +146,10 @@ def held(url: URL) -> Iterator[Callable[[], None]]:
 def _same_file(path: str, called: str) -> Callable[[], None]:
     def identity() -> tuple[int, int] | None:
         try:
-            found = os.stat(path)  # noqa: PTH116  (each commit asks: no object is made for it)
+            status = os.stat(path)  # noqa: PTH116  (each commit asks: no object is made for it)
         except FileNotFoundError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     opened = identity()
 

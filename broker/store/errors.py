@@ -65,9 +65,9 @@ def of_the_database(error: BaseException) -> str:
     """
     seen: BaseException | None = error
     while seen is not None:
-        told = _of_one(seen)
-        if told:
-            return told
+        reason = _of_one(seen)
+        if reason:
+            return reason
         seen = seen.__cause__ or seen.__context__
     return ""
 
@@ -78,10 +78,10 @@ def _of_one(error: BaseException) -> str:
     original: Any = getattr(error, "orig", None) or error
     name = getattr(original, "sqlite_errorname", None)
     if isinstance(name, str):
-        return next((told for code, told in _SQLITE.items() if name.startswith(code)), "")
+        return next((reason for code, reason in _SQLITE.items() if name.startswith(code)), "")
     state = getattr(original, "sqlstate", None)
     if isinstance(state, str):
-        return next((told for code, told in _STATES.items() if state.startswith(code)), "")
+        return next((reason for code, reason in _STATES.items() if state.startswith(code)), "")
     if getattr(error, "connection_invalidated", False):
         return "cannot be reached: the connection was lost"
     if type(original).__name__ in {"OperationalError", "InterfaceError"}:

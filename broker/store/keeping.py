@@ -34,8 +34,8 @@ CONSUMERS_MAX: Final = 1000  # each is a name that somebody made up
 def consumers(connection: Connection) -> list[Consumer]:
     """All of them, by name."""
     columns = [CONSUMERS.c[name] for name in Consumer.__struct_fields__]
-    found = connection.execute(select(*columns).order_by(CONSUMERS.c.name))
-    return [Consumer(*row) for row in found]
+    rows = connection.execute(select(*columns).order_by(CONSUMERS.c.name))
+    return [Consumer(*row) for row in rows]
 
 
 def acknowledge(connection: Connection, name: str, offset: int, now_ms: int) -> Consumer:
@@ -54,13 +54,13 @@ def acknowledge(connection: Connection, name: str, offset: int, now_ms: int) -> 
         count = connection.execute(select(func.count()).select_from(CONSUMERS)).scalar_one()
         if count >= CONSUMERS_MAX:
             raise ConsumersFullError(f"{CONSUMERS_MAX} consumers are known already; forget some")
-        one = Consumer(name, offset, now_ms)
-        connection.execute(insert(CONSUMERS), msgspec.structs.asdict(one))
-        return one
+        consumer = Consumer(name, offset, now_ms)
+        connection.execute(insert(CONSUMERS), msgspec.structs.asdict(consumer))
+        return consumer
     before = Consumer(*row)
-    one = msgspec.structs.replace(before, offset=max(before.offset, offset), acked_ms=now_ms)
-    _write(connection, [one])
-    return one
+    consumer = msgspec.structs.replace(before, offset=max(before.offset, offset), acked_ms=now_ms)
+    _write(connection, [consumer])
+    return consumer
 
 
 def forget(connection: Connection, name: str) -> bool:
@@ -69,9 +69,11 @@ def forget(connection: Connection, name: str) -> bool:
 
 
 def _write(connection: Connection, changed: Sequence[Consumer]) -> None:
-    for one in changed:
-        values: dict[str, Any] = msgspec.structs.asdict(one)
-        connection.execute(update(CONSUMERS).where(CONSUMERS.c.name == one.name).values(values))
+    for consumer in changed:
+        values: dict[str, Any] = msgspec.structs.asdict(consumer)
+        connection.execute(
+            update(CONSUMERS).where(CONSUMERS.c.name == consumer.name).values(values)
+        )
 
 
 def retain(
@@ -79,8 +81,8 @@ def retain(
 ) -> Taken:
     """Remove what need not be kept; nothing from `keep_from` on. One pass of bounded length."""
     log = standing(connection)
-    known = consumers(connection)
-    read_by_all = min((one.offset for one in known), default=log.earliest)
+    before = consumers(connection)
+    read_by_all = min((consumer.offset for consumer in before), default=log.earliest)
     fits_bytes = retention.size_bytes_max
     kept_bytes, earliest, count, unread = log.kept_bytes, log.earliest, 0, 0
     rows = _front(connection, log)
@@ -96,8 +98,8 @@ def retain(
         unread += offset >= read_by_all
     if not count:
         return Taken(log.earliest, 0, 0, (), more=False)
-    lapsed = [_lapsed(one, earliest, [row[0] for row in rows]) for one in known]
-    behind = [now for now, before in zip(lapsed, known, strict=True) if now is not before]
+    lapsed = [_lapsed(consumer, earliest, [row[0] for row in rows]) for consumer in before]
+    behind = [now for now, before in zip(lapsed, before, strict=True) if now is not before]
     _write(connection, behind)
     connection.execute(delete(OUTBOX).where(OUTBOX.c.offset < earliest))
     connection.execute(
@@ -114,13 +116,13 @@ def retain(
 def _front(connection: Connection, log: Standing) -> list[tuple[int, int, int]]:
     """(offset, bytes of payload, when it was stored) of the oldest rows, in order."""
     columns = OUTBOX.c
-    found = (
+    rows = (
         select(columns.offset, func.length(columns.payload), columns.stored_ms)
         .where(columns.offset >= log.earliest)
         .order_by(columns.offset)
         .limit(TAKEN_MAX)
     )
-    return [(row[0], row[1], row[2]) for row in connection.execute(found)]
+    return [(row[0], row[1], row[2]) for row in connection.execute(rows)]
 
 
 def _lapsed(one: Consumer, earliest: int, offsets: Sequence[int]) -> Consumer:

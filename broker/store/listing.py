@@ -20,7 +20,7 @@ from sqlalchemy import Connection, delete, func, insert, select, text
 from broker.store.tables import CATALOGUE, TEXTS
 
 if TYPE_CHECKING:
-    from broker.store.catalogue import Entry, Key
+    from broker.store.catalogue import CatalogueEntry, Key
 
 _PLAIN: Final = ("subscriber", "subscription", "seq", "actor", "client", "proven", "installed_ms")
 _AWKWARD: Final = re.compile("[\0\ud800-\udfff\ue000]")
@@ -37,20 +37,22 @@ def plain(stored: str) -> str:
     return _ESCAPED.sub(lambda one: chr(int(one[1], 16)), stored)
 
 
-def change(connection: Connection, coming: Sequence[Entry], leaving: Sequence[Key]) -> None:
+def change(
+    connection: Connection, coming: Sequence[CatalogueEntry], leaving: Sequence[Key]
+) -> None:
     """Strike out rows and put others, behind all that are there."""
     place = connection.execute(select(func.max(CATALOGUE.c.place))).scalar() or 0
     gone = [_remove(connection, key) for key in leaving]
     numbers: dict[str, int] = {}
-    for one in coming:
-        gone.append(_remove(connection, (one.subscriber, one.subscription)))
+    for entry in coming:
+        gone.append(_remove(connection, (entry.subscriber, entry.subscription)))
         place += 1
-        number = numbers.get(one.text)
+        number = numbers.get(entry.text)
         if number is None:
-            number = numbers[one.text] = place
-            connection.execute(insert(TEXTS), {"number": number, "text": escaped(one.text)})
-        said = ((name, getattr(one, name)) for name in _PLAIN)
-        row = {name: escaped(it) if isinstance(it, str) else it for name, it in said}
+            number = numbers[entry.text] = place
+            connection.execute(insert(TEXTS), {"number": number, "text": escaped(entry.text)})
+        columns = ((name, getattr(entry, name)) for name in _PLAIN)
+        row = {name: escaped(it) if isinstance(it, str) else it for name, it in columns}
         connection.execute(insert(CATALOGUE), row | {"place": place, "text_number": number})
     for old in dict.fromkeys(gone):
         if old is not None:
@@ -61,10 +63,10 @@ def _remove(connection: Connection, key: Key) -> int | None:
     """Strike out a row, if it is there; the number of its text."""
     subscriber, subscription = map(escaped, key)
     columns = CATALOGUE.c
-    here = (columns.subscriber == subscriber, columns.subscription == subscription)
-    number = connection.execute(select(columns.text_number).where(*here)).scalar()
+    condition = (columns.subscriber == subscriber, columns.subscription == subscription)
+    number = connection.execute(select(columns.text_number).where(*condition)).scalar()
     if number is not None:
-        connection.execute(delete(CATALOGUE).where(*here))
+        connection.execute(delete(CATALOGUE).where(*condition))
     return number
 
 
@@ -77,13 +79,15 @@ def _forget_text(connection: Connection, number: int) -> None:
 
 def all_rows(connection: Connection) -> list[tuple[Any, ...]]:
     """The fields of each entry, its text last, in the order in which they were put."""
-    found = connection.execute(select(TEXTS.c.number, TEXTS.c.text))
-    texts = {number: plain(said) for number, said in found}  # each once, however many rows have it
+    texts_found = connection.execute(select(TEXTS.c.number, TEXTS.c.text))
+    texts = {
+        number: plain(values) for number, values in texts_found
+    }  # each once, however many rows have it
     columns = [CATALOGUE.c[name] for name in _PLAIN]
     rows = connection.execute(select(*columns, CATALOGUE.c.text_number).order_by(CATALOGUE.c.place))
     return [
-        (*(plain(one) if isinstance(one, str) else one for one in said), texts[number])
-        for *said, number in rows
+        (*(plain(value) if isinstance(value, str) else value for value in values), texts[number])
+        for *values, number in rows
     ]
 
 
@@ -95,14 +99,16 @@ _BEFORE: Final = (
 
 def third_of_second(connection: Connection) -> None:
     """Format 3 of format 2, whose rows had their texts, and knew neither actor nor proof."""
-    from broker.store.catalogue import Entry
+    from broker.store.catalogue import CatalogueEntry
 
     rows = connection.execute(text(_BEFORE)).all()
     connection.execute(text("DROP TABLE catalogue"))
     for table in (TEXTS, CATALOGUE):
         table.create(connection)
     entries = [
-        Entry(row[0], row[1], row[2], "", row[3], proven=False, installed_ms=row[4], text=row[5])
+        CatalogueEntry(
+            row[0], row[1], row[2], "", row[3], proven=False, installed_ms=row[4], text=row[5]
+        )
         for row in rows
     ]
     change(connection, entries, ())

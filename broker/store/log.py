@@ -95,27 +95,27 @@ def _insert(
 
 def _compare(connection: Connection, rows: Sequence[Row]) -> None:
     """Refuse an offer that differs from what the log holds: two histories would share it."""
-    for at in range(0, len(rows), SOUGHT_MAX):
-        sought = {row.offset: row.id for row in rows[at : at + SOUGHT_MAX]}
-        found = select(OUTBOX.c.offset, OUTBOX.c.id).where(OUTBOX.c.offset.in_(list(sought)))
-        for offset, there in connection.execute(found):
-            if there != sought[offset]:
+    for begin in range(0, len(rows), SOUGHT_MAX):
+        sought = {row.offset: row.id for row in rows[begin : begin + SOUGHT_MAX]}
+        query = select(OUTBOX.c.offset, OUTBOX.c.id).where(OUTBOX.c.offset.in_(list(sought)))
+        for offset, stored in connection.execute(query):
+            if stored != sought[offset]:
                 raise StoreError(
-                    f"offset {offset} of the log holds the result {there}, not {sought[offset]}: "
+                    f"offset {offset} of the log holds the result {stored}, not {sought[offset]}: "
                     "the log and the journal are not of one history"
                 )
 
 
 def _unknown(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     """Those whose id is not there yet, each once."""
-    there: set[str] = set()
-    for at in range(0, len(rows), SOUGHT_MAX):
-        ids = [row.id for row in rows[at : at + SOUGHT_MAX]]
-        there.update(connection.scalars(_KNOWN, {"ids": ids}))
+    seen: set[str] = set()
+    for begin in range(0, len(rows), SOUGHT_MAX):
+        ids = [row.id for row in rows[begin : begin + SOUGHT_MAX]]
+        seen.update(connection.scalars(_KNOWN, {"ids": ids}))
     unknown = []
     for row in rows:
-        if row.id not in there:
-            there.add(row.id)
+        if row.id not in seen:
+            seen.add(row.id)
             unknown.append(row)
     return unknown
 
@@ -129,7 +129,7 @@ def read(connection: Connection, begin: int, end: int, bytes_max: int | None = N
     if bytes_max is not None:
         _fits(connection, begin, end, bytes_max)
     columns = OUTBOX.c
-    found = (
+    query = (
         select(
             columns.offset,
             columns.id,
@@ -142,7 +142,7 @@ def read(connection: Connection, begin: int, end: int, bytes_max: int | None = N
         .where(columns.offset >= begin, columns.offset < end)
         .order_by(columns.offset)
     )
-    return [Row(*row) for row in connection.execute(found)]
+    return [Row(*row) for row in connection.execute(query)]
 
 
 def _fits(connection: Connection, begin: int, end: int, bytes_max: int) -> None:
@@ -178,13 +178,13 @@ def ts_at(connection: Connection, offset: int) -> int | None:
     Raises GoneError, NotYetError.
     """
     within(standing(connection), offset, offset + 1)
-    found = (
+    query = (
         select(OUTBOX.c.peak_ms)
         .where(OUTBOX.c.offset <= offset)
         .order_by(OUTBOX.c.offset.desc())
         .limit(1)
     )
-    return connection.execute(found).scalar()
+    return connection.execute(query).scalar()
 
 
 def first_offset_after(connection: Connection, ts_ms: int) -> int:
@@ -196,13 +196,13 @@ def first_offset_after(connection: Connection, ts_ms: int) -> int:
     low, high, first = log.earliest, log.end, log.end
     while low < high:
         middle = (low + high) // 2
-        found = (
+        query = (
             select(OUTBOX.c.offset, OUTBOX.c.peak_ms)
             .where(OUTBOX.c.offset >= middle, OUTBOX.c.offset < high)
             .order_by(OUTBOX.c.offset)
             .limit(1)
         )
-        row = connection.execute(found).first()
+        row = connection.execute(query).first()
         if row is None:
             high = middle
         elif row.peak_ms > ts_ms:
@@ -223,7 +223,7 @@ def earliest_end(connection: Connection, offset: int, after_ms: int) -> int | No
     behind = select(func.min(columns.end_ms)).where(
         columns.offset >= offset, columns.end_ms > after_ms, columns.end_ms < columns.peak_ms
     )
-    found = [connection.execute(behind).scalar()]
+    ends = [connection.execute(behind).scalar()]
     first = max(offset, first_offset_after(connection, after_ms))
     ordered = (
         select(columns.end_ms)
@@ -231,5 +231,5 @@ def earliest_end(connection: Connection, offset: int, after_ms: int) -> int | No
         .order_by(columns.offset)
         .limit(1)
     )
-    found.append(connection.execute(ordered).scalar())
-    return min([one for one in found if one is not None], default=None)
+    ends.append(connection.execute(ordered).scalar())
+    return min([end_ms for end_ms in ends if end_ms is not None], default=None)

@@ -79,10 +79,10 @@ class Outbox:
         """
         from broker.store import log as statements
 
-        one = cls(store, await store.read(statements.standing), retention or Retention())
+        outbox = cls(store, await store.read(statements.standing), retention or Retention())
         if now_ms is not None:
-            one.look_from_time_to_time(now_ms)
-        return one
+            outbox.look_from_time_to_time(now_ms)
+        return outbox
 
     def renew(self) -> None:
         """Begin another epoch: the disk went back, and readers hold offsets beyond its end."""
@@ -153,13 +153,13 @@ class Outbox:
         self.earliest = outcome.earliest
         self.taken += outcome.rows
         self.unread += outcome.unread
-        for one in outcome.lapsed:
+        for consumer in outcome.lapsed:
             logger.warning(
                 "consumer %s missed results: offsets %d to %d are gone, %d results in all",
-                one.name,
-                one.gap_begin,
-                one.gap_end - 1,
-                one.missed,
+                consumer.name,
+                consumer.gap_begin,
+                consumer.gap_end - 1,
+                consumer.missed,
             )
 
     def _move(self, end: int) -> None:

@@ -41,19 +41,19 @@ def bring_up(connection: Connection, parts: Sequence[Part], called: str) -> None
     """Make or migrate all parts, within the transaction that is open. Raises StoreError."""
     from sqlalchemy import text
 
-    found = _versions(connection, called)
+    versions = _versions(connection, called)
     _count_commits(connection)
     for part in parts:
-        there = found.get(part.name)
-        if there is None:
+        version = versions.get(part.name)
+        if version is None:
             part.create(connection)
-            told = text(f"INSERT INTO {FORMATS} (version, part) VALUES (:version, :part)")  # noqa: S608
-        elif there == part.version:
+            statement = text(f"INSERT INTO {FORMATS} (version, part) VALUES (:version, :part)")  # noqa: S608
+        elif version == part.version:
             continue
         else:
-            _migrate(connection, part, there, called)
-            told = text(f"UPDATE {FORMATS} SET version = :version WHERE part = :part")  # noqa: S608
-        connection.execute(told, {"version": part.version, "part": part.name})
+            _migrate(connection, part, version, called)
+            statement = text(f"UPDATE {FORMATS} SET version = :version WHERE part = :part")  # noqa: S608
+        connection.execute(statement, {"version": part.version, "part": part.name})
 
 
 def _versions(connection: Connection, called: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from broker.store.connecting import engine_of, held, parse
 from broker.store.errors import StoreError, name_of, of_the_database
 from broker.store.parts import Part, bring_up
-from broker.store.writer import Done, Item, Reports, Work, Writer
+from broker.store.writer import Done, Item, Reports, StoreWriter, Work
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection, Engine
@@ -60,7 +60,7 @@ class Store:
         self._reading: Connection | None = None
         self._readers: Engine = engine_of(url, writes=False)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="headwater-store-read")
-        self._writer = Writer(
+        self._writer = StoreWriter(
             engine_of(url, writes=True),
             self.name,
             check,
@@ -121,7 +121,7 @@ class Store:
         return full
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` finds, all of one moment; it runs in another thread and changes nothing.
+        """Run `work` on all of one moment; it runs in another thread and changes nothing.
 
         Sees what was reported as done before. Raises StoreError where the database fails.
         """

@@ -59,7 +59,7 @@ class Reports(msgspec.Struct, frozen=True):
     ended: Callable[[], None]
 
 
-class Writer:
+class StoreWriter:
     """The thread, in which `reports` are called too.
 
     `check` raises StoreError where the database is no longer the one that was opened.
@@ -127,7 +127,7 @@ class Writer:
                 if not wrong:
                     self._unsure = NOTHING_UNSURE  # it was given up before the commit
                 if not wrong and len(group) > 1:  # by itself, each has its own outcome
-                    return [told for item in group for told in self._commit([item])]
+                    return [outcome for item in group for outcome in self._commit([item])]
                 if not wrong:
                     return [(item, error) for item in group]
                 self._in_trouble(wrong)
@@ -147,8 +147,8 @@ class Writer:
         """The sentence where an error is the database's, else nothing."""
         if isinstance(error, StoreError):
             return str(error)
-        told = of_the_database(error)
-        return told and f"{self._called} {told}"
+        reason = of_the_database(error)
+        return reason and f"{self._called} {reason}"
 
     def _attempt(self, group: list[Item]) -> Outcomes:
         """One transaction; raises where the database failed."""
@@ -180,8 +180,8 @@ class Writer:
 
     def _committed(self, connection: Connection) -> bool:
         """Tell whether the commit before the connection was lost took place after all."""
-        found = connection.exec_driver_sql(f"SELECT number FROM {COMMITS}")  # noqa: S608
-        number = self._number = int(found.scalar_one())
+        rows = connection.exec_driver_sql(f"SELECT number FROM {COMMITS}")  # noqa: S608
+        number = self._number = int(rows.scalar_one())
         return number == self._unsure[0]
 
     def _disconnect(self) -> None:

@@ -81,7 +81,7 @@ def _broker(value: object, path: str) -> str:
 
 
 def difference(layout: Layout, old: Older, new: Plan) -> dict[str, Any]:
-    """What moves from one plan to another, and what that gains."""
+    """Find what moves from one plan to another, and what that gains."""
     names = [node.id for node in layout.problem.nodes]
     now = {
         piece.known_by: (str(piece), names[host])

@@ -113,7 +113,7 @@ def svg(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
 
 
 def _places(layout: Layout) -> npt.NDArray[np.float64]:
-    """Where the brokers stand, in pixels."""
+    """Lay the brokers out, in pixels."""
     network = Network.of(layout.problem)
     count = len(network.names)
     hops = np.array(

@@ -15,7 +15,7 @@ PIECES_NEXT_MAX = 2_000  # beyond, what the next best would cost is not worked o
 
 
 def table_lines(layout: Layout, found: Found) -> list[str]:
-    """Where everything runs and what is used up."""
+    """Write where everything runs and what is used up."""
     names = [node.id for node in layout.problem.nodes]
     evaluation = found.evaluation
     lines = [

@@ -28,8 +28,8 @@ from simulation.energy import (
 )
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
-from simulation.propagation.run import Loss, Outcome, simulate
-from simulation.propagation.scenario import Scenario, ScenarioError
+from simulation.propagation.run import Loss, PropagationOutcome, simulate
+from simulation.propagation.scenario import PropagationScenario, ScenarioError
 
 GOOD, FAULTY = 0, 2
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         complain(f"headwater: {arguments.scenario}: {sentence}")
     approaches = APPROACHES if arguments.approach == ALL else (arguments.approach,)
     wanted = needed(scenario)
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, PropagationOutcome] = {}
     for approach in approaches:
         with ProgressLine(approach) as bar:
             loss = Loss(arguments.loss or 0.0, arguments.seed)
@@ -88,7 +88,7 @@ def documents(by_node: dict[str, Energy]) -> dict[str, Any]:
 
 
 def _energies(
-    model: EnergyModel, scenario: Scenario, outcomes: dict[str, Outcome]
+    model: EnergyModel, scenario: PropagationScenario, outcomes: dict[str, PropagationOutcome]
 ) -> dict[str, dict[str, Energy]]:
     times = [reading.t for reading in scenario.readings]
     seconds = float(max(times) - min(times)) if times else 0.0
@@ -102,7 +102,7 @@ def _energies(
     }
 
 
-def _in_vain(scenario: Scenario) -> Iterator[str]:
+def _in_vain(scenario: PropagationScenario) -> Iterator[str]:
     """Of each filter that nothing can ever meet, a sentence: a name may be misspelt."""
     measured = {sensor.attr for sensor in scenario.sensors.values()}
     for subscription in scenario.subscriptions.values():
@@ -127,7 +127,7 @@ def drawing(module: str) -> Any:
 
 
 def _table(
-    outcomes: dict[str, Outcome], energies: dict[str, dict[str, Energy]], *, lossy: bool
+    outcomes: dict[str, PropagationOutcome], energies: dict[str, dict[str, Energy]], *, lossy: bool
 ) -> None:
     heads = ["approach", "operators sent", "events sent", "recall"]
     heads += ["lost"] * lossy + ["energy, J", "most at one"] * bool(energies) + ["busiest link"]
@@ -144,7 +144,7 @@ def _table(
     print_table(tuple(heads), rows)
 
 
-def busiest(outcome: Outcome) -> str:
+def busiest(outcome: PropagationOutcome) -> str:
     """The directed link over which most events went, the first of several."""
     links = outcome.by_link
     if not links:

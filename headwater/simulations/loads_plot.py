@@ -13,13 +13,13 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from simulation.propagation.run import Outcome
+    from simulation.propagation.run import PropagationOutcome
 
 COLOURS = ("#4c72b0", "#dd8452", "#55a868")
 WIDTH, HEIGHT = 10.0, 3.6  # inches
 
 
-def draw(outcomes: dict[str, Outcome], title: str) -> str:
+def draw(outcomes: dict[str, PropagationOutcome], title: str) -> str:
     """An SVG with operators sent, events sent and recall by approach."""
     names = list(outcomes)
     panels = (

@@ -27,6 +27,7 @@ from headwater.simulations.loads import documents, drawing, energy_model
 from headwater.simulations.rehearsal_tables import report, table
 from language import ReadTable, Specification
 from planner.problem import ProblemError
+from simulation.durations import duration_ms
 from simulation.energy import Energy, EnergyModel, NodeWork, energy_of
 from simulation.rehearsal.compare import RehearsalComparison, compared
 from simulation.rehearsal.faults import (
@@ -34,7 +35,6 @@ from simulation.rehearsal.faults import (
     FaultSetting,
     NetworkFault,
     check_apart,
-    duration_ms,
     read_fault,
     time_ms,
 )

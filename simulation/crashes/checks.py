@@ -20,8 +20,8 @@ from broker.engine.limits import Limits
 from language import Specification
 from simulation import checkers
 from simulation.account import CheckFailedError, Key, Said, key_of
-from simulation.crashes.clients import Asker, Sensor
-from simulation.crashes.site import Site, Told
+from simulation.crashes.clients import AskingClient, PublishingSensor
+from simulation.crashes.site import CrashingSite, HandledMessage
 
 PLACE = ("location", "position")  # what an advertisement supplies to events
 
@@ -29,7 +29,7 @@ PLACE = ("location", "position")  # what an advertisement supplies to events
 class Undisturbed:
     """A broker that never ends, told the same at the same times."""
 
-    def __init__(self, first: Told, limits: Limits) -> None:
+    def __init__(self, first: HandledMessage, limits: Limits) -> None:
         self.core = RestorableBroker(first.options, limits)
         self.results: list[tuple[int, Emission]] = []
         self.retained: dict[str, bytes] = {}
@@ -37,25 +37,27 @@ class Undisturbed:
         self.let_in: dict[Key, Said] = {}  # what was in time, each once, as it was then
         self._places: dict[str, Said] = {}
 
-    def run(self, site: Site) -> None:
+    def run(self, site: CrashingSite) -> None:
         """Tell it all."""
-        for one in site.history:
-            if one.message is None:
-                self._begin(one)
+        for heard in site.history:
+            if heard.message is None:
+                self._begin(heard)
                 continue
-            match one.message:
+            match heard.message:
                 case SourceAdvertised(source, data):
-                    said = json.loads(data)
-                    self._places[source] = {name: said[name] for name in PLACE if name in said}
+                    advertisement = json.loads(data)
+                    self._places[source] = {
+                        name: advertisement[name] for name in PLACE if name in advertisement
+                    }
                 case SourceWithdrawn(source):
                     self._places.pop(source, None)
             arrived, late = len(self.arrived), set()
-            if isinstance(one.message, EventsReceived):
-                for payload in one.message.payloads:
+            if isinstance(heard.message, EventsReceived):
+                for payload in heard.message.payloads:
                     self._arrive(payload.data, payload.type_name, payload.source)
-            for effect in self.core.handle(one.message, one.now):
+            for effect in self.core.handle(heard.message, heard.now):
                 if isinstance(effect, Emit):
-                    self.results += [(one.now, result) for result in effect.results]
+                    self.results += [(heard.now, result) for result in effect.results]
                 elif isinstance(effect, Publish):
                     late |= self._published(effect)
             for event in self.arrived[arrived:]:
@@ -64,7 +66,7 @@ class Undisturbed:
                 if key_of(event) not in late:
                     self.let_in.setdefault(key_of(event), event)
 
-    def _begin(self, one: Told) -> None:
+    def _begin(self, one: HandledMessage) -> None:
         """Begin as a process that goes on with what another did, perhaps otherwise set."""
         if one.options != self.core.options:
             state = msgspec.msgpack.decode(msgspec.msgpack.encode(self.core.state()))
@@ -73,34 +75,37 @@ class Undisturbed:
         self.core.resume(one.now)
 
     def _arrive(self, data: bytes, type_name: str, source: str) -> None:
-        found = json.loads(data)
-        for event in found if isinstance(found, list) else [found]:
+        document = json.loads(data)
+        for event in document if isinstance(document, list) else [document]:
             place = self._places.get(source, {})
             self.arrived.append({"type": type_name, "source": source, **place, **event})
 
     def _published(self, effect: Publish) -> set[Key]:
         """Keeps what is retained; which events were late."""
         late = set()
-        for one in effect.publications:
-            if one.topic.startswith("late/"):
-                late.add(key_of(json.loads(one.payload)))
-            elif one.retain and one.payload:
-                self.retained[one.topic] = one.payload
-            elif one.retain:
-                self.retained.pop(one.topic, None)
+        for publication in effect.publications:
+            if publication.topic.startswith("late/"):
+                late.add(key_of(json.loads(publication.payload)))
+            elif publication.retain and publication.payload:
+                self.retained[publication.topic] = publication.payload
+            elif publication.retain:
+                self.retained.pop(publication.topic, None)
         return late
 
 
 def check_all(
-    site: Site, sensors: Iterable[Sensor], askers: Iterable[Asker], stays: Specification
+    site: CrashingSite,
+    sensors: Iterable[PublishingSensor],
+    askers: Iterable[AskingClient],
+    stays: Specification,
 ) -> tuple[int, int]:
     """All that must hold at the end; how many results there are, and how many events."""
     undisturbed = Undisturbed(site.history[0], site.machine.limits)
     undisturbed.run(site)
     rows = site.machine.outbox.rows
-    check_outbox(rows, [one for _, one in undisturbed.results])
+    check_outbox(rows, [result for _, result in undisturbed.results])
     checkers.check_no_result_twice(enumerate(rows))
-    arrived = {(one["source"], *key_of(one)) for one in undisturbed.arrived}
+    arrived = {(event["source"], *key_of(event)) for event in undisturbed.arrived}
     for sensor in sensors:
         for event in sensor.acknowledged:
             if (sensor.name, *key_of(event)) not in arrived:
@@ -119,10 +124,10 @@ def _excused(let_in: Collection[Said]) -> Callable[[Mapping[str, Any]], bool]:
 
     How far such may reach back a broker learns from those that came before.
     """
-    points = {one["id"] for one in let_in if "timestamp" in one}
+    points = {event["id"] for event in let_in if "timestamp" in event}
 
     def excused(result: Mapping[str, Any]) -> bool:
-        ids = {one for bound in result["events"].values() for one in bound}
+        ids = {event_id for bound in result["events"].values() for event_id in bound}
         return not ids <= points
 
     return excused
@@ -131,8 +136,8 @@ def _excused(let_in: Collection[Said]) -> Callable[[Mapping[str, Any]], bool]:
 def check_outbox(rows: list[Emission], expected: list[Emission]) -> None:
     """Every result stands there once, at its place, as without any crash."""
     for offset, (row, other) in enumerate(zip(rows, expected, strict=False)):
-        said = (other.subscriber, other.subscription, other.actor, other.payload)
-        if (row.subscriber, row.subscription, row.actor, row.payload) != said:
+        wanted = (other.subscriber, other.subscription, other.actor, other.payload)
+        if (row.subscriber, row.subscription, row.actor, row.payload) != wanted:
             raise CheckFailedError(
                 f"at offset {offset} stands {row.payload!r}, without crashes {other.payload!r}"
             )
@@ -142,7 +147,7 @@ def check_outbox(rows: list[Emission], expected: list[Emission]) -> None:
         raise CheckFailedError(f"{len(rows)} results, without crashes {len(expected)}")
 
 
-def check_state(site: Site, undisturbed: Undisturbed) -> None:
+def check_state(site: CrashingSite, undisturbed: Undisturbed) -> None:
     """Check that what is installed, counted and retained is what it would be without any crash.
 
     What agents hold may be less: one that was restored has let go of what can matter no more.
@@ -152,29 +157,39 @@ def check_state(site: Site, undisturbed: Undisturbed) -> None:
     pairs = {
         "installed": (core.subscriptions, other.subscriptions),
         "listed": (
-            [(*one.key, one.seq, one.since) for one in site.machine.outbox.listed],
-            [(*one.key, one.seq, one.since) for one in other.subscriptions],
+            [
+                (*subscription.key, subscription.seq, subscription.since)
+                for subscription in site.machine.outbox.listed
+            ],
+            [
+                (*subscription.key, subscription.seq, subscription.since)
+                for subscription in other.subscriptions
+            ],
         ),
         "counted": (core.ledger.to_dict(), other.ledger.to_dict()),
         "dropped": (core.dropped(), other.dropped()),
         "remembered": (core.remembered, other.remembered),
         "retained": (
-            {topic: one for topic, one in site.retained.items() if topic.startswith(SOURCES)},
+            {
+                topic: payload
+                for topic, payload in site.retained.items()
+                if topic.startswith(SOURCES)
+            },
             undisturbed.retained,
         ),
         "next waking": (core.next_wake(), other.next_wake()),
     }
-    for name, (found, expected) in pairs.items():
-        if found != expected:
-            raise CheckFailedError(f"{name}: {found}, without crashes {expected}")
+    for name, (actual, expected) in pairs.items():
+        if actual != expected:
+            raise CheckFailedError(f"{name}: {actual}, without crashes {expected}")
 
 
-def check_holds(site: Site, asker: Asker) -> None:
+def check_holds(site: CrashingSite, asker: AskingClient) -> None:
     """Check that what a client was told is so."""
     assert site.process is not None
     catalogue = site.process.core.catalogue.subscriptions
     for name, seq in asker.holds.items():
-        one = catalogue.get((asker.name, name))
-        found = None if one is None else one.seq
-        if found != seq:
-            raise CheckFailedError(f"{name} of {asker.name} has seq {found}, not {seq}")
+        listed = catalogue.get((asker.name, name))
+        held = None if listed is None else listed.seq
+        if held != seq:
+            raise CheckFailedError(f"{name} of {asker.name} has seq {held}, not {seq}")

@@ -24,16 +24,16 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from simulation.account import CheckFailedError
-from simulation.crashes.site import Site
+from simulation.crashes.site import CrashingSite
 
 Said = dict[str, Any]
 NET_MS = 30  # the most that a message is under way
 
 
-class Connection:
+class SimulatedConnection:
     """A client's way to the broker: in order, with delays, and gone at any moment."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: CrashingSite) -> None:
         self.site = site
         self.world = site.world
         self._number: int | None = None
@@ -94,18 +94,18 @@ class Packet(Struct):
     sent: bool = False
 
 
-class Sensor:
+class PublishingSensor:
     """A source that keeps what was not acknowledged, unless it loses its own memory."""
 
-    def __init__(self, site: Site, name: str, type_name: str, window: int) -> None:
+    def __init__(self, site: CrashingSite, name: str, type_name: str, window: int) -> None:
         self.name = name
         self.acknowledged: list[Said] = []
         self.place: bytes | None = None  # what it advertises
-        self._type_name = type_name
+        self.type_name = type_name
         self._window = window
         self._site = site
         self._world = site.world
-        self._way = Connection(site)
+        self._way = SimulatedConnection(site)
         self._packets: deque[Packet] = deque()
         self._tokens = 0
         self.begun = False
@@ -123,8 +123,8 @@ class Sensor:
 
     def advertise(self, place: Said) -> None:
         """Say what it is."""
-        said = {"source": self.name, "types": [self._type_name], **place}
-        self._add(Packet("advertised", json.dumps(said).encode(), []))
+        advertisement = {"source": self.name, "types": [self.type_name], **place}
+        self._add(Packet("advertised", json.dumps(advertisement).encode(), []))
 
     def withdraw(self) -> None:
         """Say that it leaves."""
@@ -151,8 +151,8 @@ class Sensor:
     def lost(self) -> None:
         """Close the connection, and count all packets as not sent."""
         self._way.close()
-        for one in self._packets:
-            one.sent = False
+        for packet in self._packets:
+            packet.sent = False
 
     def _add(self, packet: Packet) -> None:
         self._packets.append(packet)
@@ -161,12 +161,12 @@ class Sensor:
     def _pump(self) -> None:
         if not self._way.open:
             return
-        for at, one in enumerate(self._packets):
-            if at >= self._window:
+        for index, packet in enumerate(self._packets):
+            if index >= self._window:
                 return
-            if not one.sent:
-                one.sent = True
-                self._send(one)
+            if not packet.sent:
+                packet.sent = True
+                self._send(packet)
 
     def _send(self, packet: Packet) -> None:
         self._tokens += 1
@@ -177,7 +177,7 @@ class Sensor:
     def _message(self, packet: Packet, token: str) -> Message:
         match packet.message:
             case "events":
-                payload = Payload(self._type_name, self.name, packet.data, token)
+                payload = Payload(self.type_name, self.name, packet.data, token)
                 return EventsReceived((payload,))
             case "advertised":
                 return SourceAdvertised(self.name, packet.data, token)
@@ -201,16 +201,16 @@ class Wish(Struct, frozen=True):
     holds: dict[str, int | None]  # name → seq, None where it is gone
 
 
-class Asker:
+class AskingClient:
     """A client who installs and cancels, one wish after the other."""
 
-    def __init__(self, site: Site, name: str, wishes: list[Wish]) -> None:
+    def __init__(self, site: CrashingSite, name: str, wishes: list[Wish]) -> None:
         self.name = name
         self.holds: dict[str, int | None] = {}
         self.satisfied: Callable[[], None] = lambda: None  # called when nothing is left to wish
         self._wishes = deque(wishes)
         self._site = site
-        self._way = Connection(site)
+        self._way = SimulatedConnection(site)
         self._asked = 0
         self._sent = False
         self._tries = 0
@@ -273,7 +273,9 @@ class Asker:
             raise CheckFailedError(f"{self.name} wanted {wish.text}, and is told {said}")
         self._wishes.popleft()
         self.holds |= wish.holds
-        listed = {one.key: one.seq for one in self._site.machine.outbox.listed}
+        listed = {
+            subscription.key: subscription.seq for subscription in self._site.machine.outbox.listed
+        }
         for name, seq in wish.holds.items():
             if listed.get((self.name, name)) != seq:
                 raise CheckFailedError(f"{name} of {self.name} is answered, and not listed so")

@@ -21,14 +21,14 @@ SNAPSHOT = "snapshot-"
 UNFINISHED = "unfinished-"
 
 
-class Found(Struct, frozen=True):
+class JournaledRecords(Struct, frozen=True):
     """Hold what a process finds: the newest snapshot, and the records of the journal."""
 
     snapshot: bytes | None
     records: list[Record]
 
 
-class Journal:
+class SimulatedJournal:
     """The journal of one process. `step` is called before each operation of the disk."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Journal:
 
     # --- the beginning ---------------------------------------------------------------------
 
-    def open(self) -> Found:
+    def open(self) -> JournaledRecords:
         """Read all that is there, and have it survive the next crash. Raises CorruptError."""
         disk = self._disk
         for name in self._named(UNFINISHED):
@@ -61,10 +61,10 @@ class Journal:
         if snapshots:
             newest = records.read_snapshot(disk.read(snapshots[-1]), snapshots[-1])
         number = 0 if newest is None else newest.number
-        found = self._read(number)
-        self.durable = max(number, found[-1].number if found else 0)
+        journaled = self._read(number)
+        self.durable = max(number, journaled[-1].number if journaled else 0)
         self._begin(self.durable + 1)
-        return Found(None if newest is None else newest.data, found)
+        return JournaledRecords(None if newest is None else newest.data, journaled)
 
     def _read(self, number: int) -> list[Record]:
         """The records, which are durable from then on; `number` is the snapshot's."""
@@ -76,21 +76,21 @@ class Journal:
             else:
                 readable.append((name, head.first))
         # What was dropped may be back in part.
-        needed = [at for at, (_, first) in enumerate(readable) if first <= number + 1]
+        needed = [index for index, (_, first) in enumerate(readable) if first <= number + 1]
         readable = readable[needed[-1] if needed else 0 :]
-        found: list[Record] = []
+        journaled: list[Record] = []
         expected = None
-        for at, (name, first) in enumerate(readable):
-            following = readable[at + 1][1] if at + 1 < len(readable) else None
+        for index, (name, first) in enumerate(readable):
+            following = readable[index + 1][1] if index + 1 < len(readable) else None
             if expected is None and first > number + 1:
                 raise records.CorruptError(name, 0, f"record {number + 1} is missing")
             reading = records.read_segment(self._disk.read(name), expected, following, name)
-            found += reading.records
+            journaled += reading.records
             expected = reading.next_number
             self._segments.append((name, first))
             if following is None and reading.records:
                 self._settle(name, reading.good_bytes)
-        return found
+        return journaled
 
     def _settle(self, name: str, good_bytes: int) -> None:
         """Put a copy of what was read into the last segment's place."""
@@ -128,8 +128,8 @@ class Journal:
             self._begin(self._behind[0].number)
             name, _ = self._segments[-1]
         frames = [
-            records.frame(one.number, one.data, salt=self._salt, synced=self.durable)
-            for one in self._behind[self._written :]
+            records.frame(record.number, record.data, salt=self._salt, synced=self.durable)
+            for record in self._behind[self._written :]
         ]
         if frames:
             self._step()
@@ -142,7 +142,7 @@ class Journal:
         self._step()
         self._disk.sync(self._segments[-1][0])
         self.durable = number
-        done = sum(one.number <= number for one in self._behind)
+        done = sum(record.number <= number for record in self._behind)
         del self._behind[:done]
         self._written -= done
 

@@ -18,7 +18,7 @@ class EndedError(Exception):
     """The process ends here."""
 
 
-class Client(Protocol):
+class ConnectedClient(Protocol):
     """Whoever is connected."""
 
     def reached(self) -> None:
@@ -31,7 +31,7 @@ class Client(Protocol):
 AnyProcess = TypeVar("AnyProcess", bound=Process)
 
 
-class Lives(Generic[AnyProcess]):
+class ProcessLives(Generic[AnyProcess]):
     """Run the processes of one machine, one after the other."""
 
     def __init__(self, world: World, machine: Machine) -> None:
@@ -39,7 +39,7 @@ class Lives(Generic[AnyProcess]):
         self.machine = machine
         self.process: AnyProcess | None = None
         self.connection = 0  # ascends with each process
-        self.clients: list[Client] = []
+        self.clients: list[ConnectedClient] = []
         self.answers: dict[Any, Callable[[Any], None]] = {}  # by token or reply address
         self.log = bytearray()
         self.ends = 0

@@ -14,7 +14,7 @@ from broker.core.effects import Emission, Enlist, Entry
 from simulation.account import CheckFailedError
 
 
-class Group(Struct):
+class OutboxGroup(Struct):
     """Hold what one transaction stores."""
 
     rows: list[Emission] = []
@@ -24,7 +24,7 @@ class Group(Struct):
         return bool(self.rows or self.listing)
 
 
-class Outbox:
+class SimulatedOutbox:
     """Results that are durable, in order, and which subscriptions there are."""
 
     def __init__(self) -> None:
@@ -41,16 +41,18 @@ class Outbox:
         """The offset of the next result."""
         return len(self.rows)
 
-    def commit(self, group: Group) -> None:
+    def commit(self, group: OutboxGroup) -> None:
         """One transaction."""
         for change in group.listing:
-            for key in (*change.leaving, *(one.key for one in change.coming)):
+            for key in (*change.leaving, *(entry.key for entry in change.coming)):
                 self._listed.pop(key, None)
-            self._listed.update({one.key: one for one in change.coming})
+            self._listed.update({entry.key: entry for entry in change.coming})
         self._append(group.rows)
 
     def _append(self, rows: Sequence[Emission]) -> None:
-        for offset, one in enumerate(rows, self.end):
-            if one.offset != offset:
-                raise CheckFailedError(f"a result of offset {one.offset} comes to place {offset}")
+        for offset, result in enumerate(rows, self.end):
+            if result.offset != offset:
+                raise CheckFailedError(
+                    f"a result of offset {result.offset} comes to place {offset}"
+                )
         self.rows += rows

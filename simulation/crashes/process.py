@@ -32,8 +32,8 @@ from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.records import Record
 from broker.engine.limits import Limits
 from broker.network.overlay.calls import CallArrived
-from simulation.crashes.journal import Journal
-from simulation.crashes.outbox import Group, Outbox
+from simulation.crashes.journal import SimulatedJournal
+from simulation.crashes.outbox import OutboxGroup, SimulatedOutbox
 from simulation.disk import Disk
 from simulation.world import World
 
@@ -45,7 +45,7 @@ class Machine(Struct, frozen=True):
     """Hold what a process finds itself on; times in ms are the most that something takes."""
 
     disk: Disk
-    outbox: Outbox
+    outbox: SimulatedOutbox
     options: BrokerOptions
     limits: Limits
     sync_ms: int
@@ -55,7 +55,7 @@ class Machine(Struct, frozen=True):
     functions: dict[str, Any] = {}  # of one's own, that texts may call
 
 
-class Around(Protocol):
+class ProcessWatcher(Protocol):
     """Watch a process, and get what leaves it."""
 
     def step(self) -> None:
@@ -81,7 +81,7 @@ class Process:
         self,
         world: World,
         machine: Machine,
-        around: Around,
+        around: ProcessWatcher,
         clock_ms: int,
         send: Callable[[SendFrame], None] | None = None,
     ) -> None:
@@ -92,20 +92,22 @@ class Process:
         self._gate = CommitGate()
         self._send = send or _send_nowhere
         self._inbox: deque[Message] = deque()
-        self._group = Group()
-        self.committing = Group()
+        self._group = OutboxGroup()
+        self.committing = OutboxGroup()
         self._syncing = False
         self._troubled = False
         self._wake_at: int | None = None
         self._snapshot: tuple[int, int, bytes] | None = None
-        self.journal = Journal(machine.disk, world.random, around.step, machine.segment_bytes)
-        found = self.journal.open()
+        self.journal = SimulatedJournal(
+            machine.disk, world.random, around.step, machine.segment_bytes
+        )
+        recovered = self.journal.open()
         self._gate.durable = self.journal.durable
         self.core, effects = DurableBroker.recover(
             machine.options,
             machine.limits,
-            found.snapshot,
-            found.records,
+            recovered.snapshot,
+            recovered.records,
             machine.outbox.end,
             self._now(),
             machine.outbox.listed,
@@ -235,14 +237,14 @@ class Process:
 
     def _plan_commit(self) -> None:
         if not self.committing and self._group:
-            self.committing, self._group = self._group, Group()
+            self.committing, self._group = self._group, OutboxGroup()
             self._around.later(self._takes(self._machine.commit_ms), self._commit)
 
     def _commit(self) -> None:
         self._around.step()
         group = self.committing
         self._machine.outbox.commit(group)
-        self.committing = Group()
+        self.committing = OutboxGroup()
         self._around.step()
         if group.rows:
             self._around.delivered(group.rows)

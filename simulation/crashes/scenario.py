@@ -22,10 +22,10 @@ from broker.engine.limits import Limits
 from simulation import texts
 from simulation.crashes import further
 from simulation.crashes.checks import check_all
-from simulation.crashes.clients import Asker, Sensor, Wish
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
-from simulation.crashes.site import Site
+from simulation.crashes.site import CrashingSite
 from simulation.disk import Disk
 from simulation.world import World
 
@@ -34,11 +34,11 @@ SETTLED_S_MAX = 7_200  # a run that is not at rest by then never will be
 STAYS = "anna"
 
 
-class RunFailedError(AssertionError):
+class CrashRunFailedError(AssertionError):
     """A run that is not good; the text begins with the command that repeats it."""
 
 
-class Outcome(Struct, frozen=True):
+class CrashOutcome(Struct, frozen=True):
     """Report what a run came to.
 
     `digest` is that of all that left, in order; `ends` counts processes.
@@ -53,16 +53,16 @@ class Outcome(Struct, frozen=True):
     digest: str
 
 
-def run(seed: int) -> Outcome:
-    """Run and check one. Raises RunFailedError."""
+def run(seed: int) -> CrashOutcome:
+    """Run and check one. Raises CrashRunFailedError."""
     try:
-        return Run(seed).run()
+        return CrashRun(seed).run()
     except Exception as error:
         text = f"seed {seed} (repeat it: python -m simulation --seed {seed}): {error}"
-        raise RunFailedError(text) from error
+        raise CrashRunFailedError(text) from error
 
 
-class Run:
+class CrashRun:
     """One run; `site` holds what became of it."""
 
     def __init__(self, seed: int) -> None:
@@ -72,7 +72,7 @@ class Run:
         self._lateness_ms = random.choice((0, 500, 2_000))
         machine = Machine(
             disk=Disk(random),
-            outbox=Outbox(),
+            outbox=SimulatedOutbox(),
             options=BrokerOptions(
                 name=f"site-{seed}",
                 lateness_ms=self._lateness_ms,
@@ -84,13 +84,13 @@ class Run:
             snapshot_records=random.choice((2, 10, 60)),
             segment_bytes=random.choice((300, 2_000, 50_000)),
         )
-        self.site = Site(self.world, machine, random.choice((100, 400, 1_500)))
+        self.site = CrashingSite(self.world, machine, random.choice((100, 400, 1_500)))
         self.stays = ""
         self._vague_ms = random.choice((0, 0, 0, 0, 0, 40))
-        self._sensors: list[Sensor] = []
-        self._askers: list[Asker] = []
+        self._sensors: list[PublishingSensor] = []
+        self._askers: list[AskingClient] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> CrashOutcome:
         """All of it, with the checks."""
         draw = self.world.random
         end_ms = BEGIN_MS + draw.choice((8_000, 12_000, 25_000))
@@ -104,7 +104,7 @@ class Run:
         self._settle()
         specification = texts.checked(self.stays).demand()
         results, events = check_all(self.site, self._sensors, self._askers, specification)
-        return Outcome(
+        return CrashOutcome(
             seed=self.seed,
             events=events,
             results=results,
@@ -118,7 +118,7 @@ class Run:
 
     def _plan_askers(self, names: list[str]) -> None:
         holds: dict[str, int | None] = dict.fromkeys(names, 1)
-        anna = Asker(self.site, STAYS, [Wish("submit", self.stays, holds)])
+        anna = AskingClient(self.site, STAYS, [Wish("submit", self.stays, holds)])
         anna.satisfied = self._begin_sensors
         self._askers.append(anna)
         draw = self.world.random
@@ -134,7 +134,7 @@ class Run:
                 wishes.append(Wish("submit", text, {name: seq}))
                 if draw.random() < 0.6:
                     wishes.append(Wish("cancel", name, {name: None}))
-            self._askers.append(Asker(self.site, client, wishes))
+            self._askers.append(AskingClient(self.site, client, wishes))
 
     def _begin_sensors(self) -> None:
         """Begin the sensors; what is detected of all events has to be there before the first."""
@@ -146,7 +146,7 @@ class Run:
         draw = self.world.random
         for number in range(draw.randint(2, 6)):
             type_name = draw.choice(texts.TYPES)
-            sensor = Sensor(self.site, f"s{number}", type_name, draw.choice((1, 4, 20)))
+            sensor = PublishingSensor(self.site, f"s{number}", type_name, draw.choice((1, 4, 20)))
             self._sensors.append(sensor)
             if draw.random() < 0.7:
                 sensor.advertise(self._place(number))
@@ -159,7 +159,7 @@ class Run:
             if draw.random() < 0.3:
                 self._at(end_ms, lambda s=sensor, n=number: s.advertise(self._place(n)))
 
-    def _plan_readings(self, sensor: Sensor, type_name: str, end_ms: int) -> None:
+    def _plan_readings(self, sensor: PublishingSensor, type_name: str, end_ms: int) -> None:
         draw = self.world.random
         period_ms = draw.choice((500, 1_000, 3_000))
         spread_ms = draw.choice((0, self._lateness_ms, 3 * self._lateness_ms))
@@ -237,6 +237,6 @@ class Run:
 
     def _idle(self) -> bool:
         process = self.site.process
-        waits = any(not one.idle for one in self._sensors)
-        waits = waits or any(not one.idle for one in self._askers)
+        waits = any(not sensor.idle for sensor in self._sensors)
+        waits = waits or any(not asker.idle for asker in self._askers)
         return process is not None and process.idle and not waits

@@ -18,7 +18,7 @@ from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply
 from broker.core.messages import Message
 from broker.core.topics import SOURCES
 from simulation.account import CheckFailedError
-from simulation.crashes.lives import EndedError, Lives
+from simulation.crashes.lives import EndedError, ProcessLives
 from simulation.crashes.process import Machine, Process
 from simulation.world import World
 
@@ -29,7 +29,7 @@ CHANGED = 0.05  # how often a process begins with other settings
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Told(Struct, frozen=True):
+class HandledMessage(Struct, frozen=True):
     """A record's message (None: a process began), when the core handled it, and its settings."""
 
     message: Message | None
@@ -37,12 +37,14 @@ class Told(Struct, frozen=True):
     options: BrokerOptions
 
 
-class Site(Lives[Process]):
+class CrashingSite(ProcessLives[Process]):
     """Run the processes of one machine, and keep what left them."""
 
     def __init__(self, world: World, machine: Machine, steps_max: int) -> None:
         super().__init__(world, machine)
-        self.history: list[Told] = []  # record n at n - 1, as of the process that is there
+        self.history: list[
+            HandledMessage
+        ] = []  # record n at n - 1, as of the process that is there
         self.retained: dict[str, bytes] = {}
         self.delivered_end = 0
         self.kept = 0  # up to this record something that was promised has left
@@ -104,11 +106,11 @@ class Site(Lives[Process]):
                     f" {number - 1}"
                 )
             del self.history[number - 1 :]
-            for topic in [one for one in self.retained if one.startswith(SOURCES)]:
+            for topic in [topic for topic in self.retained if topic.startswith(SOURCES)]:
                 del self.retained[topic]  # all that holds is published again
         if number != len(self.history) + 1:
             raise CheckFailedError(f"record {number} comes after {len(self.history)}")
-        self.history.append(Told(message, now, self.machine.options))
+        self.history.append(HandledMessage(message, now, self.machine.options))
 
     def leaves(self, effect: Effect) -> None:
         """Log what leaves for good, and answer clients."""
@@ -123,11 +125,11 @@ class Site(Lives[Process]):
                 if effect.final:
                     self._answer(effect.reply_to, effect.payload)
             case Publish(publications):
-                for one in publications:
-                    if one.retain and one.payload:
-                        self.retained[one.topic] = one.payload
-                    elif one.retain:
-                        self.retained.pop(one.topic, None)
+                for publication in publications:
+                    if publication.retain and publication.payload:
+                        self.retained[publication.topic] = publication.payload
+                    elif publication.retain:
+                        self.retained.pop(publication.topic, None)
 
     def delivered(self, rows: list[Emission]) -> None:
         """Log the results that were delivered, and how far they go."""

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from broker.core.network.messages import ForgetRequested
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import Sensor
+from simulation.crashes.clients import PublishingSensor
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.network.links import Link
@@ -78,7 +78,7 @@ class Clone:
         self.place.links[neighbour.name] = neighbour.links[name] = self.link
         if random.random() < 0.5:
             self.link.cut(random.randint(1, APART_MS_MAX), lost=True)
-        self.sensor = Sensor(self.place, "s-too", SPOKEN, 20)  # type: ignore[arg-type]
+        self.sensor = PublishingSensor(self.place, "s-too", SPOKEN, 20)  # type: ignore[arg-type]
         self.sensor.advertise(WHERE)
         self.sensor.begun = True
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from broker.network.routing.entry import WAIT_MS
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import Asker, Packet, Sensor, Wish
+from simulation.crashes.clients import AskingClient, Packet, PublishingSensor, Wish
 from simulation.network.place import RESTART_MS_MAX, Place
 from simulation.network.scenario import BEGIN_MS, SETTLED_MS, Outcome, Run, RunFailedError, Shape
 
@@ -44,7 +44,7 @@ class Sent(Struct):
     taken_ms: int | None = None
 
 
-class FirstSensor(Sensor):
+class FirstSensor(PublishingSensor):
     """A source that notes when what it said was acknowledged."""
 
     def __init__(self, place: Place, name: str, type_name: str, log: dict[str, Sent]) -> None:
@@ -55,7 +55,7 @@ class FirstSensor(Sensor):
     def say(self, name: str) -> None:
         """Send one reading."""
         now = self._world.now
-        self.log[name] = Sent(self._site.name, self._type_name, now)  # type: ignore[attr-defined]
+        self.log[name] = Sent(self._site.name, self.type_name, now)  # type: ignore[attr-defined]
         self.reached()
         self.publish([{"id": name, "val": 1, "timestamp": now}])
 
@@ -124,7 +124,7 @@ class FirstRun(Run):
             f"event {type_name}(val: int)\n"
             f"subscription {name} from {client} to alerts\ndetect {type_name}(val > 0)\n"
         )
-        asker = Asker(place, client, [Wish("submit", text, {name: 1})])  # type: ignore[arg-type]
+        asker = AskingClient(place, client, [Wish("submit", text, {name: 1})])  # type: ignore[arg-type]
 
         def satisfied() -> None:
             self.active[name] = type_name, place.name, self.world.now

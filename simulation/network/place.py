@@ -16,7 +16,7 @@ from broker.core.messages import ActorsListening, Message
 from broker.core.network.messages import FromNetwork
 from broker.core.topics import actor, is_of_suspended
 from simulation.account import CheckFailedError
-from simulation.crashes.lives import EndedError, Lives
+from simulation.crashes.lives import EndedError, ProcessLives
 from simulation.crashes.process import Machine
 from simulation.network.links import Link
 from simulation.network.process import BrokerProcess
@@ -26,7 +26,7 @@ RESTART_MS_MAX = 3_000
 ACTOR = "alerts"  # of all results
 
 
-class Place(Lives[BrokerProcess]):
+class Place(ProcessLives[BrokerProcess]):
     """Run a machine's broker processes, one after the other, with the links at it.
 
     It is what clients of `simulation.crashes` call a site.

@@ -12,7 +12,7 @@ from typing import Any
 from broker.core.effects import SendFrame
 from broker.core.network.network_broker import NetworkBroker
 from broker.network.routing.entry import Joining
-from simulation.crashes.process import Around, Machine, Process
+from simulation.crashes.process import Machine, Process, ProcessWatcher
 from simulation.world import World
 
 CHECKED_EACH = 64  # messages; each time costs as much as a message
@@ -27,7 +27,7 @@ class BrokerProcess(Process):
         self,
         world: World,
         machine: Machine,
-        around: Around,
+        around: ProcessWatcher,
         epoch: int,
         send: Callable[[SendFrame], None],
         *,

@@ -23,7 +23,7 @@ from broker.network.overlay.calls import CallArrived, CallSent, OpenCalls, Remot
 from broker.remote.question import EndQuestion, page_of, read_page
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import Asker, Wish
+from simulation.crashes.clients import AskingClient, Wish
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Outcome, Run, RunFailedError, Shape
 
@@ -184,9 +184,9 @@ class RemoteRun(Run):
             self._enders.append(Ender(place, home, client))
             self._askers.append(self._submission(home, client))
 
-    def _submission(self, home: Place, client: str) -> Asker:
+    def _submission(self, home: Place, client: str) -> AskingClient:
         wish = Wish("submit", texts.text_of((NAME,), client), {NAME: 1})
-        return Asker(home, client, [wish])  # type: ignore[arg-type]
+        return AskingClient(home, client, [wish])  # type: ignore[arg-type]
 
     def _plan_faults(self, end_ms: int) -> None:
         random = self.world.random

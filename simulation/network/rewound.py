@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import NET_MS, Asker, Packet, Sensor, Wish
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.clients import NET_MS, AskingClient, Packet, PublishingSensor, Wish
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.disk import Disk
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape
@@ -57,7 +57,7 @@ def run(seed: int, shape: Shape | None = None) -> Rewound:
         raise RunFailedError(f"{text}{error}") from error
 
 
-class WitnessedSensor(Sensor):
+class WitnessedSensor(PublishingSensor):
     """A source that knows when each event was acknowledged."""
 
     def __init__(self, place: Place, name: str, type_name: str, window: int) -> None:
@@ -81,7 +81,7 @@ class RewoundPlace(Place):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.outboxes: list[Outbox] = []  # those that went away with their disks
+        self.outboxes: list[SimulatedOutbox] = []  # those that went away with their disks
         self.reported = 0
         self.positions: dict[str, int] = {}  # of events that were admitted here
         self._stored: dict[str, int] = {}
@@ -130,7 +130,7 @@ class Return:
         self.elsewhere: list[WitnessedSensor] = []
         self._world = world
         self._from_ms = self._to_ms = self._position = 0
-        self._copied: tuple[Any, Outbox] = ({}, Outbox())
+        self._copied: tuple[Any, SimulatedOutbox] = ({}, SimulatedOutbox())
         self._stored: dict[str, int] = {}  # when it was copied
         self._lost: dict[str, int] = {}  # when it was put back
 
@@ -151,7 +151,7 @@ class Return:
         place.outboxes.append(place.machine.outbox)
         self._lost = place.stored()
         self.was_seen = self._seen(places) > self._position
-        disk, outbox = Disk(self._world.random), Outbox()
+        disk, outbox = Disk(self._world.random), SimulatedOutbox()
         if self.kind == "restored":
             disk._files, outbox = self._copied  # noqa: SLF001
         place.end()
@@ -201,8 +201,8 @@ class Cancelling:
     def _text(self) -> str:
         return texts.text_of((self.NAME,), self.CLIENT)
 
-    def _asker(self, wishes: list[Wish]) -> Asker:
-        return Asker(self.place, self.CLIENT, wishes)  # type: ignore[arg-type]
+    def _asker(self, wishes: list[Wish]) -> AskingClient:
+        return AskingClient(self.place, self.CLIENT, wishes)  # type: ignore[arg-type]
 
     def cancel(self) -> None:
         """Cancel now."""
@@ -266,7 +266,7 @@ class RewoundRun(Run):
             self._homes[f"client-{len(self._askers)}"] = None
         return home
 
-    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
+    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> PublishingSensor:
         sensor = WitnessedSensor(place, name, type_name, window)
         (self.back.here if place is self.back.place else self.back.elsewhere).append(sensor)
         return sensor

@@ -21,8 +21,8 @@ from msgspec import Struct
 from broker.core.broker import BrokerOptions
 from broker.engine.limits import Limits
 from simulation import texts
-from simulation.crashes.clients import Asker, Sensor, Wish
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.network import checks
@@ -94,8 +94,8 @@ class Run:
         self.links: list[Link] = []
         self.faults = 0
         self._link_all(random.choice((0, 0, 1, 2)))
-        self._sensors: list[Sensor] = []
-        self._askers: list[Asker] = []
+        self._sensors: list[PublishingSensor] = []
+        self._askers: list[AskingClient] = []
         self._places: dict[str, dict[str, Any]] = {}  # where each source says that it is
         self._specifications: dict[str, str] = {}
         self.arrived: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ class Run:
         random = self.world.random
         machine = Machine(
             disk=Disk(random),
-            outbox=Outbox(),
+            outbox=SimulatedOutbox(),
             options=BrokerOptions(
                 name=name,
                 lateness_ms=self._lateness_ms,
@@ -178,7 +178,7 @@ class Run:
             self._specifications[client] = text
             place = self._home()
             wish = Wish("submit", text, dict.fromkeys(some, 1))
-            self._askers.append(Asker(place, client, [wish]))  # type: ignore[arg-type]
+            self._askers.append(AskingClient(place, client, [wish]))  # type: ignore[arg-type]
 
     def _text(self, names: tuple[str, ...], client: str) -> str:
         """The text of these subscriptions."""
@@ -211,9 +211,9 @@ class Run:
             sensor.begun = True
             self._sensors.append(sensor)
 
-    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
+    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> PublishingSensor:
         """A source."""
-        return Sensor(place, name, type_name, window)  # type: ignore[arg-type]
+        return PublishingSensor(place, name, type_name, window)  # type: ignore[arg-type]
 
     def _where(self, number: int) -> dict[str, Any]:
         draw = self.draw
@@ -248,7 +248,7 @@ class Run:
         for sensor in self._sensors:
             time_ms = begin_ms + draw.randrange(1_000)
             spread_ms = draw.choice((0, self._lateness_ms))
-            lasting = sensor._type_name == texts.LASTING  # noqa: SLF001
+            lasting = sensor.type_name == texts.LASTING
             count = 0
             while count < each:
                 events = []
@@ -259,7 +259,7 @@ class Run:
                         self._reading(f"{sensor.name}-{count}", taken_ms, lasting=lasting)
                     )
                 self.world.at(time_ms, partial(sensor.publish, events))
-                place = {"type": sensor._type_name, "source": sensor.name}  # noqa: SLF001
+                place = {"type": sensor.type_name, "source": sensor.name}
                 self.arrived += [{**place, **self._places[sensor.name], **one} for one in events]
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)

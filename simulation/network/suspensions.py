@@ -16,7 +16,7 @@ from broker.core import topics
 from broker.core.messages import ResumeRequested
 from simulation import texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import Asker, Wish
+from simulation.crashes.clients import AskingClient, Wish
 from simulation.network.cells import CellRun, Outcome
 from simulation.network.scenario import BEGIN_MS, READY_S_MAX, RunFailedError, Shape
 
@@ -58,7 +58,7 @@ class Wild:
             limits = replace(place.machine.limits, step_candidates_max=CANDIDATES_MAX)
             place.machine = replace(place.machine, limits=limits)
         wish = Wish("submit", TEXT, {NAME: 1})
-        Asker(self._home, CLIENT, [wish])  # type: ignore[arg-type]
+        AskingClient(self._home, CLIENT, [wish])  # type: ignore[arg-type]
         for _ in range(draw.randint(*WISHES)):
             time_ms = BEGIN_MS + draw.randint(READY_S_MAX * 1_000, UNTIL_MS)
             self._world.at(time_ms, self._resume)

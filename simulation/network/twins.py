@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from simulation.crashes.clients import Said, Sensor
+from simulation.crashes.clients import PublishingSensor, Said
 from simulation.network.cells import CellRun
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape
@@ -41,10 +41,10 @@ def run(seed: int, shape: Shape | None = None) -> Outcome:
         raise RunFailedError(f"{text}{error}") from error
 
 
-class Twin(Sensor):
+class Twin(PublishingSensor):
     """A source that says something of what it says at another broker, too."""
 
-    other: Sensor | None = None
+    other: PublishingSensor | None = None
     share = 0.0
     left = 0
     _spoke = False
@@ -65,7 +65,7 @@ class Twin(Sensor):
         if self.other is not None:
             self.other.withdraw()
 
-    def roam(self, other: Sensor, share: float, draw: Random) -> None:
+    def roam(self, other: PublishingSensor, share: float, draw: Random) -> None:
         """From now on so much of it is said there, too."""
         self.other, self.share, self._draw = other, share, draw
 
@@ -80,7 +80,7 @@ class TwinRun(Run):
     """A run with such sources."""
 
     def __init__(self, seed: int, shape: Shape) -> None:
-        self.twins: list[Sensor] = []  # at their second brokers
+        self.twins: list[PublishingSensor] = []  # at their second brokers
         self._at: dict[str, Place] = {}
         super().__init__(seed, shape)
 
@@ -88,7 +88,7 @@ class TwinRun(Run):
         """Draw how many of the sources are at two brokers."""
         return self.world.random.randint(1, 3)
 
-    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
+    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> PublishingSensor:
         self._at[name] = place
         return Twin(place, name, type_name, window)  # type: ignore[arg-type]
 
@@ -98,8 +98,8 @@ class TwinRun(Run):
         for sensor in random.sample(self._sensors, self._twins()):
             assert isinstance(sensor, Twin)
             elsewhere = [one for one in self.places if one is not self._at[sensor.name]]
-            place, kind = random.choice(elsewhere), sensor._type_name  # noqa: SLF001
-            other = Sensor(place, sensor.name, kind, 20)  # type: ignore[arg-type]
+            place, kind = random.choice(elsewhere), sensor.type_name
+            other = PublishingSensor(place, sensor.name, kind, 20)  # type: ignore[arg-type]
             other.advertise(self._where_else(self._places[sensor.name]))
             other.begun = True
             sensor.roam(other, random.choice((0.1, 0.5, 1.0)), random)

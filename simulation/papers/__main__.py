@@ -119,7 +119,7 @@ def _run(said: Namespace) -> int:
 
 
 def _around(page: Path) -> tuple[str, str]:
-    """What stands before and after the figures. Raises RecordingError where they have no place."""
+    """Read what stands around the figures. Raises RecordingError where they have no place."""
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:

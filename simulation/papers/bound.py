@@ -5,10 +5,10 @@ Owns the bound. Must not know routers. Invariant: no approach that delivers ever
 
 from __future__ import annotations
 
-from simulation.propagation.scenario import Scenario
+from simulation.propagation.scenario import PropagationScenario
 
 
-def lower_bound(scenario: Scenario, wanted: dict[str, set[str]]) -> int:
+def lower_bound(scenario: PropagationScenario, wanted: dict[str, set[str]]) -> int:
     """Each needed event once over each link of the union of paths to its subscribers' brokers.
 
     `wanted` is what `needed` tells of the scenario. Who sends less has to know beforehand what will

@@ -18,10 +18,10 @@ from simulation.papers.recording import ATTRIBUTES, Recording, RecordingError, S
 from simulation.papers.settings import DEGREE_MAX, DELTA_T_S, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (
-    Reading,
-    Scenario,
-    Sensor,
-    Subscription,
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
+    SensorReading,
     middle,
     neighbours_of,
     steps_of,
@@ -81,7 +81,7 @@ def write(setting: Setting, recording: Recording, seed: int, folder: Path) -> Pa
     return path
 
 
-def events(setting: Setting, recording: Recording) -> Iterator[Reading]:
+def events(setting: Setting, recording: Recording) -> Iterator[SensorReading]:
     """The events of a setting, numbered in order of time."""
     found = [
         (t, place, sensor, value)
@@ -89,10 +89,10 @@ def events(setting: Setting, recording: Recording) -> Iterator[Reading]:
         for t, value in series
     ]
     for number, (t, _, sensor, value) in enumerate(sorted(found), 1):
-        yield Reading(str(number), sensor, t, value)
+        yield SensorReading(str(number), sensor, t, value)
 
 
-def first(scenario: Scenario, count: int) -> Scenario:
+def first(scenario: PropagationScenario, count: int) -> PropagationScenario:
     """The scenario with no more than so many of its subscriptions."""
     kept = dict(list(scenario.subscriptions.items())[:count])
     return scenario._replace(subscriptions=kept, steps=steps_of(scenario.sensors, kept, []))
@@ -154,10 +154,12 @@ class _Drawn:
         self._stations = list(recording.stations)[: setting.stations]
         relays = setting.nodes - setting.sensors
         self.sensors = {
-            name: Sensor(name, relays + number, name.partition("/")[2], (float(number // 5), 0.0))
+            name: PlacedSensor(
+                name, relays + number, name.partition("/")[2], (float(number // 5), 0.0)
+            )
             for number, name in enumerate(self._series)
         }
-        self._readings: dict[str, list[Reading]] = {name: [] for name in self._series}
+        self._readings: dict[str, list[SensorReading]] = {name: [] for name in self._series}
         for reading in events(setting, recording):
             self._readings[reading.sensor].append(reading)
         self._spread = {name: _spread(series) for name, series in self._series.items()}
@@ -192,8 +194,8 @@ class _Drawn:
         return round(middle_ - below, 4), round(middle_ + above, 4)
 
     def _matching(self, filters: dict[str, tuple[float, float]]) -> int:
-        """How many simple events belong to a match."""
-        one = Subscription("s", 0, False, DELTA_T_S, dict(filters))
+        """Count the simple events that belong to a match."""
+        one = RangeSubscription("s", 0, False, DELTA_T_S, dict(filters))
         sensors = {name: self.sensors[name] for name in filters}
         readings = sorted(
             (
@@ -204,7 +206,7 @@ class _Drawn:
             ),
             key=lambda reading: reading.t,
         )
-        scenario = Scenario(
+        scenario = PropagationScenario(
             1, (), sensors, {"s": one}, tuple(readings), steps_of(sensors, {"s": one}, []), 0
         )
         return len(needed(scenario)["s"])

@@ -26,7 +26,7 @@ from simulation.papers.settings import BEYOND, PAPER, WIDTHS, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
-from simulation.propagation.scenario import Scenario
+from simulation.propagation.scenario import PropagationScenario
 
 FSF, OP, MJ = "filter-split-forward", "operator-placement", "multi-join"
 NAIVE, CENTRALISED = "naive", "centralised"
@@ -97,7 +97,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What came of it. `needed`: pairs of a subscription and an event that it needs."""
+    """The figures of a run. `needed`: pairs of a subscription and an event that it needs."""
 
     cell: Cell
     subscription: int
@@ -109,7 +109,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def cells(settings: Sequence[Setting], most: int | None = None) -> list[Cell]:
-    """What is run of these settings, with no more than `most` subscriptions.
+    """List the runs of these settings, with no more than `most` subscriptions.
 
     Fewest first, and filter-split-forward before its rivals: so much is known if it is cut short.
     """
@@ -139,7 +139,7 @@ def all_settings() -> tuple[Setting, ...]:
 
 
 def identity(data: Path, seed: int, settings: Sequence[Setting]) -> str:
-    """What figures depend on, as a digest: those of another one are not to be reused."""
+    """Digest what figures depend on: those of another one are not to be reused."""
     digest = hashlib.sha256(data.read_bytes())
     digest.update(repr((seed, tuple(settings))).encode())
     root = Path(__file__).parents[2]
@@ -190,7 +190,7 @@ def run_cell(folder: Path, cell: Cell) -> Figures:
     )
 
 
-def _estimated(scenario: Scenario, cell: Cell, wanted: dict[str, set[str]]) -> Figures:
+def _estimated(scenario: PropagationScenario, cell: Cell, wanted: dict[str, set[str]]) -> Figures:
     pairs = sum(map(len, wanted.values()))
     bound = lower_bound(scenario, wanted)
     return Figures(cell, 0, estimate(scenario).held, 1.0, bound, pairs, len(scenario.readings))
@@ -247,7 +247,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 def kept(path: Path, identity_: str) -> dict[Cell, Figures]:
-    """What an earlier run wrote of the same experiment; a line cut short is passed over."""
+    """Read what an earlier run wrote of the same experiment; a line cut short is passed over."""
     found: dict[Cell, Figures] = {}
     if not path.exists():
         return found

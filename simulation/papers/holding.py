@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from simulation.propagation.needed import needed
-from simulation.propagation.scenario import Scenario, Subscription, steps_of, toward
+from simulation.propagation.scenario import PropagationScenario, RangeSubscription, steps_of, toward
 
 Link = tuple[int, int]
 Keys = frozenset[str]
@@ -30,7 +30,7 @@ class Holding(NamedTuple):
 
 
 class _Load:
-    """What goes over one link, either way."""
+    """The load of one link, either way."""
 
     def __init__(self) -> None:
         self.plain: set[str] = set()
@@ -38,7 +38,7 @@ class _Load:
         self.probes: set[str] = set()
 
 
-def estimate(scenario: Scenario) -> Holding:
+def estimate(scenario: PropagationScenario) -> Holding:
     """The event load as it is, and with holding back where that is cheaper.
 
     Identified subscriptions alone, all of them there from the beginning.
@@ -73,7 +73,7 @@ def estimate(scenario: Scenario) -> Holding:
 class _Matching:
     """Matches of parts of subscriptions."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: PropagationScenario) -> None:
         self._scenario = scenario
         self._readings = {
             name: [reading for reading in scenario.readings if reading.sensor == name]
@@ -81,7 +81,7 @@ class _Matching:
         }
         self._found: dict[tuple[str, Keys], dict[str, set[str]]] = {}
 
-    def lead(self, one: Subscription) -> str:
+    def lead(self, one: RangeSubscription) -> str:
         """The sensor that has the fewest events in its range."""
 
         def count(sensor: str) -> int:
@@ -89,21 +89,21 @@ class _Matching:
 
         return min(sorted(one.filters), key=count)
 
-    def of(self, one: Subscription, keys: Keys, wanted: Keys) -> set[str]:
+    def of(self, one: RangeSubscription, keys: Keys, wanted: Keys) -> set[str]:
         """The events of the wanted sensors in matches of the subscription's part for these keys."""
         if (one.id, keys) not in self._found:
             self._found[one.id, keys] = self._match(one, keys)
         by_sensor = self._found[one.id, keys]
         return set().union(*(by_sensor[sensor] for sensor in wanted))
 
-    def _match(self, one: Subscription, keys: Keys) -> dict[str, set[str]]:
+    def _match(self, one: RangeSubscription, keys: Keys) -> dict[str, set[str]]:
         part = one._replace(filters={name: one.filters[name] for name in sorted(keys)})
         sensors = {name: self._scenario.sensors[name] for name in part.filters}
         readings = sorted(
             (reading for name in sensors for reading in self._readings[name]),
             key=lambda reading: reading.t,
         )
-        alone = Scenario(
+        alone = PropagationScenario(
             1,
             (),
             sensors,

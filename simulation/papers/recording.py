@@ -59,7 +59,7 @@ def read_recording(path: Path) -> Recording:
 
 
 def readings_of(recording: Recording) -> int:
-    """How many readings it holds."""
+    """Count the readings that it holds."""
     return sum(len(some) for each in recording.stations.values() for some in each.values())
 
 

@@ -50,7 +50,7 @@ def ratio(figures: Figures) -> float:
 
 
 class Claim(NamedTuple):
-    """What the paper says of settings; `holds` judges one number of subscriptions in one.
+    """A statement of the paper about settings; `holds` judges one number of subscriptions in one.
 
     `shown` is the figure of that number.
     """

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from simulation.propagation.scenario import (
-    Reading,
-    Scenario,
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
     ScenarioError,
-    Sensor,
+    SensorReading,
     Step,
-    Subscription,
     check_tree,
     middle,
     steps_of,
@@ -40,7 +40,7 @@ COLUMNS = ("id", "sensor", "t", "v")
 OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
 
 
-def read_scenario(path: Path) -> Scenario:
+def read_scenario(path: Path) -> PropagationScenario:
     """The scenario of a file, `-` being standard input, and of the file of events it names.
 
     Raises ScenarioError.
@@ -50,7 +50,7 @@ def read_scenario(path: Path) -> Scenario:
             data = file.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise ScenarioError(f"{path}: more than {FILE_BYTES_MAX:,} bytes")
-        told = json.loads(data, object_pairs_hook=_each_once)
+        document = json.loads(data, object_pairs_hook=_each_once)
     except OSError as error:
         raise ScenarioError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except ScenarioError as error:
@@ -58,22 +58,22 @@ def read_scenario(path: Path) -> Scenario:
     except (ValueError, RecursionError) as error:
         raise ScenarioError(f"{path}: not JSON: {error}") from None
     try:
-        return _scenario(told, path.parent)
+        return _scenario(document, path.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from None
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; which of two that tell one key is meant nobody knows."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise ScenarioError(f"an object has the key {json.dumps(key)} twice")
-        found[key] = value
-    return found
+        members[key] = value
+    return members
 
 
-def _scenario(told: Any, folder: Path) -> Scenario:
+def _scenario(told: Any, folder: Path) -> PropagationScenario:
     if not isinstance(told, dict):
         raise ScenarioError("found no object with nodes, edges, sensors, subscriptions")
     nodes = _nodes(_need(told, "nodes", "the scenario"))
@@ -82,19 +82,21 @@ def _scenario(told: Any, folder: Path) -> Scenario:
         for place, each in enumerate(_list(told.get("edges", []), "edges"))
     )
     check_tree(nodes, edges)
-    sensors: dict[str, Sensor] = {}
+    sensors: dict[str, PlacedSensor] = {}
     for place, each in enumerate(_list(_need(told, "sensors", "the scenario"), "sensors")):
         sensor = _sensor(each, f"sensors[{place}]", nodes)
         if sensor.id in sensors:
             raise ScenarioError(f"sensors[{place}]: a second sensor {sensor.id!r}")
         sensors[sensor.id] = sensor
-    subscriptions: dict[str, Subscription] = {}
+    subscriptions: dict[str, RangeSubscription] = {}
     wanted = _list(_need(told, "subscriptions", "the scenario"), "subscriptions")
     for place, each in enumerate(wanted):
-        one = _subscription(each, f"subscriptions[{place}]", nodes)
-        if one.id in subscriptions:
-            raise ScenarioError(f"subscriptions[{place}]: a second subscription {one.id!r}")
-        subscriptions[one.id] = one
+        subscription = _subscription(each, f"subscriptions[{place}]", nodes)
+        if subscription.id in subscriptions:
+            raise ScenarioError(
+                f"subscriptions[{place}]: a second subscription {subscription.id!r}"
+            )
+        subscriptions[subscription.id] = subscription
     script = [
         _step(each, f"script[{place}]")
         for place, each in enumerate(_list(told.get("script") or [], "script"))
@@ -105,7 +107,7 @@ def _scenario(told: Any, folder: Path) -> Scenario:
         raise ScenarioError("events_file: found no name of a file")
     readings = _readings(folder / named, f"events_file: {named}", sensors) if named else []
     numbered = all(_is_number(each.id) for each in readings)
-    return Scenario(
+    return PropagationScenario(
         nodes,
         edges,
         sensors,
@@ -117,7 +119,7 @@ def _scenario(told: Any, folder: Path) -> Scenario:
     )
 
 
-def _in_order(readings: list[Reading], *, numbered: bool) -> tuple[Reading, ...]:
+def _in_order(readings: list[SensorReading], *, numbered: bool) -> tuple[SensorReading, ...]:
     """By time and id; numbers by what they count, so that 9 comes before 10."""
     if numbered:
         return tuple(sorted(readings, key=lambda reading: (reading.t, int(reading.id))))
@@ -193,40 +195,40 @@ def _numbers(value: Any, where: str, count: int) -> list[float]:
     return [_number(each, where) for each in value]
 
 
-def _sensor(value: Any, where: str, nodes: int) -> Sensor:
-    told = _object(value, where)
-    x, y = _numbers(_need(told, "loc", where), f"{where}: loc", 2)
-    return Sensor(
-        _name(_need(told, "id", where), f"{where}: id"),
-        _node(_need(told, "node", where), f"{where}: node", nodes),
-        _name(_need(told, "attr", where), f"{where}: attr"),
+def _sensor(value: Any, where: str, nodes: int) -> PlacedSensor:
+    fields = _object(value, where)
+    x, y = _numbers(_need(fields, "loc", where), f"{where}: loc", 2)
+    return PlacedSensor(
+        _name(_need(fields, "id", where), f"{where}: id"),
+        _node(_need(fields, "node", where), f"{where}: node", nodes),
+        _name(_need(fields, "attr", where), f"{where}: attr"),
         (x, y),
     )
 
 
-def _subscription(value: Any, where: str, nodes: int) -> Subscription:
-    told = _object(value, where)
-    name = _name(_need(told, "id", where), f"{where}: id")
-    kind = _need(told, "type", where)
+def _subscription(value: Any, where: str, nodes: int) -> RangeSubscription:
+    fields = _object(value, where)
+    name = _name(_need(fields, "id", where), f"{where}: id")
+    kind = _need(fields, "type", where)
     if kind not in ("identified", "abstract"):
         raise ScenarioError(f"{where}: type: found {kind!r}, expected identified or abstract")
-    delta_t = _number(_need(told, "delta_t", where), f"{where}: delta_t")
+    delta_t = _number(_need(fields, "delta_t", where), f"{where}: delta_t")
     if not 0 < delta_t <= SECONDS_MAX:
         raise ScenarioError(f"{where}: delta_t: found {delta_t!r}, expected more than 0 seconds")
-    filters = _object(_need(told, "filters", where), f"{where}: filters")
+    filters = _object(_need(fields, "filters", where), f"{where}: filters")
     if not filters:
         raise ScenarioError(f"{where}: filters: expected at least one")
     ranges = {each: _range(ends, f"{where}: filters: {each}") for each, ends in filters.items()}
-    node = _node(_need(told, "node", where), f"{where}: node", nodes)
+    node = _node(_need(fields, "node", where), f"{where}: node", nodes)
     if kind == "identified":
-        return Subscription(name, node, abstract=False, delta_t=delta_t, filters=ranges)
-    region, delta_l = told.get("region"), told.get("delta_l")
+        return RangeSubscription(name, node, abstract=False, delta_t=delta_t, filters=ranges)
+    region, delta_l = fields.get("region"), fields.get("delta_l")
     if region is not None:
         x0, y0, x1, y1 = _numbers(region, f"{where}: region", 4)
         region = (min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
     if delta_l is not None and _number(delta_l, f"{where}: delta_l") < 0:
         raise ScenarioError(f"{where}: delta_l: found {delta_l!r}, expected 0 metres or more")
-    return Subscription(name, node, True, delta_t, ranges, region, delta_l)
+    return RangeSubscription(name, node, True, delta_t, ranges, region, delta_l)
 
 
 def _range(value: Any, where: str) -> tuple[float | None, float | None]:
@@ -237,53 +239,53 @@ def _range(value: Any, where: str) -> tuple[float | None, float | None]:
 
 
 def _step(value: Any, where: str) -> Step:
-    told = _object(value, where)
-    op = _need(told, "op", where)
+    fields = _object(value, where)
+    op = _need(fields, "op", where)
     if op not in OPERATIONS:
         raise ScenarioError(f"{where}: op: found {op!r}, expected one of {', '.join(OPERATIONS)}")
-    t = _need(told, "t", where)
+    t = _need(fields, "t", where)
     if isinstance(t, float) and t.is_integer():
         t = int(t)
     if not _is_whole(t) or abs(t) > SECONDS_MAX:
         raise ScenarioError(f"{where}: t: found {t!r}, expected whole seconds")
-    named = _name(_need(told, "id", where), f"{where}: id")
+    named = _name(_need(fields, "id", where), f"{where}: id")
     kind = cast('Literal["advertise", "withdraw", "subscribe", "unsubscribe"]', op)
     return Step(t, kind, named)
 
 
-def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> list[Reading]:
+def _readings(path: Path, where: str, sensors: dict[str, PlacedSensor]) -> list[SensorReading]:
     """The events of a file, gzip or plain, in its order."""
     opened = gzip.open if path.suffix == ".gz" else open
-    found: list[Reading] = []
-    known: set[str] = set()
+    readings: list[SensorReading] = []
+    ids: set[str] = set()
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             heads = [head.strip() for head in next(lines, [])]
             if any(name not in heads for name in COLUMNS):
                 raise ScenarioError(f"{where}: expected the columns id,sensor,t,v")
-            at = [heads.index(name) for name in COLUMNS]
+            columns = [heads.index(name) for name in COLUMNS]
             for number, cells in enumerate(lines, 2):
                 if not cells:
                     continue
-                reading = _reading(cells, at, f"{where}:{number}")
+                reading = _reading(cells, columns, f"{where}:{number}")
                 if reading.sensor not in sensors:
                     raise ScenarioError(f"{where}:{number}: no sensor {reading.sensor!r}")
-                if reading.id in known:
+                if reading.id in ids:
                     raise ScenarioError(f"{where}:{number}: a second event {reading.id!r}")
-                if len(found) >= READINGS_MAX:
+                if len(readings) >= READINGS_MAX:
                     raise ScenarioError(f"events_file: more than {READINGS_MAX:,} events")
-                known.add(reading.id)
-                found.append(reading)
+                ids.add(reading.id)
+                readings.append(reading)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ScenarioError(f"{where}: {reason}") from None
     except (ValueError, csv.Error, EOFError) as error:
         raise ScenarioError(f"{where}: {error}") from None
-    return found
+    return readings
 
 
-def _reading(cells: list[str], at: list[int], where: str) -> Reading:
+def _reading(cells: list[str], at: list[int], where: str) -> SensorReading:
     if len(cells) <= max(at):
         raise ScenarioError(f"{where}: expected id,sensor,t,v")
     name, sensor, t, v = (cells[place].strip() for place in at)
@@ -295,7 +297,7 @@ def _reading(cells: list[str], at: list[int], where: str) -> Reading:
         value = math.nan
     if not math.isfinite(value):
         raise ScenarioError(f"{where}: found v {v[:SHOWN_MAX]!r}, expected a finite number")
-    return Reading(name, sensor, int(t), value)
+    return SensorReading(name, sensor, int(t), value)
 
 
 def _is_number(text: str) -> bool:

@@ -25,11 +25,11 @@ from simulation.energy import NodeWork, Sizes
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (
     SECOND_MS,
-    Reading,
-    Scenario,
-    Sensor,
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
+    SensorReading,
     Step,
-    Subscription,
     toward,
 )
 
@@ -52,8 +52,8 @@ class SimpleEvent(msgspec.Struct, gc=False, eq=False):
     location: str | None = None
 
 
-class Outcome(NamedTuple):
-    """What came of one approach. Loads are per operator, and per event, sent over a link."""
+class PropagationOutcome(NamedTuple):
+    """The figures of one approach. Loads are per operator, and per event, sent over a link."""
 
     delivered: dict[str, list[str]]
     subscription: int
@@ -84,8 +84,8 @@ class Outcome(NamedTuple):
         """As the file format has it."""
         return {
             "delivered": {
-                name: [int(each) for each in some] if numbered else some
-                for name, some in self.delivered.items()
+                name: [int(each) for each in ids] if numbered else ids
+                for name, ids in self.delivered.items()
             },
             "subscription": self.subscription,
             "publication": self.publication,
@@ -123,10 +123,12 @@ class Loss:
         return arrives if kept else None
 
 
-class Network:
+class PropagationNetwork:
     """The brokers of a scenario under one strategy."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy, loss: Loss | None = None) -> None:
+    def __init__(
+        self, scenario: PropagationScenario, strategy: Strategy, loss: Loss | None = None
+    ) -> None:
         self._loss = loss or Loss()
         self.entered: dict[int, int] = {}
         near = scenario.neighbours
@@ -137,7 +139,9 @@ class Network:
                 CentralRouter(None if next_ is None else str(next_)) for next_ in inward
             ]
         else:
-            self._routers = [Router([str(each) for each in some], strategy) for some in near]
+            self._routers = [
+                Router([str(each) for each in neighbours], strategy) for neighbours in near
+            ]
         self._queue: deque[tuple[int, Send]] = deque()
         self.delivered: dict[str, dict[str, None]] = {}
         self.by_link: dict[tuple[int, int], tuple[int, int]] = {}
@@ -146,13 +150,13 @@ class Network:
         """The router of a broker."""
         return self._routers[node]
 
-    def advertise(self, sensor: Sensor) -> None:
+    def advertise(self, sensor: PlacedSensor) -> None:
         """A sensor is there."""
         router = self._routers[sensor.node]
         if isinstance(router, Router):
             self._spread(sensor.node, router.advertised(LOCAL, advertisement_of(sensor)))
 
-    def withdraw(self, sensor: Sensor) -> None:
+    def withdraw(self, sensor: PlacedSensor) -> None:
         """A sensor is gone, and so long that no event matches with its last."""
         router = self._routers[sensor.node]
         if isinstance(router, Router):
@@ -172,16 +176,16 @@ class Network:
         self._spread(node, self._routers[node].events(LOCAL, [event]))
 
     def expire(self, before_ms: int) -> None:
-        """What began before matches with nothing that is still to come."""
+        """Forget what began before: it matches nothing that is still to come."""
         for router in self._routers:
             router.expire(before_ms)
 
-    def _spread(self, node: int, sends: list[Send]) -> None:
+    def _spread(self, sender: int, sends: list[Send]) -> None:
         """Carry messages until there are none."""
         queue = self._queue
-        queue.extend((node, send) for send in sends)
+        queue.extend((sender, send) for send in sends)
         while queue:
-            at, (to, message) = queue.popleft()
+            node, (to, message) = queue.popleft()
             if to == LOCAL:
                 if isinstance(message, Results):
                     for event, names in message.events:
@@ -189,11 +193,11 @@ class Network:
                             self.delivered.setdefault(name, {})[event.id] = None
                 continue
             other = int(to)
-            self._count((at, other), message)
-            arriving = self._loss.arriving((at, other), message)
+            self._count((node, other), message)
+            arriving = self._loss.arriving((node, other), message)
             if arriving is not None:
                 router = self._routers[other]
-                queue.extend((other, send) for send in router.receive(str(at), arriving))
+                queue.extend((other, send) for send in router.receive(str(node), arriving))
 
     def _count(self, link: tuple[int, int], message: Any) -> None:
         operators, events = self.by_link.get(link, (0, 0))
@@ -213,13 +217,13 @@ def copies_of(message: Events | Results) -> int:
     return sum(len(names) for _, names in message.events)
 
 
-def advertisement_of(sensor: Sensor) -> Advertisement:
-    """What a sensor says of itself."""
+def advertisement_of(sensor: PlacedSensor) -> Advertisement:
+    """Make a sensor's advertisement."""
     return Advertisement(sensor.id, (sensor.attr,), None, MetricPosition(*sensor.loc))
 
 
 def operator_of(
-    subscription: Subscription, sensors: dict[str, Sensor], since_ms: int | None
+    subscription: RangeSubscription, sensors: dict[str, PlacedSensor], since_ms: int | None
 ) -> Operator:
     """A subscription as its broker takes it."""
     region = None
@@ -249,9 +253,9 @@ def operator_of(
 class _Run:
     """A scenario under way under one strategy."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy, loss: Loss) -> None:
+    def __init__(self, scenario: PropagationScenario, strategy: Strategy, loss: Loss) -> None:
         self._scenario = scenario
-        self.network = Network(scenario, strategy, loss)
+        self.network = PropagationNetwork(scenario, strategy, loss)
         widest = max((ceil(each.delta_t) for each in scenario.subscriptions.values()), default=1)
         self._reach = widest
         self._there: set[str] = set()
@@ -277,22 +281,26 @@ class _Run:
             self._leaving.append(((step.t or 0) + self._reach, step.id))
         elif step.op == "subscribe" and step.id not in self._active:
             self._active.add(step.id)
-            one = scenario.subscriptions[step.id]
+            subscription = scenario.subscriptions[step.id]
             since_ms = None if step.t is None else step.t * SECOND_MS
-            self.network.subscribe(one.node, operator_of(one, scenario.sensors, since_ms))
+            self.network.subscribe(
+                subscription.node, operator_of(subscription, scenario.sensors, since_ms)
+            )
         elif step.op == "unsubscribe" and step.id in self._active:
             self._active.discard(step.id)
             self.network.unsubscribe(scenario.subscriptions[step.id].node, step.id)
 
-    def publish(self, reading: Reading) -> None:
+    def publish(self, reading: SensorReading) -> None:
         """Let an event enter, if its sensor is there."""
         self.reach(reading.t)
         if reading.sensor not in self._there:
             return
         sensor = self._scenario.sensors[reading.sensor]
-        at = reading.t * SECOND_MS
+        time_ms = reading.t * SECOND_MS
         position = self._positions[sensor.id]
-        event = SimpleEvent(reading.id, sensor.attr, sensor.id, position, at, at, reading.v)
+        event = SimpleEvent(
+            reading.id, sensor.attr, sensor.id, position, time_ms, time_ms, reading.v
+        )
         self.network.publish(sensor.node, event)
 
     def reach(self, t: int) -> None:
@@ -306,12 +314,12 @@ class _Run:
 
 
 def simulate(
-    scenario: Scenario,
+    scenario: PropagationScenario,
     approach: str | Strategy,
     wanted: dict[str, set[str]] | None = None,
     progress: Progress | None = None,
     loss: Loss | None = None,
-) -> Outcome:
+) -> PropagationOutcome:
     """Run a scenario; `wanted` is what `needed` tells of it, if that is known already.
 
     `progress` is told how much is done and how much there is; without a `loss` nothing is lost.
@@ -341,16 +349,19 @@ def simulate(
 
 
 def _outcome(
-    scenario: Scenario, network: Network, loss: Loss, wanted: dict[str, set[str]]
-) -> Outcome:
+    scenario: PropagationScenario,
+    network: PropagationNetwork,
+    loss: Loss,
+    wanted: dict[str, set[str]],
+) -> PropagationOutcome:
     order = {reading.id: place for place, reading in enumerate(scenario.readings)}
     delivered = {
         name: sorted(network.delivered.get(name, ()), key=order.__getitem__)
         for name in scenario.subscriptions
     }
-    pairs = sum(len(some) for some in wanted.values())
-    got = sum(len(wanted[name].intersection(some)) for name, some in delivered.items())
-    return Outcome(
+    pairs = sum(len(ids) for ids in wanted.values())
+    got = sum(len(wanted[name].intersection(ids)) for name, ids in delivered.items())
+    return PropagationOutcome(
         delivered,
         sum(operators for operators, _ in network.by_link.values()),
         sum(events for _, events in network.by_link.values()),

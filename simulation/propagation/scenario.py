@@ -15,7 +15,7 @@ class ScenarioError(Exception):
     """A scenario cannot be run; the message says where and why."""
 
 
-class Sensor(NamedTuple):
+class PlacedSensor(NamedTuple):
     """One source: it sends events of the type `attr` from `loc`, in metres, at broker `node`."""
 
     id: str
@@ -24,8 +24,8 @@ class Sensor(NamedTuple):
     loc: tuple[float, float]
 
 
-class Subscription(NamedTuple):
-    """What a user at broker `node` wants: ranges by sensor (identified) or by attribute (abstract).
+class RangeSubscription(NamedTuple):
+    """The wish of a user at broker `node`: ranges by sensor (identified) or attribute (abstract).
 
     Events of one match lie less than `delta_t` seconds and `delta_l` metres apart (None: no bound).
     """
@@ -39,7 +39,7 @@ class Subscription(NamedTuple):
     delta_l: float | None = None
 
 
-class Reading(NamedTuple):
+class SensorReading(NamedTuple):
     """One simple event; `t` in whole seconds."""
 
     id: str
@@ -56,14 +56,14 @@ class Step(NamedTuple):
     id: str
 
 
-class Scenario(NamedTuple):
+class PropagationScenario(NamedTuple):
     """All of it. `steps` and `readings` are in the order in which they happen."""
 
     nodes: int
     edges: tuple[tuple[int, int], ...]
-    sensors: dict[str, Sensor]
-    subscriptions: dict[str, Subscription]
-    readings: tuple[Reading, ...]
+    sensors: dict[str, PlacedSensor]
+    subscriptions: dict[str, RangeSubscription]
+    readings: tuple[SensorReading, ...]
     steps: tuple[Step, ...]
     center: int
     numbered: bool = False  # whether the ids of events are written as numbers
@@ -80,7 +80,7 @@ def neighbours_of(nodes: int, edges: tuple[tuple[int, int], ...]) -> list[list[i
     for a, b in edges:
         near[a].append(b)
         near[b].append(a)
-    return [sorted(some) for some in near]
+    return [sorted(neighbours) for neighbours in near]
 
 
 def check_tree(nodes: int, edges: tuple[tuple[int, int], ...]) -> None:
@@ -129,28 +129,30 @@ def _walk(near: list[list[int]]) -> tuple[list[int], list[int]]:
 
 def toward(near: list[list[int]], goal: int) -> list[int | None]:
     """For each broker the neighbour that is nearer to the goal; None at the goal."""
-    found: list[int | None] = [None] * len(near)
+    next_hops: list[int | None] = [None] * len(near)
     order = [goal]
     for node in order:
         for other in near[node]:
-            if other != found[node]:
-                found[other] = node
+            if other != next_hops[node]:
+                next_hops[other] = node
                 order.append(other)
-    return found
+    return next_hops
 
 
 def steps_of(
-    sensors: dict[str, Sensor], subscriptions: dict[str, Subscription], script: list[Step]
+    sensors: dict[str, PlacedSensor],
+    subscriptions: dict[str, RangeSubscription],
+    script: list[Step],
 ) -> tuple[Step, ...]:
     """All steps in order: what no step of the script begins is there from the beginning."""
     advertised = {step.id for step in script if step.op == "advertise"}
     subscribed = {step.id for step in script if step.op == "subscribe"}
     first = [Step(None, "advertise", name) for name in sensors if name not in advertised]
     first += [Step(None, "subscribe", name) for name in subscriptions if name not in subscribed]
-    known = {"advertise": sensors, "withdraw": sensors}
+    domains = {"advertise": sensors, "withdraw": sensors}
     for place, step in enumerate(script):
-        if step.id not in known.get(step.op, subscriptions):
-            what = "sensor" if step.op in known else "subscription"
+        if step.id not in domains.get(step.op, subscriptions):
+            what = "sensor" if step.op in domains else "subscription"
             sentence = f"{step.op} names {what} {step.id!r}, which is not there"
             raise ScenarioError(f"script[{place}]: {sentence}")
     return (*first, *sorted(script, key=lambda step: step.t or 0))

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+from simulation.durations import PATTERN, UNITS_MS, duration_ms
+
 LASTS_MS_MAX = 366 * UNITS_MS["d"]
 DAY_MS = UNITS_MS["d"]
-_DURATION = r"\d{1,9}(?:\.\d{1,3})? ?(?:ms|s|min|m|h|d)"
-_TEXT = re.compile(rf"(?P<when>.+)\+(?P<lasts>{_DURATION})(?::(?P<by>{_DURATION}))?")
-_OFFSET = re.compile(rf"\+({_DURATION})")
+_TEXT = re.compile(rf"(?P<when>.+)\+(?P<lasts>{PATTERN})(?::(?P<by>{PATTERN}))?")
+_OFFSET = re.compile(rf"\+({PATTERN})")
 _OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 
 
@@ -92,14 +92,6 @@ _FORMS = {
     "end": "as b@14:00+2m: a broker, when its process ends, for how long",
     "slow": "as a-b@14:00+20m:500ms: a link, when, for how long, how much slower",
 }
-
-
-def duration_ms(text: str) -> int:
-    """The milliseconds of `250ms`, `2s`, `20m`, `1.5h`, `1d`. Raises FaultError."""
-    match = re.fullmatch(r"([\d.]+) ?([a-z]+)", text)
-    if match is None or re.fullmatch(_DURATION, text) is None:
-        raise FaultError(f"found {text}, expected a duration such as 250ms, 2s, 20m or 1h")
-    return round(float(match[1]) * UNITS_MS[match[2]])
 
 
 def told(time_ms: int) -> str:

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from broker.core.broker import BrokerOptions
 from broker.core.network.networked import NetworkedBroker
 from broker.network.overlay.kinds import table_of
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.rehearsal.faults import NetworkFault
@@ -177,7 +177,7 @@ class _Run:
         )
         machine = Machine(
             disk=Disk(self.world.random),
-            outbox=Outbox(),
+            outbox=SimulatedOutbox(),
             options=options,
             limits=material.limits,
             sync_ms=SYNC_MS,

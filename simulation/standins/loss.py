@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from broker.core.effects import Emission
 from broker.core.network.messages import ForgetRequested, ResultsDelivered, TakeOverRequested
 from broker.network.delivery.feed import NEIGHBOUR
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.disk import Disk
 from simulation.network.place import Place
 from simulation.world import World
@@ -57,7 +57,7 @@ class HomeLoss:
         self.adopted = 0
         self.withheld = 0
         self.known: set[str] = set()
-        self.outbox = Outbox()  # what the home had given out when its disk went away
+        self.outbox = SimulatedOutbox()  # what the home had given out when its disk went away
         self._world = world
         self._places = places
 
@@ -117,7 +117,7 @@ class HomeLoss:
         if self.kind in {"destroyed", "emptied"}:
             self.outbox = place.machine.outbox
         if self.kind == "emptied":
-            place.machine = replace(place.machine, disk=Disk(random), outbox=Outbox())
+            place.machine = replace(place.machine, disk=Disk(random), outbox=SimulatedOutbox())
         if self.kind in {"emptied", "returned"}:
             place.is_gone = False
             self._world.after(random.randint(1, BACK_MS), place.start)

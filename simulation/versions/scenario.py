@@ -15,7 +15,7 @@ from typing import Any
 
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import Asker, Wish
+from simulation.crashes.clients import AskingClient, Wish
 from simulation.network import checks
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Outcome, Run, RunFailedError, Shape
@@ -56,7 +56,7 @@ class VersionsRun(Run):
 
     def __init__(self, seed: int, shape: Shape) -> None:
         self.changes = 0
-        self._seqs: dict[Asker, int] = {}
+        self._seqs: dict[AskingClient, int] = {}
         super().__init__(seed, shape)
 
     def _judge(  # type: ignore[override]
@@ -93,7 +93,7 @@ class VersionsRun(Run):
                 self.world.at(time_ms, partial(self._change, asker))
         return end_ms
 
-    def _change(self, asker: Asker) -> None:
+    def _change(self, asker: AskingClient) -> None:
         """Have a client submit its text with the next `seq`."""
         seq = self._seqs[asker] = self._seqs.get(asker, 1) + 1
         specification = texts.checked(self._specifications[asker.name]).demand()

@@ -3,7 +3,7 @@
 import pytest
 
 from broker import logs
-from broker.driver.gate import Gate
+from broker.driver.gate import IntakeGate
 
 
 @pytest.fixture
@@ -11,7 +11,7 @@ def gate(monkeypatch):
     lines = []
     monkeypatch.setattr(logs, "tell", lambda level, event, **fields: lines.append((event, fields)))
     calls = []
-    one = Gate(lambda: calls.append("hold"), lambda: calls.append("release"))
+    one = IntakeGate(lambda: calls.append("hold"), lambda: calls.append("release"))
     one.calls, one.lines = calls, lines
     return one
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from broker.core.messages import ActorsListening
-from broker.driver.actor_listeners import Listening
+from broker.driver.actor_listeners import ActorListeners
 from broker.mqtt.codec.topics import FilterTree
 from tests.broker.running import PATIENCE_S, RunningBroker, ask, client, take
 
@@ -31,7 +31,7 @@ class Subscriptions:
 
 def test_what_has_changed_is_told_once_and_at_first_all():
     here = Subscriptions()
-    listening = Listening(here, here, "headwater", "b1")
+    listening = ActorListeners(here, here, "headwater", "b1")
     listening.look()
     assert here.told == [ActorsListening("b1", 0, (), (), True)]
     here.topics |= {
@@ -52,7 +52,7 @@ def test_many_changes_are_looked_at_together(monkeypatch):
     here = Subscriptions()
 
     async def crowd():
-        listening = Listening(here, here, "headwater", "b1")
+        listening = ActorListeners(here, here, "headwater", "b1")
         for number in range(100):
             here.topics.add(f"headwater/actors/a/{number}")
             listening.changed()

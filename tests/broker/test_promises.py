@@ -6,7 +6,7 @@ import pytest
 
 from broker import logs
 from broker.core.effects import Acknowledge, Append, Emission, Emit, Enlist, Entry, Reply
-from broker.driver.gate import Gate
+from broker.driver.gate import IntakeGate
 from broker.driver.promises import Promises
 
 
@@ -67,7 +67,9 @@ class Journal:
 class Scene:
     def __init__(self, **options):
         self.outside, self.outbox, self.journal = Outside(), Outbox(), Journal()
-        self.gate = Gate(lambda: self.calls.append("hold"), lambda: self.calls.append("release"))
+        self.gate = IntakeGate(
+            lambda: self.calls.append("hold"), lambda: self.calls.append("release")
+        )
         self.calls = []
         self.promises = Promises(self.outside, self.outbox, self.gate, **options)
         self.promises.begin(self.journal)

@@ -3,7 +3,7 @@
 import json
 from types import SimpleNamespace
 
-from broker.bridge.joined import Way
+from broker.bridge.joined import JoinedServer
 from broker.config.joins import JoinSection
 from broker.core.effects import Publication, Publish
 from broker.driver.delivery import Delivery
@@ -34,7 +34,7 @@ def test_what_was_told_of_others_before_a_process_began_is_old():
 def test_a_joined_server_hears_of_each_broker_from_itself():
     said = []
     join = SimpleNamespace(address="there", publish=said.append)
-    way = Way(join, JoinSection(prefix="hw"), "client", "me")
+    way = JoinedServer(join, JoinSection(prefix="hw"), "client", "me")
     states = [Publication(f"status/{name}", b"{}", retain=True) for name in ("b1", "me", "men")]
     way.publish(Publish((*states, Publication("late/Temp", b"{}"))))
     assert [one.topic for one in said] == ["hw/status/me", "hw/late/Temp"]

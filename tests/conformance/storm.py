@@ -16,18 +16,18 @@ from types import FunctionType, ModuleType
 
 from broker.mqtt.codec.packets import Publish
 from broker.mqtt.codec.reasons import ProtocolError
-from broker.mqtt.effects import CheckPassword, Close, Reading
+from broker.mqtt.effects import CheckPassword, CloseConnection, ReadConnection
 from broker.mqtt.hub import Hub
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.routing.router import Prefix
-from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.restoration import restore
 from tests.broker.mqtt.world import Disk, due
 from tests.conformance import wire as w
 from tests.conformance.corpus import Corpus
 from tests.conformance.plug import Plug
 
-LIMITS = Limits(
+LIMITS = MqttLimits(
     connections_max=40,
     connect_bytes_max=2_000,
     packet_bytes_max=4_000,
@@ -99,7 +99,7 @@ class Storm:
         )
         if self.disk is not None:
             ahead_ms = self.disk.wall_ms - self.now_ms
-            hub.keep(Keeping(lambda: ahead_ms))
+            hub.keep(HubStorage(lambda: ahead_ms))
             restore(hub, self.disk.kept(), self.now_ms)
         return hub
 
@@ -295,9 +295,9 @@ class Storm:
         plug = self.by_connection.get(effect.connection)
         if plug is None:
             return
-        if isinstance(effect, Close):
+        if isinstance(effect, CloseConnection):
             plug.shut = True
-        elif isinstance(effect, Reading):
+        elif isinstance(effect, ReadConnection):
             plug.reads = effect.on
         elif isinstance(effect, CheckPassword):
             self.checks.append(effect)

@@ -1,6 +1,6 @@
 """CONNECT, its flags and fields, and CONNACK: sections 3.1 and 3.2 but for wills and sessions."""
 
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from tests.conformance import wire as w
 from tests.conformance.statements import states
 
@@ -457,7 +457,7 @@ def test_an_alias_above_the_servers_maximum(scene, version):
 
 @states("Where the server told no alias maximum, or 0, a topic alias closes.", v5="3.2.2-18")
 def test_no_alias_where_none_may_be(scene, version):
-    with scene.another(limits=Limits(topic_alias_max=0)) as inside:
+    with scene.another(limits=MqttLimits(topic_alias_max=0)) as inside:
         client = inside.connect(version)
         assert client.connack.of(w.ALIAS_MAX, 0) == 0
         client.send(w.publish(version, scene.topic(), props=[(w.ALIAS, 1)]))
@@ -500,7 +500,7 @@ def test_the_clients_keep_alive_holds(scene, version):
     scene.pass_time(keep_alive_s * 1.7)
     client.refused(0x8D)
     # With one in CONNACK that holds, for a client that asked for none.
-    with scene.another(limits=Limits(keep_alive_s_max=3)) as inside:
+    with scene.another(limits=MqttLimits(keep_alive_s_max=3)) as inside:
         client = inside.connect(version)
         assert client.connack.of(w.SERVER_KEEP_ALIVE) == 3
         inside.pass_time(5)

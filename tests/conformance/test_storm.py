@@ -13,8 +13,8 @@ import pytest
 
 from broker.mqtt.driver import TOLD_MAX
 from broker.mqtt.hub import Hub
-from broker.mqtt.routing.router import Router
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.routing.router import TopicRouter
+from broker.mqtt.sessions.client_queue import ClientQueue
 from tests.conformance import wire as w
 from tests.conformance.clients import Scene
 from tests.conformance.corpus import Corpus
@@ -66,22 +66,22 @@ def test_a_long_storm_leaves_nothing_behind(seed):
 
 
 def forget_to_unsubscribe(monkeypatch):
-    monkeypatch.setattr(Router, "unsubscribe", lambda *_: False)
+    monkeypatch.setattr(TopicRouter, "unsubscribe", lambda *_: False)
 
 
 def give_an_identifier_twice(monkeypatch):
-    monkeypatch.setattr(Outgoing, "_next_id", lambda _self: 1)
+    monkeypatch.setattr(ClientQueue, "_next_id", lambda _self: 1)
 
 
 def raise_on_the_rare(monkeypatch):
-    true = Router.replay
+    true = TopicRouter.replay
 
     def replay(self, subscription):
         if subscription.filter.topic_filter == "+/+/#":
             raise KeyError(subscription.filter.topic_filter)
         true(self, subscription)
 
-    monkeypatch.setattr(Router, "replay", replay)
+    monkeypatch.setattr(TopicRouter, "replay", replay)
 
 
 def keep_what_is_gone(monkeypatch):

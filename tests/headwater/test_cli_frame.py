@@ -18,7 +18,6 @@ from headwater.cli.output import print_table
 from headwater.cli.specifications.diagnostics import rendered
 from headwater.cli.specifications.replay import lateness_ms
 from headwater.cli.subscriptions.results import as_line
-from simulation.rehearsal.faults import duration_ms
 
 
 def test_the_overview_lists_every_command(capsys):
@@ -314,7 +313,7 @@ def test_a_result_tells_time_group_and_values():
 )
 def test_a_lateness_is_a_duration(text, expected_ms):
     """Written as in a rehearsal."""
-    assert lateness_ms(text) == expected_ms == duration_ms(text)
+    assert lateness_ms(text) == expected_ms
 
 
 @pytest.mark.parametrize("text", ["2", "s", "-1s", "1.s", "1e3ms", "2 days"])

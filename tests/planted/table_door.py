@@ -394,8 +394,8 @@ CONDITIONS = part(
     "broker/engine/filter/conditions.py",
     r"""
 not-mirrored: `5 < n` is indexed as `n < 5`
-- "<": ">", "<="
-+ "<": "<", "<="
+- _bounded(term_of(right), MIRRORED[operator], low)
++ _bounded(term_of(right), operator, low)
 
 past-itself: `n <= 5` is indexed as `n < 5`
 - past(value) if operator == "<=" else value

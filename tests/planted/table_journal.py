@@ -53,7 +53,7 @@ READING = part(
     "broker/journal/reading.py",
     r"""
 last-segment-taken-as-it-is: nobody makes durable what was read
-- put(files, path, data[: found.good_bytes])
+- put(files, path, data[: segment.good_bytes])
 + pass
 
 covered-segments-read: what the snapshot stands for is handed out again
@@ -69,8 +69,8 @@ numbers-used-again: the next record has the snapshot's number
 + next_number, cut = done, 0
 
 left-behind: what a snapshot stands for stays for ever after a crash
-- for name in there[: len(there) - len(segments)]:
-+ for name in there[:0]:
+- for name in present[: len(present) - len(segments)]:
++ for name in present[:0]:
 
 oldest-snapshot: not the newest snapshot is taken
 - path = folder / naming.snapshot(numbers[-1])

@@ -83,7 +83,7 @@ CODEC = part(
     "broker/mqtt/codec/decoder.py",
     r"""
 short-way-too-long: the short way takes a packet that is larger than allowed
-- if stop <= end and stop - position <= most:
+- if stop <= end and stop - position <= bytes_max:
 + if stop <= end:
 
 held-twice: what is held is read again
@@ -106,8 +106,8 @@ TOPICS = part(
     "broker/mqtt/codec/topics.py",
     r"""
 parent-unmatched: `a/#` does not match `a`
-- found.extend(node.beneath.items())  # "a/#"
-+ found.extend(node.here.items())  # "a/#"
+- matching.extend(node.beneath.items())  # "a/#"
++ matching.extend(node.here.items())  # "a/#"
 
 dollar-matched: a wildcard at the first level matches `$SYS`
 - if plain or depth:
@@ -386,8 +386,8 @@ NARROWED = [
         "broker/mqtt/routing/router.py",
         """
 denied-delivered: what is denied goes to who has a wildcard
-- elif found.outgoing.receives(topic):
-+ elif found.outgoing.client_id:
+- elif subscribed.outgoing.receives(topic):
++ elif subscribed.outgoing.client_id:
 """,
         tests=("tests/broker/mqtt/test_narrowing.py",),
     ),

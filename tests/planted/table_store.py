@@ -17,11 +17,11 @@ offset-taken-twice: what is offered again before the end is stored again
 + fresh = [row for row in rows if row.offset >= log.earliest]
 
 two-histories: another result under an offset that is taken is passed over
-- if there != sought[offset]:
-+ if there == "":
+- if stored != sought[offset]:
++ if stored == "":
 
 ids-within-a-batch: a result that comes twice in one batch is not seen
-- there.add(row.id)
+- seen.add(row.id)
 + pass
 
 end-of-the-stored: an offset that is left out at the end is given again
@@ -62,8 +62,8 @@ KEEPING = part(
     "broker/store/keeping.py",
     r"""
 fastest-consumer: results go when one consumer has them
-- read_by_all = min((one.offset
-+ read_by_all = max((one.offset
+- read_by_all = min((consumer.offset
++ read_by_all = max((consumer.offset
 
 ack-ahead: what is not there yet is acknowledged
 - if offset > log.end:
@@ -199,7 +199,7 @@ LISTING = part(
     "broker/store/listing.py",
     r"""
 name-twice: a subscription that comes again stands there twice, or not at all
-- gone.append(_remove(connection, (one.subscriber, one.subscription)))
+- gone.append(_remove(connection, (entry.subscriber, entry.subscription)))
 + gone.append(None)
 
 text-for-ever: the text of what was cancelled stays
@@ -207,7 +207,7 @@ text-for-ever: the text of what was cancelled stays
 +         pass
 
 text-of-another: what comes together is taken for one text
-- number = numbers.get(one.text)
+- number = numbers.get(entry.text)
 + number = next(iter(numbers.values()), None)
 
 order-of-names: what is listed loses the order in which it came

@@ -11,9 +11,9 @@ import pytest
 from broker.core.recovery import records
 from language import check_text
 from simulation.crashes import further, scenario
-from simulation.crashes.journal import Journal
+from simulation.crashes.journal import SimulatedJournal
 from simulation.crashes.process import Process
-from simulation.crashes.scenario import Run
+from simulation.crashes.scenario import CrashRun
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAST_SEEDS = 50
@@ -64,8 +64,8 @@ def test_a_run_does_not_depend_on_the_hash_seed():
 def test_runs_meet_what_they_are_there_for(monkeypatch):
     """Checks of runs in which nothing happens would show nothing."""
     met = Counter()
-    read_segment, open_journal = records.read_segment, Journal.open
-    fail, write_snapshot = Process._fail, Journal.write_snapshot
+    read_segment, open_journal = records.read_segment, SimulatedJournal.open
+    fail, write_snapshot = Process._fail, SimulatedJournal.write_snapshot
 
     def reading(*given):
         found = read_segment(*given)
@@ -87,12 +87,12 @@ def test_runs_meet_what_they_are_there_for(monkeypatch):
         met["snapshots"] += 1
 
     monkeypatch.setattr(records, "read_segment", reading)
-    monkeypatch.setattr(Journal, "open", opening)
+    monkeypatch.setattr(SimulatedJournal, "open", opening)
     monkeypatch.setattr(Process, "_fail", failing)
-    monkeypatch.setattr(Journal, "write_snapshot", writing)
+    monkeypatch.setattr(SimulatedJournal, "write_snapshot", writing)
     subscriptions = Counter()
     for seed in range(60):
-        run = Run(seed)
+        run = CrashRun(seed)
         outcome = run.run()
         met.update(ends=outcome.ends, crashes=outcome.crashes, events=outcome.events)
         met.update(results=outcome.results)

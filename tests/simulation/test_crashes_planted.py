@@ -19,9 +19,9 @@ from broker.engine.ingest.repeats import Repeats
 from broker.engine.ingest.source_clocks import SourceClocks
 from simulation.account import CheckFailedError
 from simulation.crashes import scenario
-from simulation.crashes.journal import Journal
+from simulation.crashes.journal import SimulatedJournal
 from simulation.crashes.process import Process
-from simulation.crashes.scenario import RunFailedError
+from simulation.crashes.scenario import CrashRunFailedError
 from simulation.disk import Disk
 
 SEEDS = 200
@@ -45,7 +45,7 @@ def found():
 def told(seed):
     try:
         scenario.run(seed)
-    except RunFailedError as error:
+    except CrashRunFailedError as error:
         return error
     return None
 
@@ -129,7 +129,7 @@ def test_a_snapshot_newer_than_the_outbox(monkeypatch):
 
 def test_a_number_that_a_torn_record_had_before(monkeypatch):
     """The process goes on behind what was torn, in the same file."""
-    begin = Journal._begin
+    begin = SimulatedJournal._begin
 
     def same(self, first):
         if self._segments and not self.waiting:
@@ -141,25 +141,25 @@ def test_a_number_that_a_torn_record_had_before(monkeypatch):
     def settle(self, name, good_bytes):
         self._disk.sync(name)
 
-    monkeypatch.setattr(Journal, "_begin", same)
-    monkeypatch.setattr(Journal, "_settle", settle)
+    monkeypatch.setattr(SimulatedJournal, "_begin", same)
+    monkeypatch.setattr(SimulatedJournal, "_settle", settle)
     assert found()
 
 
 def test_records_that_are_dropped_too_early(monkeypatch):
-    write_snapshot = Journal.write_snapshot
+    write_snapshot = SimulatedJournal.write_snapshot
 
     def early(self, number, data):
         self.trim(number)
         write_snapshot(self, number, data)
 
-    monkeypatch.setattr(Journal, "write_snapshot", early)
+    monkeypatch.setattr(SimulatedJournal, "write_snapshot", early)
     assert found()
 
 
 @pytest.mark.long  # found late
 def test_more_records_are_dropped_than_the_snapshot_stands_for(monkeypatch):
-    trim = Journal.trim
+    trim = SimulatedJournal.trim
 
     def greedy(self, number):
         trim(self, number)
@@ -167,7 +167,7 @@ def test_more_records_are_dropped_than_the_snapshot_stands_for(monkeypatch):
             name, _ = self._segments.pop(0)
             self._remove(name)
 
-    monkeypatch.setattr(Journal, "trim", greedy)
+    monkeypatch.setattr(SimulatedJournal, "trim", greedy)
     assert found()
 
 
@@ -213,24 +213,24 @@ def test_a_cancelled_text_that_comes_back(monkeypatch):
 
 
 def test_what_was_read_is_taken_for_durable(monkeypatch):
-    monkeypatch.setattr(Journal, "_settle", lambda self, name, good_bytes: None)
+    monkeypatch.setattr(SimulatedJournal, "_settle", lambda self, name, good_bytes: None)
     assert found()
 
 
 def test_a_failed_sync_that_is_tried_again(monkeypatch):
-    monkeypatch.setattr(Journal, "give_up", lambda self: None)
+    monkeypatch.setattr(SimulatedJournal, "give_up", lambda self: None)
     assert found()
 
 
 def test_a_folder_that_is_not_synced_before_records_are_dropped(monkeypatch):
-    write_snapshot = Journal.write_snapshot
+    write_snapshot = SimulatedJournal.write_snapshot
 
     def hasty(self, number, data):
         with monkeypatch.context() as without:
             without.setattr(Disk, "sync_folder", lambda disk: None)
             write_snapshot(self, number, data)
 
-    monkeypatch.setattr(Journal, "write_snapshot", hasty)
+    monkeypatch.setattr(SimulatedJournal, "write_snapshot", hasty)
     assert found()
 
 

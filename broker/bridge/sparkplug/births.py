@@ -24,14 +24,14 @@ NODE = ""  # in the place of a device: the edge node itself
 
 
 class Metric(NamedTuple):
-    """What a birth says of a metric."""
+    """A metric as a birth announces it."""
 
     name: str
     datatype: int | None
 
 
 class Birth:
-    """What one birth announced: the metrics by alias, and the types of those that are named."""
+    """The announcement of a birth: metrics by alias, and the types of those that are named."""
 
     __slots__ = ("by_alias", "by_name")
 
@@ -46,11 +46,11 @@ class Birth:
 
     @property
     def weight(self) -> int:
-        """How many entries it takes."""
+        """Count the entries that it takes."""
         return 1 + len(self.by_alias) + len(self.by_name)
 
 
-class Edge:
+class EdgeNode:
     """An edge node: its birth and those of its devices.
 
     A device that was heard without a birth has None: it is known to be there, and nothing else.
@@ -101,7 +101,7 @@ class Births:
     """All edge nodes that were heard of, by group and edge node; the one heard last is the last."""
 
     def __init__(self, weight_max: int = WEIGHT_MAX) -> None:
-        self._edges: OrderedDict[tuple[str, str], Edge] = OrderedDict()
+        self._edges: OrderedDict[tuple[str, str], EdgeNode] = OrderedDict()
         self._weight_max = weight_max
         self.weight = 0
 
@@ -109,13 +109,13 @@ class Births:
         return len(self._edges)
 
     @contextmanager
-    def changing(self, group: str, name: str) -> Iterator[Edge]:
+    def changing(self, group: str, name: str) -> Iterator[EdgeNode]:
         """The edge node to be changed, new where it is not known; there is room again afterwards.
 
         Those silent for longest are forgotten, and where one alone is too large, that one.
         """
         key = group, name
-        edge = self._edges.setdefault(key, Edge())
+        edge = self._edges.setdefault(key, EdgeNode())
         self._edges.move_to_end(key)
         try:
             yield edge
@@ -126,7 +126,7 @@ class Births:
                 _, oldest = self._edges.popitem(last=False)
                 self.weight -= oldest.weight
 
-    def known(self, group: str, name: str) -> Edge | None:
+    def known(self, group: str, name: str) -> EdgeNode | None:
         """The edge node, where it is known."""
         return self._edges.get((group, name))
 

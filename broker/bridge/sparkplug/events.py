@@ -17,7 +17,7 @@ from broker.config.mappings import is_attribute
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.bridge.sparkplug.messages import Reading
+    from broker.bridge.sparkplug.messages import MetricReading
     from broker.config.mappings import MappingSection
 
 _encode = msgspec.json.Encoder().encode
@@ -33,13 +33,13 @@ class MetricReader:
             self._wanted.setdefault(metric, []).append(attribute)
         self._ignored = ignored(section)
 
-    def events(self, readings: Iterable[Reading], location: str) -> bytes | None:
+    def events(self, readings: Iterable[MetricReading], location: str) -> bytes | None:
         """The events as JSON, without type and source; None where there is none.
 
         One for each time, in their order; of a metric that has several values at one time each is
         in another. Raises UnmappableError.
         """
-        found: dict[tuple[int, int], dict[str, Any]] = {}
+        by_instant: dict[tuple[int, int], dict[str, Any]] = {}
         counts: dict[tuple[str, int], int] = {}
         for reading in readings:
             attributes = self._attributes(reading)
@@ -47,29 +47,29 @@ class MetricReader:
                 continue
             time = _time(reading)
             nth = counts[reading.name, time] = counts.get((reading.name, time), -1) + 1
-            found.setdefault((time, nth), {}).update(dict.fromkeys(attributes, reading.value))
-        if not found:
+            by_instant.setdefault((time, nth), {}).update(dict.fromkeys(attributes, reading.value))
+        if not by_instant:
             return None
-        events = [_event(found[key], key[0], location) for key in sorted(found)]
+        events = [_event(by_instant[key], key[0], location) for key in sorted(by_instant)]
         try:
             return _encode(events[0] if len(events) == 1 else events)
         except (OverflowError, UnicodeEncodeError) as error:
             raise UnmappableError(f"found what JSON cannot say: {shown(str(error))}") from None
 
-    def _attributes(self, reading: Reading) -> list[str]:
+    def _attributes(self, reading: MetricReading) -> list[str]:
         if self._wanted:
             return self._wanted.get(reading.name, [])
         name = reading.name
         return [name] if is_attribute(name) and not isinstance(reading.value, Several) else []
 
-    def _is_said(self, reading: Reading) -> bool:
+    def _is_said(self, reading: MetricReading) -> bool:
         """Tell whether there is a value. Raises UnmappableError where it is none."""
         value = reading.value
         if isinstance(value, Fault):
-            raise UnmappableError(f"{value.found}, at the metric {shown(reading.name)}")
+            raise UnmappableError(f"{value.problem}, at the metric {shown(reading.name)}")
         if isinstance(value, Several):
-            found = f"found a value of kind {value.found} at {shown(reading.name)}"
-            raise UnmappableError(f"{found}, expected one value")
+            problem = f"found a value of kind {value.kind} at {shown(reading.name)}"
+            raise UnmappableError(f"{problem}, expected one value")
         if isinstance(value, str):
             return value.strip() not in self._ignored
         return finite(reading.name, value) is not None
@@ -78,7 +78,7 @@ class MetricReader:
 _NO_TIME = TIME_MAX  # behind all times: such events are stamped when they arrive
 
 
-def _time(reading: Reading) -> int:
+def _time(reading: MetricReading) -> int:
     if reading.time is None:
         return _NO_TIME
     if reading.time >= TIME_MAX:

@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.bridge.mapped_payload import UnmappableError
 from broker.bridge.sparkplug import wire
-from broker.bridge.sparkplug.messages import Address, Heard, Hearing, UnbornError, address_of
+from broker.bridge.sparkplug.messages import (
+    Heard,
+    Hearing,
+    SparkplugAddress,
+    UnbornError,
+    address_of,
+)
 from broker.config.mappings import SPARKPLUG
 from broker.mqtt.codec.topics import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.bridge.sparkplug.messages import Reading
+    from broker.bridge.sparkplug.messages import MetricReading
     from broker.mqtt.application import InboundMessage
 
 TOPICS_CACHED = 4_096  # beyond: the memory begins anew
@@ -31,14 +37,14 @@ logger = logging.getLogger(__name__)
 
 
 class Said(NamedTuple):
-    """What was heard of a message, or why it could not be."""
+    """A message as it was heard, or why it could not be."""
 
-    address: Address
+    address: SparkplugAddress
     heard: Heard
     error: Exception | None = None
 
-    def readings(self) -> list[Reading]:
-        """What it tells of metrics. Raises what hearing it raised."""
+    def readings(self) -> list[MetricReading]:
+        """Give its readings of metrics. Raises what hearing it raised."""
         if self.error is not None:
             raise self.error
         return self.heard.readings
@@ -49,7 +55,7 @@ class Said(NamedTuple):
 
 
 class Sparkplug:
-    """What a server's edge nodes say, for all mappings together."""
+    """The edge nodes of a server, heard for all mappings together."""
 
     def __init__(
         self,
@@ -63,11 +69,11 @@ class Sparkplug:
         self._filters = list(filters)
         self._payload_bytes_max = payload_bytes_max
         self._clock_s = clock_s
-        self._addresses: dict[str, Address | None] = {}
+        self._addresses: dict[str, SparkplugAddress | None] = {}
         self._failed = False  # a fault of ours was told
 
     def hear(self, message: InboundMessage) -> Said | None:
-        """What a message says; None where it is nothing that a mapping has to hear."""
+        """Hear a message; None where it is nothing that a mapping has to hear."""
         address = self._address(message.topic)
         if address is None:
             return None
@@ -102,14 +108,14 @@ class Sparkplug:
         edge.asked_s = now_s
         return f"{SPARKPLUG}/{group}/NCMD/{name}", wire.rebirth(now_ms)
 
-    def _address(self, topic: str) -> Address | None:
+    def _address(self, topic: str) -> SparkplugAddress | None:
         if not topic.startswith(f"{SPARKPLUG}/"):
             return None
         if topic in self._addresses:
             return self._addresses[topic]
         if len(self._addresses) >= TOPICS_CACHED:
             self._addresses.clear()
-        concerned = any(matches(one, topic) for one in self._filters)
+        concerned = any(matches(pattern, topic) for pattern in self._filters)
         address = address_of(topic) if concerned else None
         if len(topic) <= CACHED_CHARS_MAX:
             self._addresses[topic] = address

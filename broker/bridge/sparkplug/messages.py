@@ -17,7 +17,7 @@ from broker.config.mappings import SPARKPLUG
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker.bridge.sparkplug.births import Edge
+    from broker.bridge.sparkplug.births import EdgeNode
     from broker.bridge.sparkplug.wire import RawMetric, RawPayload
 
 TOPIC_CHARS_MAX = 1_024  # of what may be remembered
@@ -31,8 +31,8 @@ class UnbornError(UnmappableError):
     """A payload that cannot be read without a birth; the edge node may be asked for it."""
 
 
-class Address(NamedTuple):
-    """Who speaks, and what of: the levels of a topic. `device` is `NODE` for the edge node."""
+class SparkplugAddress(NamedTuple):
+    """The levels of a topic: speaker and subject. `device` is `NODE` for the edge node."""
 
     group: str
     message: str
@@ -50,7 +50,7 @@ class Address(NamedTuple):
         return "/".join([*levels, device] if device else levels)
 
 
-class Reading(NamedTuple):
+class MetricReading(NamedTuple):
     """The value of a metric at a time (ms since the epoch, None: not said).
 
     A value is a bool, int, float, str or bytes, None where there is none, a Fault or Several.
@@ -62,21 +62,21 @@ class Reading(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a message says. `gone`: the devices that are, `NODE` for the edge node itself."""
+    """A message's content. `gone`: the devices that are, `NODE` for the edge node itself."""
 
-    readings: list[Reading]
+    readings: list[MetricReading]
     gone: list[str]
 
 
-def address_of(topic: str) -> Address | None:
-    """Who speaks of what; None where that is nothing that says how things are, as a command."""
+def address_of(topic: str) -> SparkplugAddress | None:
+    """Read who speaks of what; None where the topic does not say how things are, as a command."""
     levels = topic.split("/")
     if levels[0] != SPARKPLUG or not all(levels):
         return None
     if len(levels) == 4 and levels[2] in _OF_NODES:
-        return Address(levels[1], levels[2], levels[3], NODE)
+        return SparkplugAddress(levels[1], levels[2], levels[3], NODE)
     if len(levels) == 5 and levels[2] in _OF_DEVICES:
-        return Address(levels[1], levels[2], levels[3], levels[4])
+        return SparkplugAddress(levels[1], levels[2], levels[3], levels[4])
     return None
 
 
@@ -86,8 +86,8 @@ class Hearing:
     def __init__(self) -> None:
         self.births = Births()
 
-    def hear(self, address: Address, payload: bytes, *, again: bool) -> Heard:
-        """What a message says; `again`: it may have come before. Raises UnmappableError."""
+    def hear(self, address: SparkplugAddress, payload: bytes, *, again: bool) -> Heard:
+        """Hear a message; `again`: it may have come before. Raises UnmappableError."""
         if sum(map(len, address)) > TOPIC_CHARS_MAX:
             raise UnmappableError(f"found a topic of more than {TOPIC_CHARS_MAX} characters")
         try:
@@ -100,8 +100,8 @@ class Hearing:
         with self.births.changing(address.group, address.edge) as edge:
             return _heard(edge, address, raw, again=again)
 
-    def _ended(self, address: Address, raw: RawPayload) -> list[str]:
-        """Who is gone with an edge node.
+    def _ended(self, address: SparkplugAddress, raw: RawPayload) -> list[str]:
+        """Find who is gone with an edge node.
 
         Its death may come after it was born anew: a server tells it when it notices that the
         connection before is dead.
@@ -116,7 +116,7 @@ class Hearing:
         return [NODE, *(device for device in edge.births if device != NODE)]
 
 
-def _heard(edge: Edge, address: Address, raw: RawPayload, *, again: bool) -> Heard:
+def _heard(edge: EdgeNode, address: SparkplugAddress, raw: RawPayload, *, again: bool) -> Heard:
     device = address.device
     if address.message == "NBIRTH":
         edge.distrust()  # its devices are born anew, too
@@ -132,7 +132,7 @@ def _heard(edge: Edge, address: Address, raw: RawPayload, *, again: bool) -> Hea
         edge.put(device, None)
     birth = edge.births[device]
     metrics = (_named(metric, birth, edge, address) for metric in raw.metrics)
-    return Heard([_reading(*one, raw.timestamp) for one in metrics], [])
+    return Heard([_reading(*named, raw.timestamp) for named in metrics], [])
 
 
 def _announced(raw: RawPayload) -> Iterator[tuple[str, int | None, int | None]]:
@@ -143,18 +143,22 @@ def _announced(raw: RawPayload) -> Iterator[tuple[str, int | None, int | None]]:
 
 
 def _named(
-    metric: RawMetric, birth: Birth | None, edge: Edge, address: Address
+    metric: RawMetric, birth: Birth | None, edge: EdgeNode, address: SparkplugAddress
 ) -> tuple[str, RawMetric, int | None]:
     """The metric with its name and type. Raises UnbornError."""
-    known = None
+    declared = None
     if metric.alias is not None and birth is not None:
-        known = birth.by_alias.get(metric.alias)
+        declared = birth.by_alias.get(metric.alias)
     if metric.name is None:
         if metric.alias is None:
             raise UnmappableError("found a metric with neither name nor alias")
-        if known is None:
+        if declared is None:
             raise UnbornError(f"found the alias {metric.alias}, {_why(birth, edge, address)}")
-        return known.name, metric, known.datatype if metric.datatype is None else metric.datatype
+        return (
+            declared.name,
+            metric,
+            declared.datatype if metric.datatype is None else metric.datatype,
+        )
     datatype = metric.datatype
     if datatype is None and birth is not None:
         datatype = birth.by_name.get(metric.name)
@@ -163,7 +167,7 @@ def _named(
     return metric.name, metric, datatype
 
 
-def _why(birth: Birth | None, edge: Edge, address: Address) -> str:
+def _why(birth: Birth | None, edge: EdgeNode, address: SparkplugAddress) -> str:
     if birth is not None:
         return f"which the last birth of {address.who} does not tell"
     if edge.missed is not None:
@@ -173,11 +177,13 @@ def _why(birth: Birth | None, edge: Edge, address: Address) -> str:
     return f"and only a birth of {address.who} tells what it stands for: none is in force"
 
 
-def _reading(name: str, metric: RawMetric, datatype: int | None, timestamp: int | None) -> Reading:
+def _reading(
+    name: str, metric: RawMetric, datatype: int | None, timestamp: int | None
+) -> MetricReading:
     time = timestamp if metric.timestamp is None else metric.timestamp
     if not metric.carrier:
-        return Reading(name, time, None)
-    return Reading(name, time, value_of(metric.carrier, metric.value, datatype))
+        return MetricReading(name, time, None)
+    return MetricReading(name, time, value_of(metric.carrier, metric.value, datatype))
 
 
 def _session(raw: RawPayload) -> int | None:

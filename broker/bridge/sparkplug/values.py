@@ -41,15 +41,15 @@ _CARRIER_BITS: Final = {"int_value": 32, "long_value": 64}
 
 
 class Fault(NamedTuple):
-    """A value that is none; `found` says what is wrong with it."""
+    """A value that is none; `problem` says what is wrong with it."""
 
-    found: str
+    problem: str
 
 
 class Several(NamedTuple):
-    """A value that holds several; `found` is what it is called."""
+    """A value that holds several; `kind` is what it is called."""
 
-    found: str
+    kind: str
 
 
 def value_of(carrier: str, value: Any, datatype: int | None) -> Any:

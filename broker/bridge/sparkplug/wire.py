@@ -78,9 +78,9 @@ def read(data: bytes) -> RawPayload:
     try:
         payload = payload_class.FromString(data)
         if len(payload.metrics) > METRICS_MAX:
-            found = f"found {len(payload.metrics)} metrics, at most {METRICS_MAX}"
-            raise UnmappableError(found)
-        metrics = [_metric(metric_class.FromString(one)) for one in payload.metrics]
+            problem = f"found {len(payload.metrics)} metrics, at most {METRICS_MAX}"
+            raise UnmappableError(problem)
+        metrics = [_metric(metric_class.FromString(raw_metric)) for raw_metric in payload.metrics]
     except decode_error:
         raise UnmappableError("found no payload of Sparkplug B") from None
     return RawPayload(_said(payload, "timestamp"), _said(payload, "seq"), metrics)
@@ -145,20 +145,20 @@ def _classes() -> tuple[Any, Any, type[Exception]]:
     )
     metric = file.message_type.add(name="Metric")
     metric.oneof_decl.add(name="value")
-    for name, said in _METRIC.items():
-        _add(metric, name, *said)
-    for name, said in _VALUES.items():
-        _add(metric, name, *said, oneof_index=0)
+    for name, field in _METRIC.items():
+        _add(metric, name, *field)
+    for name, field in _VALUES.items():
+        _add(metric, name, *field, oneof_index=0)
     payload = file.message_type.add(name="Payload")
-    for name, said in _PAYLOAD.items():
-        _add(payload, name, *said, repeated=name == "metrics")
+    for name, field in _PAYLOAD.items():
+        _add(payload, name, *field, repeated=name == "metrics")
     pool = descriptor_pool.DescriptorPool()  # of our own: others in the process may have the names
     pool.Add(file)
-    found = [
+    message_classes = [
         message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}"))
         for name in ("Payload", "Metric")
     ]
-    return found[0], found[1], message.DecodeError
+    return message_classes[0], message_classes[1], message.DecodeError
 
 
 def _add(

@@ -19,6 +19,7 @@ from broker.core.operators.conditions import members_of, read_condition, text_of
 from broker.core.routing.operator import Key, Range, Region
 from broker.engine.event.expressions import RESERVED_CODE
 from broker.engine.pattern.operands import Leaf
+from language.lexicon import MIRRORED
 from language.printing.expressions import expression_text
 from language.tree import (
     Attribute,
@@ -34,7 +35,6 @@ from language.walk import conjuncts, rewrite
 
 NUMBERS = frozenset(("int", "float"))
 EQUALS = frozenset(("text", "bool"))
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _SOURCE = frozenset(("source", "srcid"))
 
 
@@ -115,7 +115,7 @@ class _Said:
             if isinstance(left, Name) and isinstance(right, Constant):
                 exact &= self._against(left.name, operator, right.value)
             elif isinstance(left, Constant) and isinstance(right, Name):
-                exact &= self._against(right.name, _MIRRORED[operator], left.value)
+                exact &= self._against(right.name, MIRRORED[operator], left.value)
             else:
                 exact = False
         return exact

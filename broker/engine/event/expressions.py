@@ -16,6 +16,7 @@ from broker.engine.event.functions import FUNCTIONS
 from broker.engine.event.geometry import region_test
 from broker.engine.event.own import as_mapping
 from broker.engine.event.source import Constants, build
+from language.lexicon import MIRRORED
 from language.tree import (
     Arithmetic,
     Attribute,
@@ -38,7 +39,7 @@ FLOAT_BITS = 1_023
 ATTRIBUTE_BITS = 64
 SUM_BITS = 64
 WHOLE = frozenset(("round", "floor", "ceil"))
-PYTHON_OPERATORS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+PYTHON_OPERATORS = {word: "==" if word == "=" else word for word in MIRRORED}
 # `timestamp` is the end: an interval has happened when it is over, and a point's end is its only
 # time (paper 001, 2: occurrence and detection meet).
 RESERVED_CODE = {

@@ -13,6 +13,7 @@ from broker.engine import native
 from broker.engine.event.event import Event
 from broker.engine.filter.conditions import constant_of, slot_read
 from broker.engine.filter.content import Found
+from language.lexicon import MIRRORED
 from language.tree import Comparison, Constant, Expression, Unary
 from language.walk import conjuncts
 
@@ -22,7 +23,6 @@ Choice = Callable[[list[Event]], "tuple[list[Event], ...] | None"]
 
 # The numbers that Python gives to comparisons.
 _OPERATORS = {"<": 0, "<=": 1, "=": 2, ">": 4, ">=": 5}
-_MIRRORED = {"<": ">", "<=": ">=", "=": "=", ">": "<", ">=": "<="}
 
 
 def choice_of(wanted: Sequence[tuple[Expression, ...]]) -> Choice | None:
@@ -75,7 +75,7 @@ def _tests(conditions: tuple[Expression, ...]) -> list[Test] | None:
 
 def _test(left: Expression, operator: str, right: Expression) -> Test | None:
     if isinstance(left, Constant | Unary):
-        left, operator, right = right, _MIRRORED.get(operator, ""), left
+        left, operator, right = right, MIRRORED.get(operator, ""), left
     slot, value = slot_read(left), constant_of(right)
     if slot is None or operator not in _OPERATORS:
         return None

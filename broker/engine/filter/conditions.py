@@ -21,6 +21,7 @@ from broker.engine.event.event import MetricPosition
 from broker.engine.event.expressions import AtomScope, Writer, attribute_code
 from broker.engine.event.geometry import EARTH_RADIUS_M
 from broker.engine.event.source import Constants
+from language.lexicon import MIRRORED
 from language.tree import (
     Attribute,
     Comparison,
@@ -129,7 +130,6 @@ def _alternatives(node: Expression) -> list[Alternative]:
 
 # --- comparisons and sets ---------------------------------------------------------------------
 
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _SAME = {"srcid": "source", "end": "timestamp"}
 
 
@@ -181,7 +181,7 @@ def _compared(node: Comparison) -> list[Literal]:
         if high is not None and low is None:
             literals += _bounded(term_of(left), operator, high)
         elif low is not None and high is None:
-            literals += _bounded(term_of(right), _MIRRORED[operator], low)
+            literals += _bounded(term_of(right), MIRRORED[operator], low)
     return literals
 
 

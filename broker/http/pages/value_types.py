@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from broker.store import Entry
+from broker.store import CatalogueEntry
 from language import Checked
 
 KNOWN_MAX: Final = 1000  # subscriptions; a text is checked in milliseconds
@@ -24,7 +24,7 @@ class ValueTypes:
     def __init__(
         self,
         standing: Callable[[str], Standing],
-        entries: Callable[[], Awaitable[Sequence[Entry]]],
+        entries: Callable[[], Awaitable[Sequence[CatalogueEntry]]],
         check: Callable[[str], Checked],
     ) -> None:
         self._standing = standing

@@ -33,8 +33,8 @@ from broker.mqtt.codec.packets import (
 from broker.mqtt.codec.properties import decode_properties
 from broker.mqtt.codec.reasons import ProtocolError, Reason, malformed, violation
 from broker.mqtt.codec.topics import check_filter, check_topic
-from broker.mqtt.codec.wire import Reader, decode_text
-from broker.mqtt.limits import Limits
+from broker.mqtt.codec.wire import WireReader, decode_text
+from broker.mqtt.limits import MqttLimits
 
 _PINGREQ = Pingreq()
 _PINGRESP = Pingresp()
@@ -45,15 +45,15 @@ class Context:
 
     __slots__ = ("limits", "version")
 
-    def __init__(self, limits: Limits, version: int) -> None:
+    def __init__(self, limits: MqttLimits, version: int) -> None:
         self.limits = limits
         self.version = version
 
 
-Body: TypeAlias = Callable[[Reader, int, Context], Packet]
+Body: TypeAlias = Callable[[WireReader, int, Context], Packet]
 
 
-def decode_body(first: int, reader: Reader, context: Context) -> Packet:
+def decode_body(first: int, reader: WireReader, context: Context) -> Packet:
     """The packet whose first byte is `first` and whose body the reader holds."""
     packet = _BODIES[first >> 4](reader, first & 0x0F, context)
     reader.finish()
@@ -65,11 +65,11 @@ def _flags(name: str, flags: int, expected: int = 0) -> None:
         raise malformed(f"reserved flags of {name} are {flags:#06b}")
 
 
-def _reserved(_reader: Reader, _flags: int, _context: Context) -> Packet:
+def _reserved(_reader: WireReader, _flags: int, _context: Context) -> Packet:
     raise malformed("packet type 0 is reserved")
 
 
-def _connect(reader: Reader, flags: int, context: Context) -> Connect:
+def _connect(reader: WireReader, flags: int, context: Context) -> Connect:
     _flags("CONNECT", flags)
     name = reader.text()
     if name not in {"MQTT", "MQIsdp"}:
@@ -105,7 +105,7 @@ def _connect(reader: Reader, flags: int, context: Context) -> Connect:
     )
 
 
-def _client_id(reader: Reader, context: Context) -> str:
+def _client_id(reader: WireReader, context: Context) -> str:
     client_id = reader.text()
     if len(client_id.encode()) > context.limits.client_id_bytes_max:
         raise ProtocolError(
@@ -115,7 +115,7 @@ def _client_id(reader: Reader, context: Context) -> str:
     return client_id
 
 
-def _will(reader: Reader, bits: int, context: Context) -> Will:
+def _will(reader: WireReader, bits: int, context: Context) -> Will:
     user_max = context.limits.user_properties_max
     properties = decode_properties(reader, "will", user_max) if context.version == V5 else None
     topic = check_name(reader.binary(), context.limits)
@@ -125,7 +125,7 @@ def _will(reader: Reader, bits: int, context: Context) -> Will:
     return Will(topic, reader.binary(), bits >> 3 & 3, bool(bits & 0x20), properties)
 
 
-def check_name(raw: bytes, limits: Limits) -> str:
+def check_name(raw: bytes, limits: MqttLimits) -> str:
     """The topic name that these bytes are, checked."""
     if len(raw) > limits.topic_bytes_max:
         raise ProtocolError(
@@ -136,7 +136,7 @@ def check_name(raw: bytes, limits: Limits) -> str:
     return topic
 
 
-def _read_filter(reader: Reader, limits: Limits) -> str:
+def _read_filter(reader: WireReader, limits: MqttLimits) -> str:
     raw = reader.binary()
     if len(raw) > limits.topic_bytes_max:
         raise ProtocolError(
@@ -147,14 +147,14 @@ def _read_filter(reader: Reader, limits: Limits) -> str:
     return topic_filter
 
 
-def _check_response_topic(topic: str | None, limits: Limits) -> None:
+def _check_response_topic(topic: str | None, limits: MqttLimits) -> None:
     if topic is not None:
         if len(topic.encode()) > limits.topic_bytes_max:
             raise ProtocolError(Reason.TOPIC_NAME_INVALID, "a response topic is too long")
         check_topic(topic, limits.topic_levels_max)
 
 
-def _connack(reader: Reader, flags: int, context: Context) -> Connack:
+def _connack(reader: WireReader, flags: int, context: Context) -> Connack:
     _flags("CONNACK", flags)
     bits = reader.u8()
     if bits > 1:
@@ -166,7 +166,7 @@ def _connack(reader: Reader, flags: int, context: Context) -> Connack:
     return Connack(bool(bits), code, properties)
 
 
-def _publish(reader: Reader, flags: int, context: Context) -> Publish:
+def _publish(reader: WireReader, flags: int, context: Context) -> Publish:
     qos = flags >> 1 & 3
     dup = bool(flags & 8)
     if qos == 3:
@@ -209,7 +209,7 @@ def _ack(kind: Ack) -> Body:
     codes = _ACK_CODES[kind]
     expected = 2 if kind is Pubrel else 0
 
-    def body(reader: Reader, flags: int, context: Context) -> Packet:
+    def body(reader: WireReader, flags: int, context: Context) -> Packet:
         _flags(name.upper(), flags, expected)
         packet_id = reader.packet_id()
         if context.version == V311 or not reader.left():
@@ -225,7 +225,7 @@ def _ack(kind: Ack) -> Body:
     return body
 
 
-def _subscribe(reader: Reader, flags: int, context: Context) -> Subscribe:
+def _subscribe(reader: WireReader, flags: int, context: Context) -> Subscribe:
     _flags("SUBSCRIBE", flags, 2)
     limits = context.limits
     packet_id = reader.packet_id()
@@ -250,7 +250,7 @@ def _subscribe(reader: Reader, flags: int, context: Context) -> Subscribe:
     return Subscribe(packet_id, tuple(filters), properties)
 
 
-def _count(filters: list[Filter] | list[str], limits: Limits) -> None:
+def _count(filters: list[Filter] | list[str], limits: MqttLimits) -> None:
     if len(filters) > limits.filters_per_packet_max:
         raise ProtocolError(
             Reason.PACKET_TOO_LARGE,
@@ -258,7 +258,7 @@ def _count(filters: list[Filter] | list[str], limits: Limits) -> None:
         )
 
 
-def _unsubscribe(reader: Reader, flags: int, context: Context) -> Unsubscribe:
+def _unsubscribe(reader: WireReader, flags: int, context: Context) -> Unsubscribe:
     _flags("UNSUBSCRIBE", flags, 2)
     limits = context.limits
     packet_id = reader.packet_id()
@@ -274,7 +274,7 @@ def _unsubscribe(reader: Reader, flags: int, context: Context) -> Unsubscribe:
     return Unsubscribe(packet_id, tuple(filters), properties)
 
 
-def _suback(reader: Reader, flags: int, context: Context) -> Suback:
+def _suback(reader: WireReader, flags: int, context: Context) -> Suback:
     _flags("SUBACK", flags)
     packet_id = reader.packet_id()
     user_max = context.limits.user_properties_max
@@ -286,7 +286,7 @@ def _suback(reader: Reader, flags: int, context: Context) -> Suback:
     return Suback(packet_id, codes, properties)
 
 
-def _unsuback(reader: Reader, flags: int, context: Context) -> Unsuback:
+def _unsuback(reader: WireReader, flags: int, context: Context) -> Unsuback:
     _flags("UNSUBACK", flags)
     packet_id = reader.packet_id()
     if context.version == V311:
@@ -298,17 +298,17 @@ def _unsuback(reader: Reader, flags: int, context: Context) -> Unsuback:
     return Unsuback(packet_id, codes, properties)
 
 
-def _pingreq(_reader: Reader, flags: int, _context: Context) -> Pingreq:
+def _pingreq(_reader: WireReader, flags: int, _context: Context) -> Pingreq:
     _flags("PINGREQ", flags)
     return _PINGREQ
 
 
-def _pingresp(_reader: Reader, flags: int, _context: Context) -> Pingresp:
+def _pingresp(_reader: WireReader, flags: int, _context: Context) -> Pingresp:
     _flags("PINGRESP", flags)
     return _PINGRESP
 
 
-def _disconnect(reader: Reader, flags: int, context: Context) -> Disconnect:
+def _disconnect(reader: WireReader, flags: int, context: Context) -> Disconnect:
     _flags("DISCONNECT", flags)
     if context.version == V311 or not reader.left():
         return Disconnect()
@@ -319,7 +319,7 @@ def _disconnect(reader: Reader, flags: int, context: Context) -> Disconnect:
     return Disconnect(code, decode_properties(reader, "disconnect", user_max))
 
 
-def _auth(reader: Reader, flags: int, context: Context) -> Auth:
+def _auth(reader: WireReader, flags: int, context: Context) -> Auth:
     if context.version == V311:
         raise malformed("packet type 15 is reserved")
     _flags("AUTH", flags)

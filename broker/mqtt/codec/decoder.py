@@ -11,8 +11,8 @@ from broker.mqtt.codec.bodies import Context, check_name, decode_body
 from broker.mqtt.codec.encoder import encode
 from broker.mqtt.codec.packets import V5, Connect, Packet, Puback, Publish
 from broker.mqtt.codec.reasons import ProtocolError, Reason, malformed, violation
-from broker.mqtt.codec.wire import Reader
-from broker.mqtt.limits import Limits
+from broker.mqtt.codec.wire import WireReader
+from broker.mqtt.limits import MqttLimits
 
 _HEAD = struct.Struct(">BBBB").unpack_from
 
@@ -27,7 +27,7 @@ class TopicNames(dict[bytes, str]):
 
     __slots__ = ("limits",)
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: MqttLimits) -> None:
         super().__init__()
         self.limits = limits
 
@@ -62,7 +62,7 @@ class Decoder:
         "packet_bytes_max",
     )
 
-    def __init__(self, limits: Limits, topics: TopicNames, version: int = 0) -> None:
+    def __init__(self, limits: MqttLimits, topics: TopicNames, version: int = 0) -> None:
         self._context = Context(limits, version)
         self._open = version != 0  # whether anything but CONNECT is understood
         self._prefix = 1 if version == V5 else 0  # the length of no properties
@@ -116,7 +116,7 @@ class Decoder:
     def _packets(self, data: bytes) -> list[Packet]:  # noqa: C901, PLR0912, PLR0915
         packets: list[Packet] = []
         append, topics = packets.append, self._topics
-        most, prefix = self.packet_bytes_max, self._prefix
+        bytes_max, prefix = self.packet_bytes_max, self._prefix
         position = 0
         end = len(data)
         try:
@@ -128,31 +128,31 @@ class Decoder:
                     if length < 0x80:
                         topic = position + 4
                         stop = position + 2 + length
-                        at = topic + (third << 8 | fourth)
+                        cut = topic + (third << 8 | fourth)
                     else:
                         topic = position + 5
                         stop = position + 3 + (length & 0x7F | third << 7)
-                        at = topic + (fourth << 8 | data[position + 4])
+                        cut = topic + (fourth << 8 | data[position + 4])
                         if not 0 < third < 0x80:
                             stop = end + 1
-                    if stop <= end and stop - position <= most:
+                    if stop <= end and stop - position <= bytes_max:
                         if first == 0x30:
-                            start = at + prefix
-                            if start <= stop and not (prefix and data[at]):
-                                name = topics[data[topic:at]]
+                            start = cut + prefix
+                            if start <= stop and not (prefix and data[cut]):
+                                name = topics[data[topic:cut]]
                                 append(Publish(name, data[start:stop]))
                                 if stop == end and not position:
-                                    self._last_name, self._last_head = name, data[topic - 2 : at]
+                                    self._last_name, self._last_head = name, data[topic - 2 : cut]
                                 position = stop
                                 continue
                         elif first == 0x32:
-                            start = at + 2 + prefix
-                            if start <= stop and not (prefix and data[at + 2]):
-                                packet_id = data[at] << 8 | data[at + 1] or _no_packet_id()
-                                name = topics[data[topic:at]]
+                            start = cut + 2 + prefix
+                            if start <= stop and not (prefix and data[cut + 2]):
+                                packet_id = data[cut] << 8 | data[cut + 1] or _no_packet_id()
+                                name = topics[data[topic:cut]]
                                 append(Publish(name, data[start:stop], 1, False, False, packet_id))
                                 if stop == end and not position:
-                                    self._last_name, self._last_head = name, data[topic - 2 : at]
+                                    self._last_name, self._last_head = name, data[topic - 2 : cut]
                                 position = stop
                                 continue
                         elif first == 0x40 and length == 2:
@@ -219,7 +219,7 @@ class Decoder:
         if data[position] == 0x40 and length == 2:
             packets.append(Puback(data[body] << 8 | data[body + 1] or _no_packet_id()))
             return stop
-        packet = decode_body(data[position], Reader(data, body, stop), self._context)
+        packet = decode_body(data[position], WireReader(data, body, stop), self._context)
         packets.append(packet)
         if isinstance(packet, Connect):
             self.packet_bytes_max = self._context.limits.packet_bytes_max
@@ -235,19 +235,19 @@ class Decoder:
         """
         end = min(len(data), position + 5)
         length = shift = 0
-        for at in range(position + 1, end):
-            byte = data[at]
+        for index in range(position + 1, end):
+            byte = data[index]
             length |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 if byte == 0 and shift > 7:
                     raise malformed("a remaining length is longer than it needs to be")
-                if at + 1 + length - position > self.packet_bytes_max:
+                if index + 1 + length - position > self.packet_bytes_max:
                     raise ProtocolError(
                         Reason.PACKET_TOO_LARGE,
                         f"a packet is larger than {self.packet_bytes_max} bytes",
                     )
-                return length, at + 1
+                return length, index + 1
         if shift == 28:
             raise malformed("a remaining length has more than four bytes")
         return len(data) + 1 - end, end

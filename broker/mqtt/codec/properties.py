@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from broker.mqtt.codec.packets import Properties
 from broker.mqtt.codec.reasons import ProtocolError, Reason, malformed, violation
-from broker.mqtt.codec.wire import VARINT_MAX, Reader, binary, text, u16, u32, varint
+from broker.mqtt.codec.wire import VARINT_MAX, WireReader, binary, text, u16, u32, varint
 
 ACKS = "puback pubrec pubrel pubcomp suback unsuback"
 MESSAGE = "publish will"
@@ -29,8 +29,8 @@ class Property(NamedTuple):
 def _row(
     identifier: int, name: str, kind: str, packets: str, bounds: tuple[int, int] | None = None
 ) -> Property:
-    most = {"u8": 0xFF, "u16": 0xFFFF, "u32": 0xFFFFFFFF, "varint": VARINT_MAX}.get(kind, 0)
-    low, high = bounds or (0, most)
+    largest = {"u8": 0xFF, "u16": 0xFFFF, "u32": 0xFFFFFFFF, "varint": VARINT_MAX}.get(kind, 0)
+    low, high = bounds or (0, largest)
     return Property(identifier, name, kind, low, high, frozenset(packets.split()))
 
 
@@ -73,13 +73,13 @@ TABLE = (
 BY_IDENTIFIER = {row.identifier: row for row in TABLE}
 _REPEATED = {"user_property", "subscription_identifier"}
 
-_READ: dict[str, Callable[[Reader], Any]] = {
-    "u8": Reader.u8,
-    "u16": Reader.u16,
-    "u32": Reader.u32,
-    "varint": Reader.varint,
-    "text": Reader.text,
-    "binary": Reader.binary,
+_READ: dict[str, Callable[[WireReader], Any]] = {
+    "u8": WireReader.u8,
+    "u16": WireReader.u16,
+    "u32": WireReader.u32,
+    "varint": WireReader.varint,
+    "text": WireReader.text,
+    "binary": WireReader.binary,
     "pair": lambda reader: (reader.text(), reader.text()),
 }
 _WRITE: dict[str, Callable[[Any], bytes]] = {
@@ -93,7 +93,7 @@ _WRITE: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-def decode_properties(reader: Reader, packet: str, user_max: int) -> Properties | None:
+def decode_properties(reader: WireReader, packet: str, user_max: int) -> Properties | None:
     """The properties of a `packet` (its name in lower case), or None where there are none.
 
     More than `user_max` user properties are refused as too large.
@@ -104,7 +104,7 @@ def decode_properties(reader: Reader, packet: str, user_max: int) -> Properties 
     stop = reader.position + length
     if stop > reader.end:
         raise malformed("properties reach past the end of their packet")
-    block = Reader(reader.data, reader.position, stop)
+    block = WireReader(reader.data, reader.position, stop)
     reader.position = stop
     values: dict[str, Any] = {}
     while block.position < stop:

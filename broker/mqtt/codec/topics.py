@@ -49,8 +49,8 @@ def split_share(topic_filter: str) -> tuple[str, str]:
     """Group and filter of a shared subscription; the group is empty where it is none."""
     if not topic_filter.startswith(SHARE):
         return "", topic_filter
-    group, _, rest = topic_filter[len(SHARE) :].partition("/")
-    return group, rest
+    group, _, shared_filter = topic_filter[len(SHARE) :].partition("/")
+    return group, shared_filter
 
 
 def check_share(topic_filter: str) -> bool:
@@ -58,12 +58,12 @@ def check_share(topic_filter: str) -> bool:
 
     MQTT-4.8.2-1, -2.
     """
-    group, rest = split_share(topic_filter)
-    return bool(group and rest) and "+" not in group and "#" not in group
+    group, shared_filter = split_share(topic_filter)
+    return bool(group and shared_filter) and "+" not in group and "#" not in group
 
 
 def matches(topic_filter: str, topic: str) -> bool:
-    """Whether the filter matches the topic name; a leading wildcard never matches a `$` topic."""
+    """Tell whether the filter matches the topic; a leading wildcard never matches a `$` topic."""
     if topic.startswith("$") and topic_filter[:1] in {"+", "#"}:
         return False
     wanted = topic_filter.split("/")
@@ -138,7 +138,7 @@ class FilterTree(Generic[K, V]):
             if child is None:
                 return []
             node = child
-        found: list[str] = []
+        names: list[str] = []
         open_nodes = [(topic, node)]
         while open_nodes:
             name, node = open_nodes.pop()
@@ -146,12 +146,12 @@ class FilterTree(Generic[K, V]):
                 if level != "+":
                     open_nodes.append((f"{name}/{level}", child))
                     if child.here:
-                        found.append(f"{name}/{level}")
-        return found
+                        names.append(f"{name}/{level}")
+        return names
 
     def match(self, topic: str) -> list[tuple[K, V]]:
         """Key and value of every filter that matches this topic name."""
-        found: list[tuple[K, V]] = []
+        matching: list[tuple[K, V]] = []
         levels = topic.split("/")
         nodes = [self._root]
         # A wildcard at the first level does not match a topic that begins with "$" (4.7.2-1).
@@ -160,7 +160,7 @@ class FilterTree(Generic[K, V]):
             following: list[_FilterNode[K, V]] = []
             for node in nodes:
                 if plain or depth:
-                    found.extend(node.beneath.items())
+                    matching.extend(node.beneath.items())
                     wild = node.children.get("+")
                     if wild is not None:
                         following.append(wild)
@@ -169,9 +169,9 @@ class FilterTree(Generic[K, V]):
                     following.append(exact)
             nodes = following
         for node in nodes:
-            found.extend(node.beneath.items())  # "a/#" matches "a" itself (4.7.1.2)
-            found.extend(node.here.items())
-        return found
+            matching.extend(node.beneath.items())  # "a/#" matches "a" itself (4.7.1.2)
+            matching.extend(node.here.items())
+        return matching
 
 
 class _TopicNode(Generic[V]):
@@ -248,9 +248,9 @@ class TopicTree(Generic[V]):
         stack = [(self._root, 0)]
         while stack:
             node, depth = stack.pop()
-            found = None
+            value = None
             if depth == len(levels) or levels[depth] == "#":
-                found = node.value
+                value = node.value
                 below = [] if depth == len(levels) else self._visible(node, depth)
                 children = [(child, depth) for child in below]
             elif levels[depth] == "+":
@@ -259,7 +259,7 @@ class TopicTree(Generic[V]):
                 exact = node.children.get(levels[depth])
                 children = [(exact, depth + 1)] if exact is not None else []
             stack.extend(reversed(children))
-            yield node.topic, found
+            yield node.topic, value
 
     def _visible(self, node: _TopicNode[V], depth: int) -> list[_TopicNode[V]]:
         if depth or node is not self._root:

@@ -59,7 +59,7 @@ def decode_text(data: bytes) -> str:
     return value
 
 
-class Reader:
+class WireReader:
     """Reads the body of one packet, from `position` to `end` of `data`."""
 
     __slots__ = ("data", "end", "position")

@@ -68,11 +68,11 @@ class Taker(Protocol):
 
     client_id: str
 
-    def offer(self, message: Message, delivery: "Delivery", now_ms: int) -> bool:
+    def offer(self, message: Message, delivery: "MessageDelivery", now_ms: int) -> bool:
         """Take a message; False, once: it found the queue full and the session has to end."""
 
 
-class Delivery(Struct, frozen=True):
+class MessageDelivery(Struct, frozen=True):
     """Say how one client gets the messages of a topic, all its matching subscriptions together.
 
     Where it asked not to hear itself, `no_local` is set, and `own` is how it gets what it published
@@ -85,11 +85,11 @@ class Delivery(Struct, frozen=True):
     identifiers: tuple[int, ...]
     plain: bool  # QoS 0 messages go to it as they came: not retained, without identifiers
     no_local: bool = False
-    own: "Delivery | None" = None
+    own: "MessageDelivery | None" = None
     share: "Share | None" = None  # of whose members this client is the one chosen
 
 
-class Held(Struct):
+class QueuedMessage(Struct):
     """A message in a queue, as this client is to get it.
 
     `place` is its own on disk, 0 where it is not kept; `known`: it may have been sent before.
@@ -147,7 +147,9 @@ def encode_plain(message: Message, version: int, packet_id: int, qos: int) -> by
     return b"".join((_FIRST[qos << 1], lead, message.head, middle, message.payload))
 
 
-def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_ms: int) -> bytes:
+def encode_message(
+    held: QueuedMessage, version: int, qos_bits: int, packet_id: int, now_ms: int
+) -> bytes:
     """The PUBLISH packet; `qos_bits` are the bits of QoS and DUP of its first byte."""
     message = held.message
     middle = packet_id.to_bytes(2, "big") if qos_bits else b""
@@ -163,7 +165,13 @@ def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_
 
 
 def encode_aliased(
-    held: Held, aliases: SentAliases, qos_bits: int, packet_id: int, now_ms: int, *, size_max: int
+    held: QueuedMessage,
+    aliases: SentAliases,
+    qos_bits: int,
+    packet_id: int,
+    now_ms: int,
+    *,
+    size_max: int,
 ) -> bytes:
     """Encode a PUBLISH for a client that takes topic aliases, and note the one that it sets.
 
@@ -184,7 +192,7 @@ def encode_aliased(
     return data
 
 
-def _fields(held: Held, now_ms: int, alias: bytes = b"") -> bytes:
+def _fields(held: QueuedMessage, now_ms: int, alias: bytes = b"") -> bytes:
     message = held.message
     if message.fields is None:
         properties = message.properties
@@ -197,11 +205,11 @@ def _fields(held: Held, now_ms: int, alias: bytes = b"") -> bytes:
     return varint(len(fields)) + fields
 
 
-def held_for(message: Message, delivery: Delivery) -> Held:
+def held_for(message: Message, delivery: MessageDelivery) -> QueuedMessage:
     """The message as this delivery wants it."""
     retain = message.retain and delivery.retain_as_published
     qos = min(message.qos, delivery.qos)
-    return Held(message, retain, delivery.identifiers, delivery.share, qos)
+    return QueuedMessage(message, retain, delivery.identifiers, delivery.share, qos)
 
 
 def plain_311(message: Message) -> bytes:

@@ -16,7 +16,7 @@ from broker.mqtt.codec.reasons import ProtocolError, Reason
 from broker.mqtt.codec.topics import check_topic
 from broker.mqtt.codec.wire import varint
 from broker.mqtt.routing.message import OVERHEAD_BYTES, Message
-from broker.mqtt.routing.router import Route
+from broker.mqtt.routing.router import TopicRoute
 from broker.mqtt.sessions.session import holder_of
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _hand_up(
     )
 
 
-def _message(route: Route, packet: Publish, sender: str, now_ms: int) -> Message:
+def _message(route: TopicRoute, packet: Publish, sender: str, now_ms: int) -> Message:
     properties, payload = packet.properties, packet.payload
     size_bytes = len(payload) + len(route.head) + OVERHEAD_BYTES
     if properties is None:

@@ -65,8 +65,8 @@ class Replays:
             self._filter = next(iter(self._pending))
             self.replay = self._pending.pop(self._filter)
             self._walk = self._retained.walk(self._filter)
-        for found in self._walk:
-            return found
+        for message in self._walk:
+            return message
         self._walk = None
         self.finished = self._filter
         return None

@@ -14,14 +14,14 @@ from broker.mqtt.codec.packets import Filter
 from broker.mqtt.codec.topics import FilterTree, TopicTree, matches, split_share
 from broker.mqtt.codec.wire import text
 from broker.mqtt.counters import Counters
-from broker.mqtt.limits import Limits
-from broker.mqtt.routing.message import Delivery, Message, Replay, Taker
+from broker.mqtt.limits import MqttLimits
+from broker.mqtt.routing.message import Message, MessageDelivery, Replay, Taker
 from broker.mqtt.routing.shared_groups import Share
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.timers import Timer, Timers
 
 if TYPE_CHECKING:
-    from broker.mqtt.storage.batches import Keeping
+    from broker.mqtt.storage.batches import HubStorage
 
 # After so many changes of subscriptions the routes let go of whom they led to, as a route that is
 # not used again would keep the queues of sessions that have ended.
@@ -45,15 +45,15 @@ class Prefix(Struct, frozen=True):
         return bool(name) and topic.startswith(name) and topic[len(name) :][:1] in {"", "/"}
 
 
-class Subscription(Struct, frozen=True):
+class TopicSubscription(Struct, frozen=True):
     """One subscription of one client; `identifier` 0 is none."""
 
-    outgoing: Outgoing
+    outgoing: ClientQueue
     filter: Filter
     identifier: int
 
 
-class Route(Struct):
+class TopicRoute(Struct):
     """The way of one topic: who takes it, and to whom it goes while `version` is the router's."""
 
     topic: str
@@ -64,15 +64,15 @@ class Route(Struct):
     shown: bool  # to clients, though taken
     mapped: bool  # plain for clients, and the application gets it as well
     version: int = -1
-    deliveries: tuple[Delivery, ...] = ()
+    deliveries: tuple[MessageDelivery, ...] = ()
 
 
-class Router:
+class TopicRouter:
     """The subscriptions and retained messages of all clients."""
 
     def __init__(
         self,
-        limits: Limits,
+        limits: MqttLimits,
         counters: Counters,
         timers: Timers,
         prefix: Prefix,
@@ -85,19 +85,19 @@ class Router:
         self._prefix = prefix
         self._authorized = authorized  # somebody is asked whether a client may publish
         # By client identifier, or by the name of a group of them.
-        self._filters: FilterTree[str | tuple[str], Subscription | Share] = FilterTree()
+        self._filters: FilterTree[str | tuple[str], TopicSubscription | Share] = FilterTree()
         self._shares: dict[tuple[str, str], Share] = {}  # by group and filter
-        self.routes: dict[str, Route] = {}  # see `route`
+        self.routes: dict[str, TopicRoute] = {}  # see `route`
         self.version = 0  # of all subscriptions
         self.changed: Callable[[], None] | None = None  # told of each new version
         self._swept = 0  # the version at which routes that hold no more were emptied
         self.retained: TopicTree[Message] = TopicTree()
         self._expiries: dict[str, Timer] = {}
         self.expired: Callable[[str], None] | None = None  # told of topics whose message expired
-        self.keeping: Keeping | None = None
+        self.keeping: HubStorage | None = None
         self.overflowed: list[Taker] = []  # sessions to be ended for their queue being full
 
-    def route(self, topic: str) -> Route:
+    def route(self, topic: str) -> TopicRoute:
         """The way of a topic name that was checked, as it is now.
 
         Whoever finds one of the current `version` in `routes` may save the call.
@@ -120,11 +120,11 @@ class Router:
         route = self.routes.get(topic)
         return route is not None and route.version == self.version and not route.deliveries
 
-    def spread(self, route: Route, message: Message, now_ms: int) -> int:
+    def spread(self, route: TopicRoute, message: Message, now_ms: int) -> int:
         """Give the message to everyone on its way; how many these are."""
         count = 0
         for delivery in route.deliveries:
-            meant: Delivery | None = delivery
+            meant: MessageDelivery | None = delivery
             if delivery.no_local and message.sender == delivery.outgoing.client_id:
                 meant = delivery.own
             if meant is not None:
@@ -133,7 +133,7 @@ class Router:
                     self.overflowed.append(meant.outgoing)
         return count
 
-    def subscribe(self, subscription: Subscription) -> bool:
+    def subscribe(self, subscription: TopicSubscription) -> bool:
         """Add or replace a client's subscription; whether it is new."""
         outgoing = subscription.outgoing
         group, topic_filter = split_share(subscription.filter.topic_filter)
@@ -157,22 +157,22 @@ class Router:
         group, topic_filter = split_share(topic_filter)
         if group:
             share = self._shares.get((group, topic_filter))
-            there = share is not None and share.remove(client_id)
+            removed = share is not None and share.remove(client_id)
             if share is not None and not share:
                 del self._shares[group, topic_filter]
                 self._filters.remove(topic_filter, (group,))
         else:
-            there = self._filters.remove(topic_filter, client_id)
-        if there:
+            removed = self._filters.remove(topic_filter, client_id)
+        if removed:
             self._change()
             self._counters.subscriptions -= 1
-        return there
+        return removed
 
     def names_below(self, topic: str) -> list[str]:
         """The topics beneath this one to which somebody has subscribed by their very names."""
         return self._filters.names_below(topic)
 
-    def replay(self, subscription: Subscription) -> None:
+    def replay(self, subscription: TopicSubscription) -> None:
         """Have a new subscription get what is retained."""
         identifiers = (subscription.identifier,) if subscription.identifier else ()
         wanted = subscription.filter
@@ -244,7 +244,7 @@ class Router:
             for route in self.routes.values():
                 route.deliveries = ()
 
-    def _discover(self, topic: str) -> Route:
+    def _discover(self, topic: str) -> TopicRoute:
         if len(self.routes) >= self._limits.topics_cached_max:
             self.routes.clear()
         taken = self._prefix.holds(topic)
@@ -252,22 +252,22 @@ class Router:
         reserved = topic.startswith("$")
         mapped = not taken and any(matches(item, topic) for item in self._prefix.mapped)
         plain = not (taken or mapped or reserved or self._authorized)
-        route = Route(topic, text(topic), plain, taken, reserved, shown, mapped)
+        route = TopicRoute(topic, text(topic), plain, taken, reserved, shown, mapped)
         self.routes[topic] = route
         return route
 
-    def _deliveries(self, topic: str) -> tuple[Delivery, ...]:
-        by_client: dict[str, list[Subscription]] = {}
-        shared: list[Delivery] = []
-        for _key, found in self._filters.match(topic):
-            if isinstance(found, Share):
-                shared.append(found.delivery)
-            elif found.outgoing.receives(topic):
-                by_client.setdefault(found.outgoing.client_id, []).append(found)
+    def _deliveries(self, topic: str) -> tuple[MessageDelivery, ...]:
+        by_client: dict[str, list[TopicSubscription]] = {}
+        shared: list[MessageDelivery] = []
+        for _key, subscribed in self._filters.match(topic):
+            if isinstance(subscribed, Share):
+                shared.append(subscribed.delivery)
+            elif subscribed.outgoing.receives(topic):
+                by_client.setdefault(subscribed.outgoing.client_id, []).append(subscribed)
         return (*map(_merge, by_client.values()), *shared)
 
 
-def _merge(subscriptions: list[Subscription]) -> Delivery:
+def _merge(subscriptions: list[TopicSubscription]) -> MessageDelivery:
     """One copy per client, with the best QoS and every identifier (MQTT-3.3.4-2, -3)."""
     other = [item for item in subscriptions if not item.filter.no_local]
     merged = _delivery(subscriptions)
@@ -276,10 +276,10 @@ def _merge(subscriptions: list[Subscription]) -> Delivery:
     return replace(merged, no_local=True, own=_delivery(other) if other else None)
 
 
-def _delivery(subscriptions: list[Subscription]) -> Delivery:
+def _delivery(subscriptions: list[TopicSubscription]) -> MessageDelivery:
     as_published = any(item.filter.retain_as_published for item in subscriptions)
     identifiers = tuple(item.identifier for item in subscriptions if item.identifier)
-    return Delivery(
+    return MessageDelivery(
         subscriptions[0].outgoing,
         max(item.filter.qos for item in subscriptions),
         as_published,

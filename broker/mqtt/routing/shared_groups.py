@@ -4,8 +4,8 @@ Owns the choice. Must not know topics or connections. Invariant: a message goes 
 member, to one that can take it at once where there is any; those who can take turns.
 """
 
-from broker.mqtt.routing.message import Delivery, Message, Taker
-from broker.mqtt.sessions.client_queue import READY, Outgoing
+from broker.mqtt.routing.message import Message, MessageDelivery, Taker
+from broker.mqtt.sessions.client_queue import READY, ClientQueue
 
 
 class Share:
@@ -17,18 +17,20 @@ class Share:
         """`overflowed` is told which member's session has to end for its full queue."""
         self.name = name  # as its members subscribe to it
         self.client_id = ""  # nobody's
-        self.delivery = Delivery(self, 1, False, (), plain=False)
-        self._members: dict[str, tuple[Outgoing, Delivery]] = {}  # whose turn it is comes first
+        self.delivery = MessageDelivery(self, 1, False, (), plain=False)
+        self._members: dict[
+            str, tuple[ClientQueue, MessageDelivery]
+        ] = {}  # whose turn it is comes first
         self._overflowed = overflowed
 
     def __len__(self) -> int:
         return len(self._members)
 
-    def members(self) -> list[Outgoing]:
+    def members(self) -> list[ClientQueue]:
         """Whom a message may go to."""
         return [outgoing for outgoing, _ in self._members.values()]
 
-    def put(self, outgoing: Outgoing, delivery: Delivery) -> bool:
+    def put(self, outgoing: ClientQueue, delivery: MessageDelivery) -> bool:
         """Add or replace a member; whether it is new."""
         new = outgoing.client_id not in self._members
         self._members[outgoing.client_id] = (outgoing, delivery)
@@ -38,7 +40,7 @@ class Share:
         """Take a member away; whether there was one."""
         return self._members.pop(client_id, None) is not None
 
-    def offer(self, message: Message, _delivery: Delivery, now_ms: int) -> bool:
+    def offer(self, message: Message, _delivery: MessageDelivery, now_ms: int) -> bool:
         """Give the message to one member that may have it, whose own delivery says how.
 
         Always True: `overflowed` is told. Where no member may have it, nobody gets it.

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from broker.mqtt.counters import Counters
-from broker.mqtt.effects import Effect, Reading
-from broker.mqtt.limits import Limits
+from broker.mqtt.effects import Effect, ReadConnection
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.routing.message import OVERHEAD_BYTES, Taker
 from broker.mqtt.routing.shared_groups import Share
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.client_queue import ClientQueue
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
-    from broker.mqtt.routing.router import Route
+    from broker.mqtt.routing.router import TopicRoute
     from broker.mqtt.sessions.connection import Connection
 
 LOOK_EVERY_MS = 10
 
 
-class Holding:
+class PublisherHold:
     """Holds back the publishers to the application; ordinary MQTT traffic goes on."""
 
-    def __init__(self, limits: Limits, counters: Counters, effects: list[Effect]) -> None:
+    def __init__(self, limits: MqttLimits, counters: Counters, effects: list[Effect]) -> None:
         self._limits = limits
         self._counters = counters
         self._effects = effects
@@ -66,7 +66,7 @@ class Holding:
         if connection.reading and (self._stopped() or self._has_to_wait(connection)):
             connection.reading = False
             self._held[connection] = None
-            self._effects.append(Reading(connection, on=False))
+            self._effects.append(ReadConnection(connection, on=False))
 
     def eased(self, connection: "Connection") -> None:
         """Less of this connection is pending."""
@@ -97,11 +97,11 @@ class Holding:
         if not self._has_to_wait(connection):
             del self._held[connection]
             connection.reading = True
-            self._effects.append(Reading(connection, on=True))
+            self._effects.append(ReadConnection(connection, on=True))
 
 
 class _Slowed(Struct):
-    crowded: list[Outgoing]
+    crowded: list[ClientQueue]
     until_ms: int
 
 
@@ -118,7 +118,7 @@ class Slowing:
         self._slowed: dict[Connection, _Slowed] = {}
         self._watched = False
 
-    def look(self, connection: "Connection", route: "Route", now_ms: int) -> None:
+    def look(self, connection: "Connection", route: "TopicRoute", now_ms: int) -> None:
         """A message of this connection went this way."""
         if connection in self._slowed or connection.closed:
             return
@@ -157,15 +157,15 @@ class Slowing:
             self._watch(now_ms)
 
 
-def _crowded(taker: Taker) -> list[Outgoing]:
+def _crowded(taker: Taker) -> list[ClientQueue]:
     """Those on whom a message waits; of a group where it waits on every member."""
     if isinstance(taker, Share):
         queues = [_crowded(member) for member in taker.members()]
         return [queue for crowded in queues for queue in crowded] if all(queues) else []
-    if isinstance(taker, Outgoing) and taker.pipe is not None:
+    if isinstance(taker, ClientQueue) and taker.pipe is not None:
         return [taker] if taker.room.crowded(taker.held_messages) else []
     return []
 
 
-def _eased(outgoing: Outgoing) -> bool:
+def _eased(outgoing: ClientQueue) -> bool:
     return outgoing.room.eased(outgoing.held_messages)

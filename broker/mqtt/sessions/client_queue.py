@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from broker.mqtt.codec.packets import V5
 from broker.mqtt.codec.topics import TopicTree
 from broker.mqtt.counters import Counters
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.routing.message import (
-    Delivery,
-    Held,
     Message,
+    MessageDelivery,
     Pipe,
+    QueuedMessage,
     Replay,
     encode_aliased,
     encode_message,
@@ -30,7 +30,7 @@ from broker.mqtt.routing.retained_replay import Replays
 from broker.rights.quotas import QueueAccount
 
 if TYPE_CHECKING:
-    from broker.mqtt.storage.batches import Keeping
+    from broker.mqtt.storage.batches import HubStorage
 AWAY, BEHIND, READY = range(3)
 # What a step through the retained messages takes of a connection's room, beside what it sends: a
 # client could else have the broker look through all of them for a few bytes, over and over.
@@ -43,7 +43,7 @@ class Room:
 
     __slots__ = ("_counters", "_limits", "account", "given_up", "held_bytes")
 
-    def __init__(self, limits: Limits, counters: Counters) -> None:
+    def __init__(self, limits: MqttLimits, counters: Counters) -> None:
         self._limits = limits
         self._counters = counters
         self.held_bytes = 0
@@ -122,7 +122,7 @@ class Room:
         )
 
 
-class Outgoing:
+class ClientQueue:
     """The queues of one session towards its client."""
 
     __slots__ = (
@@ -145,7 +145,7 @@ class Outgoing:
     def __init__(
         self,
         client_id: str,
-        limits: Limits,
+        limits: MqttLimits,
         counters: Counters,
         retained: TopicTree[Message],
         receives: Callable[[str], bool],
@@ -153,13 +153,15 @@ class Outgoing:
         self.client_id = client_id
         self.receives = receives  # whether the client may have messages of a topic
         self.pipe: Pipe | None = None
-        self.kept: Keeping | None = None  # where its messages are kept on disk, if they are
+        self.kept: HubStorage | None = None  # where its messages are kept on disk, if they are
         self._counters = counters
-        self._inflight: dict[int, Held] = {}  # QoS 1 and 2, sent at least once, not confirmed
+        self._inflight: dict[
+            int, QueuedMessage
+        ] = {}  # QoS 1 and 2, sent at least once, not confirmed
         self._again: deque[int] = deque()  # of these, to be sent again on this connection
         self._releasing: dict[int, None] = {}  # QoS 2, received; by packet id until PUBCOMP
-        self._waiting: deque[Held] = deque()  # QoS 1 and 2, not sent yet
-        self._loose: deque[Held] = deque()  # QoS 0, waiting for room
+        self._waiting: deque[QueuedMessage] = deque()  # QoS 1 and 2, not sent yet
+        self._loose: deque[QueuedMessage] = deque()  # QoS 0, waiting for room
         self._replays = Replays(retained)
         self.room = Room(limits, counters)
         self._last_id = 0
@@ -171,14 +173,14 @@ class Outgoing:
         return len(self._waiting) + len(self._loose)
 
     def readiness(self) -> int:
-        """Whether a message would be sent at once, would wait, or would wait for the client."""
+        """Tell whether a message would be sent at once, would wait, or wait for the client."""
         pipe = self.pipe
         if pipe is None:
             return AWAY
         free = pipe.room > 0 and not self._waiting and self._under_way() < pipe.receive_max
         return READY if free else BEHIND
 
-    def offer(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
+    def offer(self, message: Message, delivery: MessageDelivery, now_ms: int) -> bool:
         """Send or queue a message; False, once: one at QoS 1 or 2 found the queue full."""
         self._counters.routed += 1
         if message.qos and delivery.qos:
@@ -204,7 +206,7 @@ class Outgoing:
             self._keep_loose(held_for(message, delivery))
         return True
 
-    def _offer_firm(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
+    def _offer_firm(self, message: Message, delivery: MessageDelivery, now_ms: int) -> bool:
         """`offer` at QoS 1 or 2."""
         if self._overflowed:
             self._counters.drop("queue_overflow")
@@ -249,10 +251,10 @@ class Outgoing:
     def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
         held = self._inflight.get(packet_id)
-        there = held is not None and held.qos == 1 and self._forget(packet_id)
+        expected = held is not None and held.qos == 1 and self._forget(packet_id)
         if self._waiting or self._again or self._replays or self._loose:
             self.pump(now_ms)
-        return there
+        return expected
 
     def received(self, packet_id: int, *, good: bool, now_ms: int) -> bool:
         """The client has this QoS 2 message, or will not have it; whether it is known.
@@ -260,8 +262,8 @@ class Outgoing:
         One that it has is released: it may come no more, whatever happens (section 4.3.3).
         """
         held = self._inflight.get(packet_id)
-        there = held is not None and held.qos == 2
-        if there:
+        expected = held is not None and held.qos == 2
+        if expected:
             self._forget(packet_id)
             self._counters.confirmed += 1
             if good:
@@ -274,7 +276,7 @@ class Outgoing:
                 # Were this forgotten, the message would be sent once more.
                 self.kept.releasing(self.client_id, packet_id)
                 self.pipe.hold_back(self.kept.number)
-        return there or packet_id in self._releasing
+        return expected or packet_id in self._releasing
 
     def completed(self, packet_id: int, now_ms: int) -> None:
         """The client knows that a QoS 2 message comes no more: its identifier is free."""
@@ -322,7 +324,7 @@ class Outgoing:
                 self.room.charge(-held.message.size_bytes)
             self._loose.clear()
 
-    def discard(self, reason: str) -> list[Held]:
+    def discard(self, reason: str) -> list[QueuedMessage]:
         """The session is over: count what it never sent; what others of its group are to get.
 
         It is no member any more, so a group that is empty has nobody else.
@@ -336,8 +338,8 @@ class Outgoing:
             if held.share:
                 passed_on.append(held)
         self.room.charge(-self.room.held_bytes)
-        for some in (self._waiting, self._inflight, self._releasing, self._replays):
-            some.clear()
+        for messages in (self._waiting, self._inflight, self._releasing, self._replays):
+            messages.clear()
         return passed_on
 
     def stop_keeping(self) -> None:
@@ -352,7 +354,7 @@ class Outgoing:
         for topic_filter in self._replays.filters():
             kept.replayed(self.client_id, topic_filter)
 
-    def restore(self, packet_id: int, held: Held | None) -> None:
+    def restore(self, packet_id: int, held: QueuedMessage | None) -> None:
         """Take back what was on its way before a restart.
 
         With an identifier it was sent; without a message the client had it already.
@@ -411,7 +413,7 @@ class Outgoing:
     def _free(self, pipe: Pipe) -> int:
         return pipe.receive_max - self._under_way() + len(self._again)
 
-    def _keep_loose(self, held: Held) -> None:
+    def _keep_loose(self, held: QueuedMessage) -> None:
         size_bytes = held.message.size_bytes
         if self.room.takes(size_bytes, len(self._loose)):
             self.room.charge(size_bytes)
@@ -419,7 +421,9 @@ class Outgoing:
         else:
             self._counters.drop("queue_full")
 
-    def _send(self, pipe: Pipe, held: Held, bits: int, now_ms: int, packet_id: int = 0) -> bool:
+    def _send(
+        self, pipe: Pipe, held: QueuedMessage, bits: int, now_ms: int, packet_id: int = 0
+    ) -> bool:
         """Send, unless it has expired or is larger than the client takes."""
         again = bits & 8
         expires_ms = held.message.expires_ms
@@ -462,11 +466,11 @@ class Outgoing:
             self._counters.drop("too_large_for_client")
             self.room.charge(-message.size_bytes)
             return
-        self._inflight[packet_id] = Held(message, False, (), None, qos)
+        self._inflight[packet_id] = QueuedMessage(message, False, (), None, qos)
         self._counters.sent += 1
         pipe.send(data)
 
-    def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
+    def _send_first(self, pipe: Pipe, held: QueuedMessage, now_ms: int) -> None:
         """Send a message at QoS 1 or 2 for the first time."""
         packet_id = self._next_id()
         kept = self.kept
@@ -487,7 +491,7 @@ class Outgoing:
         if not self.receives(message.topic):
             return
         qos = min(message.qos, replay.qos)
-        held = Held(message, True, replay.identifiers, None, qos)
+        held = QueuedMessage(message, True, replay.identifiers, None, qos)
         self._counters.routed += 1
         if not qos:
             self._send(pipe, held, 0, now_ms)

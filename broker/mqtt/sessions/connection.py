@@ -273,9 +273,9 @@ class Connection:
     def _release(self, packet: Pubrel) -> None:
         """A QoS 2 message is done with; one that nobody knows is let go, too."""
         assert self.session is not None
-        there = self.session.release(packet.packet_id)
+        released = self.session.release(packet.packet_id)
         code = Reason.SUCCESS
-        if self.version == V5 and not there:
+        if self.version == V5 and not released:
             code = Reason.PACKET_IDENTIFIER_NOT_FOUND
         self.send(encode(Pubcomp(packet.packet_id, code), self.version))
 
@@ -346,8 +346,8 @@ class Connection:
         if self.session is None:
             return
         good = packet.code < Reason.UNSPECIFIED_ERROR
-        known = self.session.outgoing.received(packet.packet_id, good=good, now_ms=now_ms)
-        if known:
+        expected = self.session.outgoing.received(packet.packet_id, good=good, now_ms=now_ms)
+        if expected:
             if not good:
                 self.hub.counters.refuse("by_client")
         elif good:

@@ -13,7 +13,7 @@ from broker.mqtt.codec.packets import V5, V311, Connack, Connect, Properties
 from broker.mqtt.codec.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
 from broker.mqtt.effects import CheckPassword
 from broker.mqtt.routing.message import SentAliases
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.departures import end_session, make_room
 from broker.mqtt.sessions.session import Session, holder_of
 from broker.mqtt.sessions.subscriptions import receiver
@@ -153,7 +153,7 @@ def _session(
         session.still_timers()
         return session, True
     make_room(hub, now_ms)
-    outgoing = Outgoing(
+    outgoing = ClientQueue(
         client.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
     )
     outgoing.room.account = hub.quotas.account(client.user)

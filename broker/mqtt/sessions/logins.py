@@ -6,7 +6,7 @@ many logins of its last window failed as are allowed, and what is remembered is 
 
 from msgspec import Struct
 
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 
 
 class _Failures(Struct):
@@ -20,23 +20,23 @@ class Logins:
     So one device with an old password does not keep out those beside it behind the same address.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: MqttLimits) -> None:
         self._limits = limits
         self._failures: dict[str, _Failures] = {}  # the oldest first
 
     def barred(self, address: str, now_ms: int) -> bool:
         """Tell whether too many logins failed from this address of late."""
-        found = self._failures.get(host_of(address))
-        if found is None or now_ms >= found.until_ms:
+        failures = self._failures.get(host_of(address))
+        if failures is None or now_ms >= failures.until_ms:
             return False
-        return found.count >= self._limits.login_failures_max
+        return failures.count >= self._limits.login_failures_max
 
     def failed(self, address: str, now_ms: int) -> None:
         """A login failed."""
         host = host_of(address)
-        found = self._failures.get(host)
-        if found is not None and now_ms < found.until_ms:
-            found.count += 1
+        failures = self._failures.get(host)
+        if failures is not None and now_ms < failures.until_ms:
+            failures.count += 1
             return
         self._failures.pop(host, None)
         if len(self._failures) >= self._limits.login_addresses_max:

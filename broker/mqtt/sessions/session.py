@@ -7,8 +7,8 @@ one connection, and belongs to the user who made it.
 from typing import TYPE_CHECKING
 
 from broker.mqtt.codec.packets import Will
-from broker.mqtt.routing.router import Subscription
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.routing.router import TopicSubscription
+from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.logins import host_of
 from broker.mqtt.sessions.timers import Timer
 from broker.rights.quotas import Holder
@@ -42,7 +42,7 @@ class Session:
         "will_timer",
     )
 
-    def __init__(self, client: "ClientInfo", outgoing: Outgoing) -> None:
+    def __init__(self, client: "ClientInfo", outgoing: ClientQueue) -> None:
         self.client = client
         self.holder = holder_of(client)  # of its subscriptions, wherever its client is later
         self.outgoing = outgoing
@@ -51,7 +51,7 @@ class Session:
         self.expiry_timer: Timer | None = None
         self.gone_ms = 0  # when it lost its last connection
         self.stored = False  # it is, or its will is, on disk
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: dict[str, TopicSubscription] = {}
         self.unreleased: dict[int, None] = {}  # QoS 2 messages that were taken, by packet id
         self.arriving: dict[int, Token] = {}  # those that the application has not completed
         self.will: Will | None = None
@@ -66,11 +66,11 @@ class Session:
 
     def release(self, packet_id: int) -> bool:
         """The client will not repeat it; whether it was known."""
-        there = self.unreleased.pop(packet_id, 0) is None
+        released = self.unreleased.pop(packet_id, 0) is None
         kept = self.outgoing.kept
-        if there and kept is not None:
+        if released and kept is not None:
             kept.released(self.outgoing.client_id, packet_id)
-        return there
+        return released
 
     def still_timers(self) -> None:
         """Neither the session's end nor its will is waited for any more."""

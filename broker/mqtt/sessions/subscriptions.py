@@ -11,7 +11,7 @@ from broker.mqtt.application import ClientInfo
 from broker.mqtt.codec.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
 from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.codec.topics import SHARE, check_share, split_share
-from broker.mqtt.routing.router import Subscription
+from broker.mqtt.routing.router import TopicSubscription
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
@@ -45,7 +45,7 @@ def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
     assert session is not None
     identifiers = packet.properties.subscription_identifier if packet.properties else ()
     codes: list[int] = []
-    replays: list[Subscription] = []
+    replays: list[TopicSubscription] = []
     for item in packet.filters:
         refusal = _refusal(connection, item)
         if refusal is not None:
@@ -53,7 +53,7 @@ def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
             codes.append(refusal if connection.version == V5 else _FAILURE_311)
             continue
         identifier = identifiers[0] if identifiers else 0
-        subscription = Subscription(session.outgoing, item, identifier)
+        subscription = TopicSubscription(session.outgoing, item, identifier)
         new = connection.hub.router.subscribe(subscription)
         session.subscriptions[item.topic_filter] = subscription
         if session.outgoing.kept is not None:

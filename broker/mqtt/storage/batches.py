@@ -12,7 +12,7 @@ restart (a client has confirmed): nobody waits for these.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.mqtt.routing.message import Held, Message, Replay
+from broker.mqtt.routing.message import Message, QueuedMessage, Replay
 from broker.mqtt.storage.rows import (
     Batch,
     KeptMessage,
@@ -28,14 +28,14 @@ from broker.mqtt.storage.rows import (
 )
 
 if TYPE_CHECKING:
-    from broker.mqtt.routing.router import Subscription
+    from broker.mqtt.routing.router import TopicSubscription
     from broker.mqtt.sessions.connection import Connection
     from broker.mqtt.sessions.session import Session
 
 RESULTS_MARK = "results"
 
 
-class Keeping:
+class HubStorage:
     """Of one hub. `wall_ms` tells what is added to its moments to get those of the wall clock.
 
     It is asked anew whenever a moment is kept: clocks are set right, soon after a start above all.
@@ -123,7 +123,7 @@ class Keeping:
         for packet_id in session.unreleased:
             self.batch.remove(PacketRow, client_id, "client", packet_id)
 
-    def subscribe(self, subscription: "Subscription") -> None:
+    def subscribe(self, subscription: "TopicSubscription") -> None:
         """A subscription that is new or changed."""
         wanted = subscription.filter
         self.promises += 1
@@ -155,7 +155,7 @@ class Keeping:
 
     # --- queues -------------------------------------------------------------------------------
 
-    def queue(self, client_id: str, held: Held) -> None:
+    def queue(self, client_id: str, held: QueuedMessage) -> None:
         """A message that a client is to get."""
         message = held.message
         self.promises += 1
@@ -168,11 +168,11 @@ class Keeping:
         held.place = self.places_last
         self.batch.add(_queue_row(client_id, held, 0))
 
-    def sent(self, client_id: str, held: Held, packet_id: int) -> None:
+    def sent(self, client_id: str, held: QueuedMessage, packet_id: int) -> None:
         """A message that is sent under this identifier, now or before."""
         self.batch.put(_queue_row(client_id, held, packet_id))
 
-    def unqueue(self, held: Held) -> None:
+    def unqueue(self, held: QueuedMessage) -> None:
         """A message that is not in its queue any longer."""
         message = held.message
         self.batch.remove(QueueRow, held.place)
@@ -225,7 +225,7 @@ class Keeping:
         )
 
 
-def _queue_row(client_id: str, held: Held, packet_id: int) -> QueueRow:
+def _queue_row(client_id: str, held: QueuedMessage, packet_id: int) -> QueueRow:
     return QueueRow(
         held.place,
         client_id,

@@ -12,21 +12,21 @@ from broker.mqtt.application import ClientInfo
 from broker.mqtt.codec.packets import Filter
 from broker.mqtt.codec.topics import split_share
 from broker.mqtt.codec.wire import text
-from broker.mqtt.routing.message import OVERHEAD_BYTES, Held, Message, Replay
-from broker.mqtt.routing.router import Subscription
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.routing.message import OVERHEAD_BYTES, Message, QueuedMessage, Replay
+from broker.mqtt.routing.router import TopicSubscription
+from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.departures import end_session, publish_will, will_at, will_delay_ms
 from broker.mqtt.sessions.session import Session
 from broker.mqtt.sessions.subscriptions import receiver
 from broker.mqtt.storage import rows
-from broker.mqtt.storage.batches import RESULTS_MARK, Keeping
-from broker.mqtt.storage.rows import MAYBE, Kept, KeptMessage, unpack_message, unpack_will
+from broker.mqtt.storage.batches import RESULTS_MARK, HubStorage
+from broker.mqtt.storage.rows import MAYBE, KeptMessage, StoredRows, unpack_message, unpack_will
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
 
 
-def restore(hub: "Hub", kept: Kept, now_ms: int) -> None:
+def restore(hub: "Hub", kept: StoredRows, now_ms: int) -> None:
     """Have the hub go on with what was kept. It has a `keeping`, and no session yet."""
     keeping = hub.keeping
     if keeping is None:
@@ -35,7 +35,7 @@ def restore(hub: "Hub", kept: Kept, now_ms: int) -> None:
 
 
 class _Restoring:
-    def __init__(self, hub: "Hub", keeping: Keeping, kept: Kept, now_ms: int) -> None:
+    def __init__(self, hub: "Hub", keeping: HubStorage, kept: StoredRows, now_ms: int) -> None:
         self._hub = hub
         self._keeping = keeping
         self._kept = kept
@@ -80,7 +80,7 @@ class _Restoring:
     def _session(self, row: rows.SessionRow) -> Session:
         hub, wall_ms = self._hub, self._keeping.wall_ms()
         client = ClientInfo(row.client_id, row.user_name, "", row.version)
-        outgoing = Outgoing(
+        outgoing = ClientQueue(
             row.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
         )
         outgoing.room.account = hub.quotas.account(client.user)
@@ -111,7 +111,7 @@ class _Restoring:
                 self._keeping.unsubscribe(row.client_id, row.topic_filter)
                 continue
             filter_ = Filter(row.topic_filter, row.qos, row.no_local, row.retain_as_published)
-            subscription = Subscription(session.outgoing, filter_, row.identifier)
+            subscription = TopicSubscription(session.outgoing, filter_, row.identifier)
             hub.router.subscribe(subscription)
             session.subscriptions[row.topic_filter] = subscription
             hub.quotas.add("subscriptions", session.holder)
@@ -139,7 +139,7 @@ class _Restoring:
                 continue
             message = messages[place.message]
             message.keepers += 1
-            held = Held(
+            held = QueuedMessage(
                 message,
                 place.retain,
                 tuple(map(int, place.identifiers.split())),

@@ -220,7 +220,7 @@ unpack_message = msgspec.msgpack.Decoder(KeptMessage).decode
 unpack_will = msgspec.msgpack.Decoder(Will).decode
 
 
-class Kept:
+class StoredRows:
     """All rows, as they were found."""
 
     def __init__(self) -> None:

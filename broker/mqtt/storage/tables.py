@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from broker.mqtt.storage import rows as kept
-from broker.mqtt.storage.rows import KEYS, Batch, Kept, Row
+from broker.mqtt.storage.rows import KEYS, Batch, Row, StoredRows
 
 METADATA: Final = MetaData()
 
@@ -117,7 +117,7 @@ _DELETIONS: Final = {row: _deletion(row) for row in TABLES}
 def write(connection: Connection, batch: Batch) -> None:
     """Make the tables what the batch says."""
     gone: dict[type[Row], list[dict[str, Any]]] = {}
-    there: dict[type[Row], list[dict[str, Any]]] = {}
+    grouped: dict[type[Row], list[dict[str, Any]]] = {}
     for key, row in batch.rows.items():
         row_type, columns = key
         if key not in batch.born:
@@ -125,20 +125,20 @@ def write(connection: Connection, batch: Batch) -> None:
             named = {f"a_{name}": part for name, part in zip(names, columns, strict=True)}
             gone.setdefault(row_type, []).append(named)
         if row is not None:
-            there.setdefault(row_type, []).append(asdict(row))
+            grouped.setdefault(row_type, []).append(asdict(row))
     for row_type, rows in gone.items():
         connection.execute(_DELETIONS[row_type], rows)
-    for row_type, rows in there.items():
+    for row_type, rows in grouped.items():
         connection.execute(insert(TABLES[row_type]), rows)
 
 
-def load(connection: Connection) -> Kept:
+def load(connection: Connection) -> StoredRows:
     """All rows; those of queues in their order."""
-    found = Kept()
+    kept = StoredRows()
     for row_type, table in TABLES.items():
         names = KEYS[row_type]
         statement = select(table).order_by(*(table.c[name] for name in names))
-        found.tables[row_type] = [
+        kept.tables[row_type] = [
             row_type(**row) for row in connection.execute(statement).mappings()
         ]
-    return found
+    return kept

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.rows import Batch
 from broker.store import Store, StoreError
 
@@ -33,7 +33,7 @@ class Writing:
     `durable` is told the number of the last batch that is on disk.
     """
 
-    def __init__(self, keeping: Keeping, store: Store, durable: Callable[[int], None]) -> None:
+    def __init__(self, keeping: HubStorage, store: Store, durable: Callable[[int], None]) -> None:
         self._keeping = keeping
         self._store = store
         self._durable = durable

@@ -5,16 +5,14 @@ files give the same bytes.
 """
 
 import argparse
-import re
 
 from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.frame import entry
 from headwater.cli.settings import functions_option
+from simulation.durations import duration_ms
 
 EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
 ERRORS_ASIDE = True  # standard output is for results alone
-# Those of `headwater simulate`, so that one way of writing does for all commands.
-UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +92,8 @@ def drift(text: str) -> float:
 
 
 def lateness_ms(text: str) -> int:
-    """The milliseconds of `250ms`, `2s`, `1.5s`, `20m`, `5min`, `1h`, `1d`."""
-    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([a-z]+)", text, re.ASCII)
-    if match is None or match[2] not in UNITS_MS:
-        expected = "a duration such as 250ms, 2s, 20m or 1h"
-        raise argparse.ArgumentTypeError(f"found {text}, expected {expected}")
-    return round(float(match[1]) * UNITS_MS[match[2]])
+    """Return the milliseconds of an option such as `2s`, as argparse asks for it."""
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

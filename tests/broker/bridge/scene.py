@@ -9,7 +9,7 @@ import aiomqtt
 
 from broker.bridge.backoff import Backoff
 from broker.bridge.connection import NO_DELAY
-from broker.bridge.joined import Joined
+from broker.bridge.joined import JoinedServers
 from broker.config.joins import JoinSection
 from broker.config.table import BrokerSection, Config
 from broker.core.broker import BrokerOptions
@@ -67,7 +67,7 @@ class Scene:
         named = {f"j{number}": one for number, one in enumerate(joins)}
         config = Config(broker=BrokerSection(name="site-1"), joins=named, **more)
         self.inside = Inside()
-        self.joined = Joined(config, self.inside, random.Random(seed))
+        self.joined = JoinedServers(config, self.inside, random.Random(seed))
         for way in self.joined.ways:
             way.join._backoff = Backoff(random.Random(seed), wait_s, 4 * wait_s)
         self.runner = Runner(RestorableBroker(BrokerOptions(name="site-1")), self)

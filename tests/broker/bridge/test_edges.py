@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from broker.bridge.messages import Outgoing
+from broker.bridge.messages import OutgoingMessage
 from tests.broker.bridge.scene import TEXT, Scene, client, ids, section, send, take, until
 from tests.broker.bridge.servers import Line, Mosquitto, OwnFace
 from tests.broker.bridge.test_join import payload
@@ -195,7 +195,7 @@ def test_what_mqtt_cannot_carry_stops_nothing(started):
         async with Scene(section(server)) as site, client(server, "good/#") as one:
             await site.up()
             for topic in ("x" * 70_000, "a/+/b", "good/one"):
-                site.join.publish(Outgoing(topic, b"{}"))
+                site.join.publish(OutgoingMessage(topic, b"{}"))
             assert [topic for topic, _ in await take(one, len)] == ["good/one"]
             await until(lambda: site.join.counts()["waiting"] == 0)  # its acknowledgement is late
             assert site.join.counts()["unsendable"] == 2

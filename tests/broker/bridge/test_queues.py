@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.bridge.backoff import STOOD_S, Backoff
-from broker.bridge.inbound import Inbound
-from broker.bridge.messages import Arrived, Outgoing
-from broker.bridge.outbound import Outbound
+from broker.bridge.inbound import InboundMessages
+from broker.bridge.messages import Arrived, OutgoingMessage
+from broker.bridge.outbound import OutboundMessages
 
 
 def arrived(number, size=1):
@@ -16,7 +16,7 @@ def arrived(number, size=1):
 
 
 def outgoing(number, size=1):
-    return Outgoing(str(number), b"x" * size)
+    return OutgoingMessage(str(number), b"x" * size)
 
 
 # --- waits --------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_what_has_stood_begins_anew_and_what_fell_at_once_does_not():
 @given(st.permutations(range(12)), st.sets(st.integers(0, 11)))
 def test_acknowledgements_go_out_in_the_order_of_arrival(order, failing):
     """Those that failed are left out, and keep nobody waiting."""
-    inbound = Inbound("join", 10_000)
+    inbound = InboundMessages("join", 10_000)
     inbound.begin()
     tokens = [inbound.add(arrived(number)) for number in range(12)]
     found = []
@@ -69,7 +69,7 @@ def test_acknowledgements_go_out_in_the_order_of_arrival(order, failing):
 
 def test_nothing_of_a_connection_that_has_ended_is_acknowledged():
     """Its numbers may by then stand for other messages."""
-    inbound = Inbound("join", 10_000)
+    inbound = InboundMessages("join", 10_000)
     inbound.begin()
     old = [inbound.add(arrived(7)), inbound.add(arrived(8))]
     inbound.begin()
@@ -81,7 +81,7 @@ def test_nothing_of_a_connection_that_has_ended_is_acknowledged():
 
 
 def test_reading_stops_past_the_bound_and_goes_on_at_half_of_it():
-    inbound = Inbound("join", 10_000)
+    inbound = InboundMessages("join", 10_000)
     inbound.begin()
     tokens = []
     while not inbound.full:
@@ -100,7 +100,7 @@ STEPS = ["put", "put stored", "take", "confirm", "confirm last", "lose"]
 
 @given(st.lists(st.sampled_from(STEPS), max_size=60))
 def test_what_is_sent_is_sent_in_order_and_kept_until_it_is_confirmed(steps):
-    outbound = Outbound(10_000, 10**9)
+    outbound = OutboundMessages(10_000, 10**9)
     put, done, under_way = [], set(), {}
     for step in steps:
         if step.startswith("put"):
@@ -126,7 +126,7 @@ def test_what_is_sent_is_sent_in_order_and_kept_until_it_is_confirmed(steps):
 
 
 def test_past_its_bounds_the_oldest_that_is_not_under_way_goes_and_is_counted():
-    outbound = Outbound(3, 10**9)
+    outbound = OutboundMessages(3, 10**9)
     for number in range(3):
         outbound.put(outgoing(number))
     number, first = outbound.take()
@@ -137,11 +137,11 @@ def test_past_its_bounds_the_oldest_that_is_not_under_way_goes_and_is_counted():
 
 
 def stored(number, size=1):
-    return Outgoing(str(number), b"x" * size, offset=number)
+    return OutgoingMessage(str(number), b"x" * size, offset=number)
 
 
 def test_what_lies_in_an_outbox_is_never_dropped_and_room_is_told_for_it():
-    outbound = Outbound(3, 10**9)
+    outbound = OutboundMessages(3, 10**9)
     for number in range(3):
         assert outbound.room == 3 - number
         outbound.put(stored(number))
@@ -152,7 +152,7 @@ def test_what_lies_in_an_outbox_is_never_dropped_and_room_is_told_for_it():
 
 
 def test_the_oldest_offset_is_that_of_what_is_not_confirmed():
-    outbound = Outbound(10, 10**9)
+    outbound = OutboundMessages(10, 10**9)
     assert outbound.oldest_offset() is None
     for one in (outgoing("other"), stored(5), stored(5), stored(6), outgoing("more")):
         outbound.put(one)
@@ -168,7 +168,7 @@ def test_the_oldest_offset_is_that_of_what_is_not_confirmed():
 
 
 def test_one_message_alone_may_be_larger_than_the_bound():
-    outbound = Outbound(100, 1_000)
+    outbound = OutboundMessages(100, 1_000)
     outbound.put(outgoing(0))
     assert outbound.put(outgoing(1, 5_000)) == 1
     assert outbound.take()[1].topic == "1"

@@ -19,7 +19,7 @@ from broker.core.recovery import records
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.records import HEADER_BYTES, frame, frame_snapshot, header
 from broker.driver.clock import WallClock
-from broker.driver.durability import Keeping
+from broker.driver.durability import Durability
 from broker.driver.runner import Runner
 from broker.errors import StartError
 from broker.journal import Files
@@ -81,7 +81,7 @@ class Life:
 
     async def begin(self):
         now_ms = self.clock.now_ms
-        self.keeping = await Keeping.open(self.folder, self.config, BrokerOptions(), now_ms)
+        self.keeping = await Durability.open(self.folder, self.config, BrokerOptions(), now_ms)
         promises = self.keeping.join(self.outside, now_ms)
         self.runner = Runner(self.keeping.core, promises, self.clock, promises.kept)
         self.keeping.begin(self.runner, self.config)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from broker.http import HttpOptions, Ledger, Reply, ResultFan, make_app
+from broker.http import HttpOptions, MetricsLedger, RequestReply, ResultFan, make_app
 from broker.rights.current import CurrentRights
 from broker.rights.table import RightsTable, UserEntry
 
@@ -35,7 +35,7 @@ class FakeBroker:
         self.unreached: list[dict[str, str]] = []
         self.states: list[dict] = []
         self.alive = True
-        self.account = Ledger()
+        self.account = MetricsLedger()
         self.fan = ResultFan(followers_max, queue_max)
 
     def healthy(self) -> bool:
@@ -44,7 +44,7 @@ class FakeBroker:
     def ready(self) -> list[str]:
         return self.missing
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> MetricsLedger:
         return self.account
 
     def subscriptions(self, user):
@@ -63,7 +63,7 @@ class FakeBroker:
         self.published += [(part.type_name, part.source, part.data) for part in parts]
         return 200, {"ok": True, "accepted": len(parts)}
 
-    async def submit(self, text: str, client: str, user: str | None) -> Reply:
+    async def submit(self, text: str, client: str, user: str | None) -> RequestReply:
         names = text.split("\n")
         if "bad" in names:
             line = names.index("bad") + 1
@@ -72,20 +72,22 @@ class FakeBroker:
         self.installed |= dict.fromkeys(names, client)
         return {"ok": True, "subscriptions": names, "definitions": []}
 
-    async def preview(self, text: str, client: str, user: str | None) -> Reply:
+    async def preview(self, text: str, client: str, user: str | None) -> RequestReply:
         reply = await self.submit(text, client, user)
         return reply | {"dry_run": True}
 
-    async def cancel(self, name: str, client: str, user: str | None) -> Reply:
+    async def cancel(self, name: str, client: str, user: str | None) -> RequestReply:
         if self.installed.get(name) != client:
             return {"ok": False, "errors": [{"code": "HW900", "message": f"no `{name}` of yours"}]}
         del self.installed[name]
         return {"ok": True, "subscriptions": [name]}
 
-    async def resume(self, name: str, client: str, user: str | None) -> Reply:
+    async def resume(self, name: str, client: str, user: str | None) -> RequestReply:
         return await self.cancel(name, client, user)
 
-    async def end(self, name: str, client: str, user: str | None, done: str, *, home: str) -> Reply:
+    async def end(
+        self, name: str, client: str, user: str | None, done: str, *, home: str
+    ) -> RequestReply:
         self.ended.append((name, done, home))
         return await self.cancel(name, client, user)
 

@@ -14,13 +14,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 
 from broker.credentials import hash_password, new_token, token_digest
-from broker.engine.ledger import Ledger as CoreLedger
-from broker.http import HttpOptions, Ledger, ListenError, handlers, listen, make_app
+from broker.engine.ledger import MetricsLedger as CoreLedger
+from broker.http import HttpListenError, HttpOptions, MetricsLedger, handlers, listen, make_app
 from broker.http.openapi import is_open
 from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.routes import ROUTES, SCHEMAS
 from broker.metrics.ledger import FAMILIES
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.sessions.logins import Logins
 from broker.rights.current import CurrentRights
 from broker.rights.table import RightsTable, TokenEntry, UserEntry
@@ -211,7 +211,7 @@ def test_an_address_that_guesses_passwords_is_looked_at_no_more_for_a_while(monk
     users = rights_of(anna=hash_password("sesame"))
     checked, login = [], users.login
     monkeypatch.setattr(users, "login", lambda *words: checked.append(words) or login(*words))
-    failures = Logins(Limits(login_failures_max=2, login_window_ms=60_000))
+    failures = Logins(MqttLimits(login_failures_max=2, login_window_ms=60_000))
 
     async def scenario():
         app = make_app(FakeBroker(), users, failures=failures)
@@ -241,7 +241,7 @@ def test_a_token_and_a_login_known_before_a_reload_pass_where_others_guess():
     rights = CurrentRights(
         RightsTable(users=users, tokens=tokens, everyone=("administrate",)), "headwater"
     )
-    failures = Logins(Limits(login_failures_max=1, login_window_ms=60_000))
+    failures = Logins(MqttLimits(login_failures_max=1, login_window_ms=60_000))
 
     async def scenario():
         async with TestClient(TestServer(make_app(FakeBroker(), rights, failures=failures))) as one:
@@ -305,7 +305,7 @@ def test_a_web_page_cannot_reach_an_open_broker_through_its_visitor(headers, sta
 
 def test_metrics_tell_the_ledger_with_names_that_follow_prometheus_habits():
     broker = FakeBroker()
-    broker.account = Ledger(
+    broker.account = MetricsLedger(
         received=9,
         out=3,
         filtered=2,
@@ -336,7 +336,7 @@ def test_metrics_tell_the_ledger_with_names_that_follow_prometheus_habits():
             "headwater_mqtt_clients 6.0",
         ):
             assert line in text.splitlines()
-        broker.account = Ledger(received=10)
+        broker.account = MetricsLedger(received=10)
         assert "headwater_events_received_total 10.0" in await (await client.get("/metrics")).text()
         lint(text)
 
@@ -347,9 +347,9 @@ def test_the_ledger_shown_has_every_counter_of_the_cores():
     core = CoreLedger()
     core.events.received = 3
     core.events.drop("late", 3)
-    shown = Ledger(**core.to_dict())
+    shown = MetricsLedger(**core.to_dict())
     assert (shown.received, shown.dropped) == (3, {"late": 3})
-    assert {row.field for row in FAMILIES} == set(Ledger.__struct_fields__)
+    assert {row.field for row in FAMILIES} == set(MetricsLedger.__struct_fields__)
 
 
 def lint(text: str) -> None:
@@ -487,7 +487,7 @@ def test_a_port_in_use_is_a_sentence():
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            with pytest.raises(ListenError) as caught:
+            with pytest.raises(HttpListenError) as caught:
                 await listen(app, "127.0.0.1", port)
         assert str(caught.value) == (
             f"cannot listen for HTTP on 127.0.0.1:{port}: address already in use"

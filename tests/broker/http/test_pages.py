@@ -14,7 +14,7 @@ from broker.http.pages import COLUMNS, USUAL, KeptPages, PageSelection, cache, m
 from broker.http.pages.columns import TIME_MAX_MS, TIME_MIN_MS, value_columns
 from broker.http.pages.encoder import PageOrigin
 from broker.http.pages.value_types import ValueTypes
-from broker.store import Entry
+from broker.store import CatalogueEntry
 from language import check_text
 from tests.broker.http.test_log import talk
 from tests.broker.rows import row_of
@@ -317,4 +317,4 @@ def test_types_are_those_of_the_text_that_is_installed_now():
 
 def entry(team, seq, count):
     text = TEXT.format(seq=seq, team=team, count=count)
-    return Entry(team, "Frost", seq, "alerts", "client", False, 0, text)
+    return CatalogueEntry(team, "Frost", seq, "alerts", "client", False, 0, text)

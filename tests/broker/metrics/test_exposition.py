@@ -3,7 +3,7 @@
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.metrics import Histogram, Ledger
+from broker.metrics import Histogram, MetricsLedger
 from broker.metrics.exposition import exposition
 from broker.metrics.ledger import FAMILIES
 
@@ -14,8 +14,10 @@ def scraped(ledger):
 
 
 def test_each_counter_of_the_account_is_one_metric_of_its_kind():
-    families = scraped(Ledger())
-    assert {row.field for row in FAMILIES} == {one.name for one in msgspec.structs.fields(Ledger)}
+    families = scraped(MetricsLedger())
+    assert {row.field for row in FAMILIES} == {
+        one.name for one in msgspec.structs.fields(MetricsLedger)
+    }
     assert {row.name: row.kind for row in FAMILIES}.items() <= {
         name: one.type for name, one in families.items()
     }.items()
@@ -28,7 +30,7 @@ def test_a_histogram_is_told_with_cumulative_buckets_sum_and_count():
         latency_s.observe(value)
     samples = {
         (one.name.rpartition("_seconds")[2], one.labels.get("le")): one.value
-        for one in scraped(Ledger(detection_s=latency_s))[
+        for one in scraped(MetricsLedger(detection_s=latency_s))[
             "headwater_detection_latency_seconds"
         ].samples
     }
@@ -41,6 +43,6 @@ def test_a_histogram_is_told_with_cumulative_buckets_sum_and_count():
 
 def test_a_metric_of_two_labels_has_a_value_for_each_pair():
     lags = {("pi3", "anna/Warm"): 4.5, ("pi4", "anna/Warm"): 0.25}
-    (first, second) = scraped(Ledger(lag_s=lags))["headwater_lag_seconds"].samples
+    (first, second) = scraped(MetricsLedger(lag_s=lags))["headwater_lag_seconds"].samples
     assert first.labels == {"origin": "pi3", "task": "anna/Warm"}
     assert (first.value, second.value) == (4.5, 0.25)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.listeners import Listener
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.world import HEADWATER
@@ -111,7 +111,7 @@ class RawClient:
 
     def __init__(self, reader, writer, version):
         self.reader, self.writer, self.version = reader, writer, version
-        limits = Limits()
+        limits = MqttLimits()
         self.decoder = Decoder(limits, TopicNames(limits), version)
         self.got = []
 

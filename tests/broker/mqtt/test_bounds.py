@@ -7,8 +7,8 @@ import pytest
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import encode
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.limits import Limits
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.limits import MqttLimits
+from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.timers import Timers
 from tests.broker.mqtt.world import VERSIONS, World, kept
 
@@ -301,7 +301,7 @@ def test_sessions_that_have_ended_are_not_kept_by_topics_that_were_theirs():
 
     def alive():
         gc.collect()
-        return sum(isinstance(item, Outgoing) for item in gc.get_objects())
+        return sum(isinstance(item, ClientQueue) for item in gc.get_objects())
 
     before = alive()
     world = World()
@@ -353,12 +353,12 @@ def test_timers_due_together_fire_in_the_order_they_were_set():
 
 
 def test_every_limit_says_its_reason_and_refuses_nonsense():
-    texts = Limits().texts()
+    texts = MqttLimits().texts()
     assert len({item.name for item in texts}) == len(texts) > 20
     assert all(len(item.reason) > 20 for item in texts)
     with pytest.raises(ValueError, match="sessions_max"):
-        Limits(sessions_max=-1)
+        MqttLimits(sessions_max=-1)
     with pytest.raises(ValueError, match=r"receive_max is 70000: it must lie in 1\.\.65535"):
-        Limits(receive_max=70_000)
+        MqttLimits(receive_max=70_000)
     with pytest.raises(ValueError, match="password_checks_max"):
-        Limits(password_checks_max=0)
+        MqttLimits(password_checks_max=0)

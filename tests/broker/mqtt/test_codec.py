@@ -11,11 +11,11 @@ from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
 from broker.mqtt.codec.properties import TABLE
 from broker.mqtt.codec.reasons import ProtocolError, Reason
 from broker.mqtt.codec.wire import varint
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from tests.broker.mqtt.packet_cases import packets
 from tests.broker.mqtt.world import VERSIONS
 
-LIMITS = Limits()
+LIMITS = MqttLimits()
 
 
 def decoder(version=p.V5, limits=LIMITS):
@@ -78,7 +78,7 @@ def test_a_changed_byte_gives_packets_or_a_protocol_error_and_nothing_else(versi
 @pytest.mark.parametrize("version", [0, p.V311, p.V5])
 @given(chunks=st.lists(st.binary(max_size=200), max_size=10))
 def test_random_bytes_give_packets_or_a_protocol_error_and_hold_little(version, chunks):
-    one = decoder(version, Limits(packet_bytes_max=300, connect_bytes_max=300))
+    one = decoder(version, MqttLimits(packet_bytes_max=300, connect_bytes_max=300))
     try:
         for chunk in chunks:
             decode_all(one, [chunk])
@@ -89,16 +89,16 @@ def test_random_bytes_give_packets_or_a_protocol_error_and_hold_little(version, 
 
 @VERSIONS
 def test_a_packet_larger_than_allowed_is_refused_from_its_header_alone(version):
-    one = decoder(version, Limits(packet_bytes_max=1000))
+    one = decoder(version, MqttLimits(packet_bytes_max=1000))
     with pytest.raises(ProtocolError) as caught:
         one.decode(b"\x30" + varint(998))
     assert caught.value.reason is Reason.PACKET_TOO_LARGE
     assert len(one.held) <= 10
-    assert decoder(version, Limits(packet_bytes_max=1000)).decode(b"\x30" + varint(997)) == []
+    assert decoder(version, MqttLimits(packet_bytes_max=1000)).decode(b"\x30" + varint(997)) == []
 
 
 def test_a_stranger_may_send_less_than_a_client():
-    one = decoder(0, Limits(connect_bytes_max=100))
+    one = decoder(0, MqttLimits(connect_bytes_max=100))
     with pytest.raises(ProtocolError, match="larger than 100 bytes"):
         one.decode(b"\x10" + varint(200))
 
@@ -308,7 +308,7 @@ def test_filters_with_misplaced_wildcards_are_refused(version, topic_filter):
 
 
 def test_topic_names_are_remembered_within_a_bound():
-    names = TopicNames(Limits(topics_cached_max=10))
+    names = TopicNames(MqttLimits(topics_cached_max=10))
     for number in range(1000):
         assert names[b"t%d" % number] == f"t{number}"
         assert len(names) <= 10

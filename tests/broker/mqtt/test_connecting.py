@@ -5,7 +5,7 @@ import pytest
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import encode
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.sessions.logins import Logins
 from tests.broker.mqtt.world import VERSIONS, Client, World, kept
 
@@ -21,7 +21,7 @@ def test_a_connect_is_answered_without_session_present(version):
 
 def test_a_v5_connack_tells_what_is_not_supported_and_the_limits():
     welcome = World().client(p.V5, "").welcome.properties
-    limits = Limits()
+    limits = MqttLimits()
     assert welcome == p.Properties(
         receive_maximum=limits.receive_max,
         maximum_packet_size=limits.packet_bytes_max,
@@ -388,7 +388,7 @@ def test_an_address_with_too_many_failed_logins_is_barred_for_a_while(version):
 
 
 def test_addresses_with_failed_logins_are_remembered_within_a_bound():
-    logins = Logins(Limits(login_failures_max=1, login_addresses_max=3))
+    logins = Logins(MqttLimits(login_failures_max=1, login_addresses_max=3))
     for number in range(5):
         logins.failed(f"10.0.0.{number}:7", 0)
     assert [logins.barred(f"10.0.0.{number}:9", 1) for number in range(5)] == [False] * 2 + [

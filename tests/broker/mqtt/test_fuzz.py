@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
 from broker.mqtt.codec.reasons import CONNECT_RETURN_CODES, Reason
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.sessions.handshake import UNSUPPORTED
 from broker.mqtt.storage.rows import (
     MessageRow,
@@ -72,7 +72,7 @@ class Hostile:
             return []
         if self.raw == UNSUPPORTED:
             return []
-        limits = Limits()
+        limits = MqttLimits()
         decoder = Decoder(limits, TopicNames(limits), version)
         found = decoder.decode(bytes(self.raw))
         assert not decoder.held
@@ -318,7 +318,7 @@ def check_disk(world):
 def siege(seed, count, disk=None):
     """Many hostile clients at once against small limits; none of them ever gets more than these."""
     chance = random.Random(seed)
-    limits = Limits(
+    limits = MqttLimits(
         connections_max=20,
         sessions_max=12,
         subscriptions_max=30,

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.reasons import Reason
 from broker.mqtt.routing import router
-from broker.mqtt.routing.message import Held
-from broker.mqtt.routing.router import Router
+from broker.mqtt.routing.message import QueuedMessage
+from broker.mqtt.routing.router import TopicRouter
 from broker.mqtt.sessions import client_queue as outgoing
-from broker.mqtt.sessions.client_queue import Outgoing
+from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.connection import Connection
 from broker.mqtt.sessions.session import Session
 from broker.mqtt.storage.rows import (
@@ -358,7 +358,7 @@ class TestHubLong(Hub.TestCase):
 
 
 def forgets_what_was_sent(monkeypatch):
-    monkeypatch.setattr(Outgoing, "attach", lambda self, pipe: setattr(self, "pipe", pipe))
+    monkeypatch.setattr(ClientQueue, "attach", lambda self, pipe: setattr(self, "pipe", pipe))
 
 
 def lets_a_will_come_though_its_client_is_back(monkeypatch):
@@ -378,12 +378,12 @@ def leaves_routes_as_they_were(monkeypatch):
         self._counters.subscriptions = self._filters.size
         return there
 
-    monkeypatch.setattr(Router, "unsubscribe", unsubscribe)
+    monkeypatch.setattr(TopicRouter, "unsubscribe", unsubscribe)
 
 
 def keeps_the_retain_flag(monkeypatch):
     def held_for(message, delivery):
-        return Held(message, message.retain, delivery.identifiers)
+        return QueuedMessage(message, message.retain, delivery.identifiers)
 
     monkeypatch.setattr(outgoing, "held_for", held_for)
 
@@ -400,23 +400,23 @@ def keeps_a_will_after_disconnect(monkeypatch):
 
 
 def expires_nothing(monkeypatch):
-    monkeypatch.setattr(Router, "_expire", lambda self, topic: None)
+    monkeypatch.setattr(TopicRouter, "_expire", lambda self, topic: None)
 
 
 def drops_qos_1_for_the_absent(monkeypatch):
-    def offer(self, message, delivery, now_ms, send=Outgoing.offer):
+    def offer(self, message, delivery, now_ms, send=ClientQueue.offer):
         if self.pipe is None:
             return True
         return send(self, message, delivery, now_ms)
 
-    monkeypatch.setattr(Outgoing, "offer", offer)
+    monkeypatch.setattr(ClientQueue, "offer", offer)
 
 
 def forgets_identifiers(monkeypatch):
-    def subscribe(self, subscription, put=Router.subscribe):
+    def subscribe(self, subscription, put=TopicRouter.subscribe):
         return put(self, replace(subscription, identifier=0))
 
-    monkeypatch.setattr(Router, "subscribe", subscribe)
+    monkeypatch.setattr(TopicRouter, "subscribe", subscribe)
 
 
 FAULTS = (

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from broker.mqtt.codec import packets as p
 from broker.mqtt.hub import Hub
 from broker.mqtt.sessions.connection import Connection
-from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.batches import HubStorage
 from tests.broker.mqtt.world import Disk, World, kept
 
 STEPS = st.lists(
@@ -172,15 +172,15 @@ def lets_everything_leave_at_once(monkeypatch):
 
 
 def forgets_what_was_taken(monkeypatch):
-    monkeypatch.setattr(Keeping, "received", lambda self, client_id, packet_id: None)
+    monkeypatch.setattr(HubStorage, "received", lambda self, client_id, packet_id: None)
 
 
 def forgets_what_was_released(monkeypatch):
-    monkeypatch.setattr(Keeping, "released", lambda self, client_id, packet_id: None)
+    monkeypatch.setattr(HubStorage, "released", lambda self, client_id, packet_id: None)
 
 
 def forgets_what_the_client_has(monkeypatch):
-    monkeypatch.setattr(Keeping, "releasing", lambda self, client_id, packet_id: None)
+    monkeypatch.setattr(HubStorage, "releasing", lambda self, client_id, packet_id: None)
 
 
 FAULTS = (

@@ -9,7 +9,7 @@ import pytest
 
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.reasons import ProtocolError, Reason
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.sessions.logins import Logins
 from tests.broker.mqtt.world import Client, Disk, World, kept
 
@@ -341,14 +341,14 @@ def topics_cached_max():
 @case
 def password_checks_max():
     """How many run at once is the driver's: see test_server."""
-    assert Limits().password_checks_max == 2
+    assert MqttLimits().password_checks_max == 2
     with pytest.raises(ValueError, match="password_checks_max"):
-        Limits(password_checks_max=0)
+        MqttLimits(password_checks_max=0)
 
 
 @case
 def login_failures_max():
-    logins = Logins(Limits(login_failures_max=2))
+    logins = Logins(MqttLimits(login_failures_max=2))
     logins.failed("10.0.0.1:1", 0)
     assert not logins.barred("10.0.0.1:2", 0)
     logins.failed("10.0.0.1:3", 0)
@@ -358,14 +358,14 @@ def login_failures_max():
 
 @case
 def login_window_ms():
-    logins = Logins(Limits(login_failures_max=1, login_window_ms=100))
+    logins = Logins(MqttLimits(login_failures_max=1, login_window_ms=100))
     logins.failed("[::1]:1", 0)
     assert [logins.barred("[::1]:2", now_ms) for now_ms in (0, 99, 100)] == [True, True, False]
 
 
 @case
 def login_addresses_max():
-    logins = Logins(Limits(login_failures_max=1, login_addresses_max=2))
+    logins = Logins(MqttLimits(login_failures_max=1, login_addresses_max=2))
     for number in range(3):
         logins.failed(f"10.0.0.{number}:1", 0)
     assert [logins.barred(f"10.0.0.{n}:1", 0) for n in range(3)] == [False, True, True]
@@ -374,7 +374,7 @@ def login_addresses_max():
 @case
 def keep_alive_s_max():
     """By default a client has the one that it asks for; see test_aliases for the rest."""
-    assert Limits().keep_alive_s_max == 0
+    assert MqttLimits().keep_alive_s_max == 0
 
 
 @case
@@ -391,13 +391,13 @@ def sent_aliases_max():
 @case
 def linger_bytes_max():
     """What is read after the end is the socket's business: see test_turns."""
-    assert Limits().linger_bytes_max > Limits().unsent_bytes_max
+    assert MqttLimits().linger_bytes_max > MqttLimits().unsent_bytes_max
 
 
 @case
 def close_timeout_ms():
     """How long it takes is the driver's: see test_server."""
-    assert 0 < Limits().close_timeout_ms <= 10_000
+    assert 0 < MqttLimits().close_timeout_ms <= 10_000
 
 
 @case
@@ -442,12 +442,12 @@ def test_what_is_at_the_limit_passes_and_what_is_beyond_meets_its_policy(name):
 
 
 def test_no_limit_is_without_its_case():
-    assert set(CASES) == {item.name for item in fields(Limits)}
+    assert set(CASES) == {item.name for item in fields(MqttLimits)}
 
 
 def test_the_defaults_together_fit_on_a_small_machine():
     """All that clients can make the broker keep, at once: less than a Raspberry Pi has."""
-    limits = Limits()
+    limits = MqttLimits()
     kept_bytes = (
         limits.partial_bytes_max
         + limits.pending_bytes_max

@@ -14,7 +14,7 @@ import pytest
 
 from broker.core import topics
 from broker.mqtt.counters import Counters
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from tests.broker.running import CONFIG, ROOT, RunningBroker
 
 PAGE = (ROOT / "docs" / "mqtt.md").read_text(encoding="utf-8")
@@ -31,9 +31,9 @@ def rows(heading):
 
 
 def test_every_limit_is_there_with_its_default_and_what_happens():
-    told = rows("Limits")
-    limits = Limits()
-    expected = [(item.name, str(getattr(limits, item.name))) for item in fields(Limits)]
+    told = rows("MqttLimits")
+    limits = MqttLimits()
+    expected = [(item.name, str(getattr(limits, item.name))) for item in fields(MqttLimits)]
     assert [(name, default) for name, default, _ in told] == expected
     assert all(len(policy) > 7 for *_, policy in told)
 

@@ -11,7 +11,7 @@ import pytest
 from broker.credentials import Users, hash_password
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.reasons import ProtocolError, Reason
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.listeners import Listener, ListenError, Tls, files_allowed
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.sockets import (
@@ -125,7 +125,7 @@ def test_a_session_that_ends_full_is_told_with_what_is_lost_once_for_each_client
     kept = p.Properties(session_expiry_interval=60)
 
     async def scene():
-        async with serving(limits=Limits(queue_messages_max=3)) as server:
+        async with serving(limits=MqttLimits(queue_messages_max=3)) as server:
             writer = await RawClient.open(server.port)
             for name in ("away", "away", "gone"):
                 reader = await RawClient.open(server.port, client_id=name, properties=kept)
@@ -175,7 +175,7 @@ def test_a_subscriber_that_does_not_read_never_blocks_others(run):
     """Its socket and its queue fill; what else is meant for it is dropped and counted."""
 
     async def scene():
-        limits = Limits(queue_bytes_max=200_000, unsent_bytes_max=100_000)
+        limits = MqttLimits(queue_bytes_max=200_000, unsent_bytes_max=100_000)
         async with serving(limits=limits) as server:
             slow, quick, publisher = [
                 await RawClient.open(server.port, client_id=name) for name in ("s", "q", "p")
@@ -205,7 +205,7 @@ def test_a_subscriber_that_does_not_read_never_blocks_others(run):
 
 def test_a_socket_that_does_not_read_is_cut_when_its_connection_is_closed(run):
     async def scene():
-        limits = Limits(queue_messages_max=5, inflight_max=2000, close_timeout_ms=50)
+        limits = MqttLimits(queue_messages_max=5, inflight_max=2000, close_timeout_ms=50)
         async with serving(limits=limits) as server:
             slow = await RawClient.open(server.port)
             await slow.send(p.Subscribe(1, (p.Filter("a", 1),)))
@@ -261,7 +261,7 @@ def test_too_few_files_are_told_in_a_sentence(run, monkeypatch, caplog):
 
 def test_silent_sockets_are_closed_in_time(run):
     async def scene():
-        async with serving(limits=Limits(connect_timeout_ms=20)) as server:
+        async with serving(limits=MqttLimits(connect_timeout_ms=20)) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             assert await asyncio.wait_for(reader.read(), 5) == b""
             writer.close()
@@ -277,7 +277,7 @@ def test_a_socket_that_never_shakes_hands_is_closed_in_time(run, begin, tmp_path
 
     async def scene():
         listener = Listener(port=0, tls=Tls(str(folder / "server.pem"), str(folder / "server.key")))
-        async with serving(listener, limits=Limits(connect_timeout_ms=50)) as server:
+        async with serving(listener, limits=MqttLimits(connect_timeout_ms=50)) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(begin)
             assert await asyncio.wait_for(reader.read(), 5) == b""
@@ -341,7 +341,7 @@ def test_guesses_are_not_looked_at_for_long_and_known_users_come_in(run):
 
     async def scene():
         users = Guarded()
-        limits = Limits(login_failures_max=3, password_checks_max=1)
+        limits = MqttLimits(login_failures_max=3, password_checks_max=1)
         async with serving(users=users, limits=limits) as server:
             guesses = [
                 asyncio.ensure_future(RawClient.open(server.port, username="x", client_id=f"{n}"))
@@ -393,7 +393,7 @@ def test_a_fault_in_what_is_due_is_told_and_the_other_timers_go_on(run, caplog):
         raise RuntimeError("planted")
 
     async def scene():
-        async with serving(limits=Limits(connect_timeout_ms=50)) as server:
+        async with serving(limits=MqttLimits(connect_timeout_ms=50)) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             await until(lambda: server.counters()["connections"] == 1)
             server._hub.timers.at(0, fail)
@@ -509,7 +509,7 @@ def test_a_login_whose_client_has_gone_is_not_checked_any_more(run):
 
     async def scene():
         users = Counting()
-        async with serving(users=users, limits=Limits(password_checks_max=1)) as server:
+        async with serving(users=users, limits=MqttLimits(password_checks_max=1)) as server:
             tasks = []
             for name in ("first", "leaver", "last"):
                 before = server.counters()["bytes_in"]

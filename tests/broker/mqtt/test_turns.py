@@ -9,7 +9,7 @@ import pytest
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import encode
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.sockets import PORTION_BYTES_LEAST, PORTION_BYTES_MOST, TURN_S, ReadTurns
 from broker.rights.table import Quota, QuotaTable
 from tests.broker.mqtt.sockets import RawClient, serving, until
@@ -187,7 +187,7 @@ def test_a_client_that_goes_on_writing_reads_why_it_was_closed(run):
 
 def test_what_still_comes_after_the_end_is_bounded_by_bytes(run):
     async def scene():
-        limits = Limits(linger_bytes_max=200_000, close_timeout_ms=60_000)
+        limits = MqttLimits(linger_bytes_max=200_000, close_timeout_ms=60_000)
         async with serving(limits=limits) as server:
             client = await RawClient.open(server.port, p.V5, "writer")
             await client.send(p.Connect(p.V5, "writer"))
@@ -201,7 +201,7 @@ def test_what_still_comes_after_the_end_is_bounded_by_bytes(run):
 
 def test_a_client_that_keeps_its_end_open_is_cut_after_a_while(run):
     async def scene():
-        async with serving(limits=Limits(close_timeout_ms=100)) as server:
+        async with serving(limits=MqttLimits(close_timeout_ms=100)) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.setblocking(False)
                 loop = asyncio.get_running_loop()
@@ -216,7 +216,7 @@ def test_a_peer_that_has_just_reset_its_socket_keeps_no_other_from_its_end(run):
     """Both ends are decided in one turn, before the loop has heard of the reset."""
 
     async def scene():
-        async with serving(limits=Limits(close_timeout_ms=60_000)) as server:
+        async with serving(limits=MqttLimits(close_timeout_ms=60_000)) as server:
             loop = asyncio.get_running_loop()
             raw = socket.create_connection(("127.0.0.1", server.port))
             raw.setblocking(False)

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from broker.mqtt.codec import packets as p
 from broker.mqtt.server import MqttServer
 from broker.mqtt.storage import writer as writing
-from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.rows import (
     KEPT,
     KEYS,
@@ -137,7 +137,7 @@ class Halting:
 
 def test_one_batch_is_under_way_and_what_gathers_goes_with_the_next():
     async def scene():
-        keeping, store, told = Keeping(lambda: 0), Halting(), []
+        keeping, store, told = HubStorage(lambda: 0), Halting(), []
         way = Writing(keeping, store, told.append)
         for number in range(3):
             keeping.mark("m", number)
@@ -157,7 +157,7 @@ def test_one_batch_is_under_way_and_what_gathers_goes_with_the_next():
 
 def test_an_empty_batch_for_which_somebody_waits_needs_no_disk():
     async def scene():
-        keeping, store, told = Keeping(lambda: 0), Halting(), []
+        keeping, store, told = HubStorage(lambda: 0), Halting(), []
         way = Writing(keeping, store, told.append)
         keeping.awaited = 1
         way.look()
@@ -177,7 +177,7 @@ def test_a_batch_that_failed_is_tried_again_with_what_came_after_it(monkeypatch,
     monkeypatch.setattr(writing, "AGAIN_S", 0.01)
 
     async def scene():
-        keeping, store, told = Keeping(lambda: 0), Halting(), []
+        keeping, store, told = HubStorage(lambda: 0), Halting(), []
         way = Writing(keeping, store, told.append)
         keeping.batch.put(MarkRow("a", 1))
         keeping.batch.put(MarkRow("b", 1))
@@ -205,7 +205,7 @@ def test_a_batch_that_failed_is_tried_again_with_what_came_after_it(monkeypatch,
 
 def test_a_disk_that_does_not_answer_does_not_hold_up_the_end_for_ever(caplog):
     async def scene():
-        keeping, store = Keeping(lambda: 0), Halting()
+        keeping, store = HubStorage(lambda: 0), Halting()
         way = Writing(keeping, store, lambda _number: None)
         keeping.mark("m", 1)
         way.look()

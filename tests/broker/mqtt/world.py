@@ -4,13 +4,13 @@ import pytest
 
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import Decoder, TopicNames, encode
-from broker.mqtt.effects import CheckPassword, Close, Reading
+from broker.mqtt.effects import CheckPassword, CloseConnection, ReadConnection
 from broker.mqtt.hub import Hub
-from broker.mqtt.limits import Limits
+from broker.mqtt.limits import MqttLimits
 from broker.mqtt.routing.router import Prefix
-from broker.mqtt.storage.batches import Keeping
+from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.restoration import restore
-from broker.mqtt.storage.rows import KEYS, Kept
+from broker.mqtt.storage.rows import KEYS, StoredRows
 
 VERSIONS = pytest.mark.parametrize("version", [p.V311, p.V5])
 HEADWATER = Prefix("headwater", ("headwater/events/#",))
@@ -22,7 +22,7 @@ class Client:
     def __init__(self, world, version, certificate_user=None, address="test:1"):
         self.world = world
         self.version = version
-        limits = Limits()
+        limits = MqttLimits()
         self.decoder = Decoder(limits, TopicNames(limits), version)
         self.got = []
         self.bytes_got = 0
@@ -113,7 +113,7 @@ class Disk:
                 self.tables[table][key] = row
 
     def kept(self):
-        kept = Kept()
+        kept = StoredRows()
         for table, rows in self.tables.items():
             kept.tables[table] = [rows[key] for key in sorted(rows)]
         return kept
@@ -131,7 +131,7 @@ class World:
         self.ids = 0
         options.setdefault("prefix", HEADWATER)
         if isinstance(options.get("limits"), dict):
-            options["limits"] = Limits(**options["limits"])
+            options["limits"] = MqttLimits(**options["limits"])
         self.hub = Hub(new_client_id=self.new_id, **options)
         self.options = options
         self.disk = disk
@@ -143,7 +143,7 @@ class World:
         self.checks = []
         if disk is not None:
             ahead_ms = disk.wall_ms - now_ms
-            self.hub.keep(Keeping(lambda: ahead_ms))
+            self.hub.keep(HubStorage(lambda: ahead_ms))
             restore(self.hub, disk.kept(), now_ms)
             self.perform()
 
@@ -250,9 +250,9 @@ class World:
 
     def carry_out(self, effect):
         client = self.clients[effect.connection]
-        if isinstance(effect, Close):
+        if isinstance(effect, CloseConnection):
             client.closed = effect.reason
-        elif isinstance(effect, Reading):
+        elif isinstance(effect, ReadConnection):
             client.reads = effect.on
         elif isinstance(effect, CheckPassword):
             self.checks.append(effect)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import NullPool, create_engine, text
 
-from broker.store import Entry
+from broker.store import CatalogueEntry
 
 TABLES = """
     CREATE TABLE headwater_format (part VARCHAR(64) PRIMARY KEY, version INTEGER NOT NULL);
@@ -38,7 +38,7 @@ TABLES = """
 """
 
 
-def write(url: str, entries: Sequence[Entry]) -> None:
+def write(url: str, entries: Sequence[CatalogueEntry]) -> None:
     """Make the tables: a log of which retention took three results, and this catalogue."""
     engine = create_engine(url, poolclass=NullPool)
     kind = "BYTEA" if engine.dialect.name == "postgresql" else "BLOB"

@@ -10,17 +10,17 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.store import RESULTS, Catalogue, Entry, Store
+from broker.store import RESULTS, CatalogueEntry, Store, StoredCatalogue
 from broker.store.listing import escaped, plain
 
 AWKWARD = "\0\ud800\udfff\ue000\ue000004100ab"
 
 
 @contextlib.asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Catalogue]:
+async def opened(url: str) -> AsyncIterator[StoredCatalogue]:
     store = Store.open(url, parts=[RESULTS])
     try:
-        yield Catalogue(store)
+        yield StoredCatalogue(store)
     finally:
         await store.close()
 
@@ -32,18 +32,20 @@ groups = st.lists(st.tuples(subscribers, names), max_size=3, unique=True)
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> tuple[list[Entry], list[tuple[str, str]]]:
+def changes(draw: st.DrawFn) -> tuple[list[CatalogueEntry], list[tuple[str, str]]]:
     """Some come, and others go."""
     client = draw(st.sampled_from(["cli", AWKWARD]))
     coming = [
-        Entry(*key, draw(st.integers(1, 4)), "alerts", client, draw(st.booleans()), 7, draw(texts))
+        CatalogueEntry(
+            *key, draw(st.integers(1, 4)), "alerts", client, draw(st.booleans()), 7, draw(texts)
+        )
         for key in draw(groups)
     ]
     there = {(one.subscriber, one.subscription) for one in coming}
     return coming, [key for key in draw(groups) if key not in there]
 
 
-def apply(model: dict[tuple[str, str], Entry], coming, leaving) -> None:
+def apply(model: dict[tuple[str, str], CatalogueEntry], coming, leaving) -> None:
     for key in (*leaving, *((one.subscriber, one.subscription) for one in coming)):
         model.pop(key, None)
     model.update({(one.subscriber, one.subscription): one for one in coming})
@@ -53,7 +55,7 @@ def apply(model: dict[tuple[str, str], Entry], coming, leaving) -> None:
 @given(doings=st.lists(changes(), max_size=8))
 def test_the_catalogue_is_a_dictionary_that_outlasts_the_process(doings):
     """In the order in which its rows were put; no text is kept that no row is of."""
-    model: dict[tuple[str, str], Entry] = {}
+    model: dict[tuple[str, str], CatalogueEntry] = {}
 
     async def run(folder: Path) -> None:
         url = f"sqlite:///{folder / 'headwater.db'}"
@@ -80,7 +82,9 @@ def test_what_is_escaped_comes_back_and_any_database_takes_it(said):
 
 def test_a_text_of_many_subscriptions_is_stored_once(tmp_path):
     text = "event A(v: int)\n" * 1000
-    entries = [Entry("team", f"S{n}", 1, "alerts", "cli", False, 5, text) for n in range(300)]
+    entries = [
+        CatalogueEntry("team", f"S{n}", 1, "alerts", "cli", False, 5, text) for n in range(300)
+    ]
 
     async def run() -> None:
         url = f"sqlite:///{tmp_path / 'headwater.db'}"
@@ -101,7 +105,7 @@ def test_who_installs_is_told_when_it_is_durable(tmp_path):
     async def run() -> None:
         async with opened(f"sqlite:///{tmp_path / 'headwater.db'}") as catalogue:
             future = asyncio.get_running_loop().create_future()
-            entry = Entry("team", "Frost", 1, "alerts", "cli", False, 5, "text")
+            entry = CatalogueEntry("team", "Frost", 1, "alerts", "cli", False, 5, "text")
             catalogue.change([entry], [], future.set_result)
             assert await future is None
             assert await catalogue.all() == [entry]

@@ -11,14 +11,14 @@ from sqlalchemy import Connection, create_engine, text
 
 from broker.store import (
     RESULTS,
-    Catalogue,
+    CatalogueEntry,
     Consumer,
-    Entry,
     Outbox,
     Part,
     Retention,
     Row,
     Store,
+    StoredCatalogue,
     StoreError,
     tables,
 )
@@ -259,18 +259,20 @@ if "postgresql" in KINDS:
 # --- the catalogue ----------------------------------------------------------------------------
 
 
-def entry(name: str, text: str = "event A(v: int)", seq: int = 1, installed_ms: int = 5) -> Entry:
-    return Entry("team", name, seq, "alerts", "cli", True, installed_ms, text)
+def entry(
+    name: str, text: str = "event A(v: int)", seq: int = 1, installed_ms: int = 5
+) -> CatalogueEntry:
+    return CatalogueEntry("team", name, seq, "alerts", "cli", True, installed_ms, text)
 
 
 def test_the_catalogue_is_what_was_put_last(url):
     async def run() -> None:
         async with opened(url) as outbox:
-            catalogue = Catalogue(outbox._store)
+            catalogue = StoredCatalogue(outbox._store)
             catalogue.change([entry("A"), entry("B"), entry("half \ud800 and \0")])
             catalogue.change([entry("A", "another", seq=2)], [("team", "B")])
         async with opened(url) as outbox:
-            found = await Catalogue(outbox._store).all()
+            found = await StoredCatalogue(outbox._store).all()
             assert found == [entry("half \ud800 and \0"), entry("A", "another", seq=2)]
 
     asyncio.run(run())
@@ -286,12 +288,12 @@ def test_the_second_format_keeps_its_catalogue_and_its_log(url):
             async with opened(url) as outbox:
                 assert (outbox.epoch, outbox.earliest, outbox.end) == ("0123", 3, 3)
                 assert await outbox.consumers() == [Consumer("spark", 3, 1000, 1, 0, 1)]
-                found = await Catalogue(outbox._store).all()
+                found = await StoredCatalogue(outbox._store).all()
                 assert [one.subscription for one in found] == ["First", "Other", "Late"]
                 assert [one.text for one in found] == ["text", "ü", "text"]
                 assert [(one.actor, one.proven) for one in found] == [("", False)] * 3
         async with opened(url) as outbox:
-            catalogue = Catalogue(outbox._store)
+            catalogue = StoredCatalogue(outbox._store)
             catalogue.change([entry("First", "text")])
             assert await appended(outbox, row(3)) is None
             assert [one.subscription for one in await catalogue.all()][-1] == "First"

@@ -20,7 +20,7 @@ import headwater
 from broker.core.messages import EventsReceived, Payload
 from broker.engine.limits import Limits
 from language import check_text
-from simulation.crashes.clients import Asker, Packet, Sensor, Wish
+from simulation.crashes.clients import AskingClient, Packet, PublishingSensor, Wish
 from simulation.network import checks
 from simulation.network.cells import CellRun
 from simulation.network.scenario import BEGIN_MS, LISTENS_EACH, READY_S_MAX, Run, Shape
@@ -39,7 +39,7 @@ SPAN_MS = 3_600_000  # of several cases at once: days of them are too many steps
 FROM_THE_BEGINNING = {"absent", "for"}
 
 
-class Source(Sensor):
+class Source(PublishingSensor):
     """One that sends events of several types, and says nothing of where it is."""
 
     def __init__(self, place, name):
@@ -95,7 +95,7 @@ class Spread(Run):
         seqs = {name: one.seq for (_, name), one in found.subscriptions.items()}
         wish = Wish("submit", self.text, seqs)
         self._specifications["tester"] = self.text
-        self._askers.append(Asker(self._home(), "tester", [wish]))
+        self._askers.append(AskingClient(self._home(), "tester", [wish]))
 
     def _plan_sensors(self):
         names = sorted({event["source"] for event in self.events})

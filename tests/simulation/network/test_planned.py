@@ -11,7 +11,7 @@ from broker.core.network.cell_hosts import CellHosts, CellRefusedError
 from broker.core.network.cell_view import CellView
 from broker.core.network.messages import DrainRequested
 from simulation import texts
-from simulation.crashes.clients import Asker, Sensor, Wish
+from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
 from simulation.network import planned
 from simulation.network.links import Link
 from simulation.network.place import Place
@@ -83,11 +83,11 @@ class Line(PlannedRun):
 
     def _plan_askers(self) -> None:
         self._specifications["client"] = self.wish.text
-        self._askers.append(Asker(self.places[self.home], "client", [self.wish]))  # type: ignore[arg-type]
+        self._askers.append(AskingClient(self.places[self.home], "client", [self.wish]))  # type: ignore[arg-type]
 
     def _plan_sensors(self) -> None:
         for number, (place, name) in enumerate(zip(self.ends, ("Temp", "Humidity"), strict=True)):
-            sensor = Sensor(self.places[place], f"s{number}", name, 20)  # type: ignore[arg-type]
+            sensor = PublishingSensor(self.places[place], f"s{number}", name, 20)  # type: ignore[arg-type]
             self._places[sensor.name] = self._where(number)
             sensor.advertise(self._places[sensor.name])
             sensor.begun = True
@@ -101,7 +101,7 @@ class Line(PlannedRun):
                     time_ms = begin_ms + number * PHASE_S * 1_000 + at
                     event = self._reading(f"{sensor.name}-{time_ms}", time_ms, lasting=False)
                     self.world.at(time_ms, partial(sensor.publish, [event]))
-                    place = {"type": sensor._type_name, "source": sensor.name}
+                    place = {"type": sensor.type_name, "source": sensor.name}
                     self.arrived.append({**place, **self._places[sensor.name], **event})
             self.world.at(begin_ms + (number + 1) * PHASE_S * 1_000 - 1, self._note)
         return begin_ms + len(self.phases) * PHASE_S * 1_000 + BATCH_MS

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from simulation import texts
-from simulation.crashes.clients import Asker, Sensor, Wish
+from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
 from simulation.network.links import Link
 from simulation.network.planned import PlannedRun
 from simulation.network.scenario import Shape
@@ -51,7 +51,7 @@ class Changing(PlannedRun):
     def _ask(self, name, text, place):
         self._specifications[name] = text
         wish = Wish("submit", text, {text.partition("subscription ")[2].split()[0]: 1})
-        self._askers.append(Asker(place, name, [wish]))
+        self._askers.append(AskingClient(place, name, [wish]))
 
     def _plan_sensors(self):
         for number in range(self.draw.randint(3, 6)):
@@ -59,7 +59,7 @@ class Changing(PlannedRun):
             self._sensor(number, texts.TYPES[number % 3], place, self.draw.choice(GAPS_MS))
 
     def _sensor(self, number, type_name, place, gap_ms):
-        sensor = Sensor(place, f"s{number}", type_name, 20)
+        sensor = PublishingSensor(place, f"s{number}", type_name, 20)
         self._places[sensor.name] = self._where(number)
         sensor.advertise(self._places[sensor.name])
         sensor.begun = True
@@ -98,7 +98,7 @@ class Changing(PlannedRun):
             ):
                 event = self._reading(f"{sensor.name}-{time_ms}", time_ms, lasting=False)
                 self.world.at(time_ms, partial(sensor.publish, [event]))
-                said = {"type": sensor._type_name, "source": sensor.name}
+                said = {"type": sensor.type_name, "source": sensor.name}
                 self.arrived.append({**said, **self._places[sensor.name], **event})
 
     def _change(self, number):

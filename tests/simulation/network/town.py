@@ -15,7 +15,7 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from broker.engine.limits import Limits
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.network.links import Link
@@ -46,7 +46,7 @@ class Site(Place):
             world,
             Machine(
                 disk=Disk(world.random),
-                outbox=Outbox(),
+                outbox=SimulatedOutbox(),
                 options=options,
                 limits=Limits(),
                 sync_ms=0,

@@ -45,7 +45,13 @@ from simulation.papers.tables import CLAIMS, as_markdown
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
-from simulation.propagation.scenario import Reading, Scenario, Sensor, Subscription, steps_of
+from simulation.propagation.scenario import (
+    PlacedSensor,
+    PropagationScenario,
+    RangeSubscription,
+    SensorReading,
+    steps_of,
+)
 from tests.oracles import propagation as oracle
 from tests.simulation.propagation import drawn as generated
 
@@ -250,13 +256,18 @@ def test_covering_that_errs_leaves_operators_out_and_loses_events(recording, tmp
 
 def test_a_rare_lead_lets_go_only_what_matches_with_it() -> None:
     """Broker 0 has the leading sensor and the user; 2 has the other, beyond 1."""
-    sensors = {"lead": Sensor("lead", 0, "a", (0, 0)), "often": Sensor("often", 2, "b", (0, 0))}
-    one = Subscription("s", 0, False, 10, {"lead": (0, 1), "often": (0, 1)})
-    readings = [Reading(f"o{t}", "often", t, 0.5) for t in range(0, 1000, 20)]
-    readings += [Reading("lead", "lead", 405, 0.5), Reading("high", "lead", 600, 5.0)]
+    sensors = {
+        "lead": PlacedSensor("lead", 0, "a", (0, 0)),
+        "often": PlacedSensor("often", 2, "b", (0, 0)),
+    }
+    one = RangeSubscription("s", 0, False, 10, {"lead": (0, 1), "often": (0, 1)})
+    readings = [SensorReading(f"o{t}", "often", t, 0.5) for t in range(0, 1000, 20)]
+    readings += [SensorReading("lead", "lead", 405, 0.5), SensorReading("high", "lead", 600, 5.0)]
     steps = steps_of(sensors, {"s": one}, [])
     ordered = tuple(sorted(readings, key=lambda reading: reading.t))
-    found = estimate(Scenario(3, ((0, 1), (1, 2)), sensors, {"s": one}, ordered, steps, 0))
+    found = estimate(
+        PropagationScenario(3, ((0, 1), (1, 2)), sensors, {"s": one}, ordered, steps, 0)
+    )
     assert found.plain == 50 * 2  # the other's events all go to where they are joined
     assert found.held == 2 * (1 + 1)  # the probe goes there, the one at 400 comes back
 

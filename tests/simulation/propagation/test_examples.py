@@ -12,7 +12,7 @@ import pytest
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
 from headwater.cli import main
 from simulation.propagation.reading import read_scenario
-from simulation.propagation.run import APPROACHES, Network, operator_of, simulate
+from simulation.propagation.run import APPROACHES, PropagationNetwork, operator_of, simulate
 from tests.oracles import propagation as oracle
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +22,7 @@ EXAMPLES = ROOT / "examples/propagation"
 def table_1():
     """A network as in figure 3 with the subscriptions of table I, and what each put on links."""
     scenario = read_scenario(EXAMPLES / "table-1.json")
-    network = Network(scenario, FILTER_SPLIT_FORWARD)
+    network = PropagationNetwork(scenario, FILTER_SPLIT_FORWARD)
     for sensor in scenario.sensors.values():
         network.advertise(sensor)
     loads = {}
