@@ -36,6 +36,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "crashes": crashes.run,
     "first": first.run,
     "judging": scenario.run,
+    "lease": standins.run_leased,
     "network": network.run,
     "planned": planned.run,
     "remote": remote.run,
@@ -68,7 +69,8 @@ def main(arguments: list[str]) -> int:
         " as network, with a copy of a broker's disk that begins beside it; first:"
         " first events of types, behind *active* and at brokers that have just begun; remote:"
         " subscriptions that are ended from other brokers; standin: as cells, with a home that"
-        " is lost and that its stand-in takes over; versions: as network, with texts that"
+        " is lost and that its stand-in takes over; lease: the same, by itself, with clocks that"
+        " differ in rate; versions: as network, with texts that"
         " are replaced by others of their name"
         " (default: crashes)",
     )

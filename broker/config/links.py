@@ -123,6 +123,17 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             "cells, see docs/network.md"
         ),
     ] = ""
+    stand_in_lease_ms: Annotated[
+        int,
+        About(
+            "the stand-in takes over by itself once it has heard nothing of this broker for so "
+            "long; this broker then gives out results only while the stand-in can be heard. "
+            "0: by a person's word alone, see docs/network.md",
+            unit="ms",
+            at_least=0,
+            at_most=86_400_000,
+        ),
+    ] = 0
     reconnect_ms_max: Annotated[
         int,
         About(

@@ -10,10 +10,14 @@ reply that has its turn while a change is not stored yet goes on into a line of 
 may ask at once for what it was told of; whatever stands behind it does not wait.
 
     held ──commit(after)──▶ released
+    held ──commit(after)──▶ fenced (an Emit of a home with a stand-in) ──ReleaseResults──▶ released
     held ──commit(after)──▶ answering (a Reply behind an Enlist) ──listed()──▶ released
 
 The real process (`broker.driver.promises`) and the simulated one (`simulation.crashes.process`)
 carry out what this gate releases, so what the simulation finds holds of both.
+
+A home with a stand-in has a `fence`: results from this offset on wait beside all else until the
+stand-in has them. Commit marks wait with them, so that who asks for all results gets all.
 """
 
 from __future__ import annotations
@@ -24,7 +28,16 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from broker.core.effects import Acknowledge, Emit, Enlist, Reply, SendFrame
+from broker.core.effects import (
+    Acknowledge,
+    DisownResults,
+    Emit,
+    Enlist,
+    ReleaseResults,
+    Reply,
+    SendFrame,
+    disowned,
+)
 
 
 class CommitMark(Struct, frozen=True):
@@ -45,10 +58,13 @@ class CommitGate:
         self._promises: deque[Held] = deque()
         self._frames: dict[tuple[str, bool], deque[Held]] = {}
         self._answers: deque[Reply | None] = deque()  # None: a change that is not stored yet
+        self.fence: int | None = None  # None: no result waits for a stand-in
+        self._fenced: deque[Emit | CommitMark] = deque()
 
     def __len__(self) -> int:
         """Count what waits, frames excepted."""
-        return len(self._promises) + len(self._answers) - self._answers.count(None)
+        answers = len(self._answers) - self._answers.count(None)
+        return len(self._promises) + answers + len(self._fenced)
 
     @property
     def frames_waiting(self) -> int:
@@ -65,6 +81,27 @@ class CommitGate:
             line.append(effect)
             return []
         return self._released((effect,))
+
+    def move_fence(self, to: ReleaseResults | DisownResults) -> list[Held]:
+        """Let results go that a stand-in has, or disown what it took over."""
+        if isinstance(to, DisownResults):
+            self._fenced = deque(
+                [
+                    Emit(disowned(held.results, to), held.after) if isinstance(held, Emit) else held
+                    for held in self._fenced
+                ]
+            )
+            return []
+        self.fence = to.upto
+        ready: list[Held] = []
+        while self._fenced and not self._is_fenced(self._fenced[0]):
+            ready.append(self._fenced.popleft())
+        return ready
+
+    def _is_fenced(self, effect: Held) -> bool:
+        if self.fence is None or not isinstance(effect, Emit) or not effect.results:
+            return False
+        return effect.results[-1].offset >= self.fence
 
     def commit(self, number: int) -> list[Held]:
         """Let go of what rests on records up to this one, which are durable."""
@@ -94,6 +131,11 @@ class CommitGate:
                 self._answers.append(None)
             elif self._answers and isinstance(effect, Reply):
                 self._answers.append(effect)
+                continue
+            elif isinstance(effect, Emit | CommitMark) and (
+                self._fenced or self._is_fenced(effect)
+            ):
+                self._fenced.append(effect)
                 continue
             released.append(effect)
         return released

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from broker.network.overlay.calls import CallArrived
 
@@ -65,6 +66,9 @@ class Emission(Struct, frozen=True):
     `id` and `end_ms`, when what was detected ended, stand in the payload, too. `offset` is its
     place in the outbox: ascending by one from 0, and the same if what the journal holds is handled
     again. Below 0: there is no outbox.
+
+    `is_silent`: for the readers of the outbox alone, as another broker has published it. Without a
+    payload it is void: it keeps its place in the order, and nobody gets it.
     """
 
     id: str
@@ -74,6 +78,7 @@ class Emission(Struct, frozen=True):
     actor: str
     payload: bytes
     offset: int = -1
+    is_silent: bool = False
 
 
 class Emit(Struct, frozen=True):
@@ -126,6 +131,23 @@ class Enlist(Struct, frozen=True):
     after: int = 0
 
 
+class ReleaseResults(Struct, frozen=True):
+    """Let results before the offset `upto` go, which waited for a stand-in to have them."""
+
+    upto: int
+
+
+class DisownResults(Struct, frozen=True):
+    """Give out no results of these subscriptions that wait for a stand-in: it took them over.
+
+    Those before the offset `upto` are for the log alone, as the stand-in has them in its log, too.
+    The others are void: it has no word of them, and finds them again.
+    """
+
+    keys: tuple[tuple[str, str], ...]
+    upto: int
+
+
 class SendFrame(Struct, frozen=True):
     """Bring a message to a neighbour: control, or of the class events with so many of them.
 
@@ -149,5 +171,30 @@ class Note(Struct, frozen=True):
 
 
 Effect: TypeAlias = (
-    Append | Acknowledge | Publish | Emit | Reply | Enlist | SendFrame | CallArrived | Note
+    Append
+    | Acknowledge
+    | Publish
+    | Emit
+    | Reply
+    | Enlist
+    | SendFrame
+    | ReleaseResults
+    | DisownResults
+    | CallArrived
+    | Note
 )
+
+
+def disowned(results: tuple[Emission, ...], by: DisownResults) -> tuple[Emission, ...]:
+    """Return results, with those of subscriptions that were taken over as silent or void."""
+    keys = dict.fromkeys(by.keys)
+    return tuple(
+        [
+            each
+            if (each.subscriber, each.subscription) not in keys
+            else replace(each, is_silent=True)
+            if each.offset < by.upto
+            else replace(each, payload=b"")
+            for each in results
+        ]
+    )

@@ -73,7 +73,8 @@ class Delivery:
         """Each to its subscriber, to its actor and to who follows by HTTP."""
         prefix, fan = self._prefix, self.fan
         unheard = self._server.unheard
-        for result in effect.results:
+        results = [result for result in effect.results if result.payload and not result.is_silent]
+        for result in results:
             payload = result.payload
             for topic in _ways(prefix, result.subscriber, result.subscription, result.actor):
                 if not unheard(topic):
@@ -84,7 +85,7 @@ class Delivery:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)
             now_s, observe = time(), self.latency_s.observe
-            for result in effect.results:
+            for result in results:
                 observe(now_s - result.end_ms / 1000)
 
     def reply(self, effect: Reply) -> None:

@@ -10,6 +10,8 @@ which the gate lets them go.
     Enlist                goes into the catalogue; the gate hears when it is stored
     Emit                  likewise into the outbox, all that became durable together in one
                           transaction; and from there to subscribers
+    ReleaseResults,       move the fence at which results wait for a stand-in
+    DisownResults
     CommitMark            is reached when all before it is stored
     Publish, Note         never waited
 
@@ -23,7 +25,16 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from broker.core.commit_gate import CommitGate, CommitMark, Held
-from broker.core.effects import Append, Emission, Emit, Enlist, Reply, SendFrame
+from broker.core.effects import (
+    Append,
+    DisownResults,
+    Emission,
+    Emit,
+    Enlist,
+    ReleaseResults,
+    Reply,
+    SendFrame,
+)
 from broker.driver.gate import IntakeGate
 from broker.driver.runner import Outside
 from broker.journal import Journal
@@ -70,6 +81,8 @@ class Promises:
             Append: self.append,
             Enlist: self.enlist,
             SendFrame: self._promise,
+            ReleaseResults: self._move_fence,
+            DisownResults: self._move_fence,
         }
         self.send: Callable[[SendFrame], None]  # of a broker with links
         self.delivered: Callable[[int], None] = lambda _offset: None
@@ -117,6 +130,9 @@ class Promises:
 
     def _promise(self, promised: Held) -> None:
         self._go_on(self.commits.put(promised))
+
+    def _move_fence(self, to: ReleaseResults | DisownResults) -> None:
+        self._go_on(self.commits.move_fence(to))
 
     def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []

@@ -3,7 +3,7 @@
 Owns this interface. Must not know databases. Invariant: what it tells as there is durable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from broker.store import Consumer, Row, Settled
@@ -27,6 +27,10 @@ class ResultLog(Protocol):
     @property
     def end(self) -> int:
         """The first offset that is not there yet."""
+
+    @property
+    def inherited(self) -> Callable[[int], Sequence[Mapping[str, object]]]:
+        """Return, for the results before an offset, which of them are those of a lost home."""
 
     async def beyond(self, after: int) -> None:
         """Wait until the log ends elsewhere than at `after`."""

@@ -162,12 +162,10 @@ class LogHandlers:
         elif after is not None and wait_s and log.end == after:
             async with self._at_most(wait_s):
                 await log.beyond(after)
-        answer = {
-            "epoch": log.epoch,
-            "earliest": log.earliest,
-            "end": log.end,
-            "rows_max": ROWS_MAX,
-        }
+        answer: dict[str, Any] = {"epoch": log.epoch, "earliest": log.earliest, "end": log.end}
+        answer["rows_max"] = ROWS_MAX
+        if inherited := log.inherited(log.end):
+            answer["inherited"] = inherited
         if promised is not None:
             answer["settled"] = promised.until_ms
             answer["subscriptions"] = promised.subscriptions

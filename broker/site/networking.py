@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
 from broker.core.commit_gate import CommitGate
-from broker.core.effects import SendFrame
+from broker.core.effects import Emission, SendFrame
 from broker.core.network.cell_views import knows
 from broker.core.network.messages import (
     DrainRequested,
@@ -26,9 +26,11 @@ from broker.core.network.messages import (
     LinkUp,
     NameRefused,
     ResultsDelivered,
+    ResultsRead,
 )
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
+from broker.core.standby.home_copy import GIVEN_MAX
 from broker.driver.runner import Runner
 from broker.errors import StartError
 from broker.links.face import LinkFace, LinkNews, own_traffic
@@ -41,6 +43,7 @@ from broker.network.session.told import Congested, Delivered, Down, NameInUse, R
 from broker.remote.desk import CallDesk
 from broker.site.network_view import network_view
 from broker.site.power import CpuReports
+from broker.store import Outbox
 
 if TYPE_CHECKING:
     from broker.core.network.planning import Planning
@@ -55,7 +58,7 @@ logger = logging.getLogger(__name__)
 class Networking:
     """Join the broker to its network; `attach` before anything else. Raises StartError."""
 
-    def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
+    def __init__(self, config: Config, core: DurableBroker, now_ms: int, log: Outbox) -> None:
         import_module("networkx")  # which the tree asks for: not in the midst of other work
         self._epoch = epoch = max(core.now, now_ms)
         links = config.links
@@ -63,7 +66,10 @@ class Networking:
         joining = Joining(links.peers, epoch, listens=listens)
         identity = 1 << IDENTITY_BITS - 1 | secrets.randbits(IDENTITY_BITS - 1)
         self.broker = NetworkBroker(core, epoch, joining=joining, identity=identity)
-        self.broker.stand_ins.feed.setting = links.stand_in
+        self._log, inherited = log, core.network.adoption.inherited
+        log.inherited = inherited.before
+        settings = links.stand_in, links.stand_in_lease_ms
+        self._fence = self.broker.stand_ins.home.set_up(*settings, log.epoch)
         self.planning: Planning | None = None
         if config.coordinator.enabled:
             from broker.site.coordinator import load, planning_of
@@ -71,7 +77,6 @@ class Networking:
             load()
             self.planning = planning_of(config.coordinator, self.broker, epoch)
         self.too_long = 0
-        self.on_rewound: Callable[[], None] = lambda: None
         self._rewound = 0
         self._former: FormerNames | None = None
         self._reports: CpuReports | None = None
@@ -89,6 +94,7 @@ class Networking:
         """Tell this runner what links bring; what waits for the journal does so at this gate."""
         self._runner = runner
         self._commits = commits
+        commits.fence = self._fence
         me, first = self.broker.me, self._epoch << CALL_BITS
         self.calls = CallDesk(me, first, self.broker.calls, runner.put, self._known)
         runner.carry_by(CallArrived, self.calls.receive)
@@ -103,6 +109,8 @@ class Networking:
 
         `folder` is the data directory: it has the names of before.
         """
+        if self._fence is not None:
+            await self._recall()
         self._runner.perform(self.broker.begun())
         try:
             await self._face.start()
@@ -116,6 +124,18 @@ class Networking:
             self._reports.start()
         host = self._face.settings.host
         return f"{host}:{self._face.port}" if host else ""
+
+    async def _recall(self) -> None:
+        """Have the stand-in know what readers of the log have not read, from now on."""
+        log = self._log
+        least = await log.least_read()
+        first = log.end if least is None else max(log.earliest, log.end - GIVEN_MAX, least)
+        rows = await log.read(first, log.end)
+        words = [(r.id, r.end_ms, r.subscriber, r.subscription, r.actor, r.payload) for r in rows]
+        unread = [Emission(*each, row.offset) for each, row in zip(words, rows, strict=True)]
+        self.broker.stand_ins.home.recall(unread, first, log.end)
+        self._runner.put(ResultsRead(least))
+        log.on_read = lambda offset: self._runner.put(ResultsRead(offset))
 
     @property
     def port(self) -> int:
@@ -155,7 +175,8 @@ class Networking:
         """Look, as records became durable, whether this broker's disk had gone back in time."""
         if self.broker.counts["rewound"] > self._rewound:
             self._rewound = self.broker.counts["rewound"]
-            self.on_rewound()
+            self._log.renew()
+            self.broker.stand_ins.home.name_log(self._log.epoch)
 
     def holding(self, hold: Callable[..., None]) -> Callable[..., None]:
         """`hold`, and hold the events of neighbours, too."""
@@ -200,7 +221,7 @@ class Networking:
 
     def delivered(self, offset: int) -> None:
         """Take in that the results before an offset were given out."""
-        if self.broker.stand_ins.feed.setting:
+        if self._fence is not None:
             self._runner.put(ResultsDelivered(offset))
 
     def standing(self, broker: str) -> str:

@@ -208,11 +208,12 @@ class Site:
             return Runner(keeping.core, promises, clock, promises.kept)
         from broker.site.networking import Networking
 
-        networking = self._networking = Networking(self._config, keeping.core, clock.now_ms())
+        networking = self._networking = Networking(
+            self._config, keeping.core, clock.now_ms(), keeping.log
+        )
         runner = Runner(keeping.core, promises, clock, promises.kept, networking.broker)
         promises.hold = networking.holding(promises.hold)
         keeping.on_durable = networking.durable
-        networking.on_rewound = keeping.log.renew
         promises.send, promises.delivered = networking.send, networking.delivered
         networking.attach(runner, promises.commits)
         return runner

@@ -50,7 +50,8 @@ def renew(connection: Connection, epoch: str) -> None:
 def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
     """Put rows behind the end; how many of them were there already and are passed over.
 
-    A row is there already if its offset lies before the end, or its id among the rows kept. Raises
+    A row is there already if its offset lies before the end, or its id among the rows kept. One
+    without a payload is void: nobody is to read it, and its offset is left out. Raises
     StoreError where an offset before the end holds another result.
     """
     if not rows:
@@ -61,11 +62,11 @@ def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
     _compare(connection, [row for row in rows if log.earliest <= row.offset < log.end])
     if not fresh:
         return len(rows)
-    added = _unknown(connection, fresh)
+    added = _unknown(connection, [row for row in fresh if row.payload])
     peak_ms = _insert(connection, added, now_ms, log.peak_ms)
     kept_bytes = log.kept_bytes + sum(ROW_BYTES + len(row.payload) for row in added)
     connection.execute(_ADVANCE, {"to": fresh[-1].offset + 1, "size": kept_bytes, "peak": peak_ms})
-    return len(rows) - len(added)
+    return len(rows) - len(added) - sum([not row.payload for row in fresh])
 
 
 def _insert(

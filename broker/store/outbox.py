@@ -13,7 +13,8 @@ How a driver uses it:
 `done` is called in the loop's thread when the rows are durable: then, and not before, they may be
 published. While `store.full()` the driver takes no more events in, and begins again when
 `store.on_room` is called. What is appended twice is stored once: rows before `end` are passed over.
-`outbox.keep_from` tells the offset from which the driver itself still needs everything, and
+`outbox.keep_from` tells the offset from which the driver itself still needs everything,
+`outbox.inherited` whose results before an offset are those of a lost home, and
 `outbox.promised` up to when all results are there, of the subscriptions named, or of all.
 """
 
@@ -53,6 +54,8 @@ class Outbox:
         self.end = log.end
         self.keep_from: Callable[[], int | None] = lambda: None
         self.promised: Callable[[frozenset[str], bool], Awaitable[Settled | None]] = _nothing
+        self.on_read: Callable[[int | None], None] | None = None  # see `least_read`
+        self.inherited: Callable[[int], Sequence[dict[str, object]]] = lambda _end: ()
         self.repeats = 0
         self.taken = log.taken
         self.unread = log.unread
@@ -216,9 +219,11 @@ class Outbox:
 
         Raises NotYetError, ConsumersFullError.
         """
-        return await self._store.change(
+        acked: Consumer = await self._store.change(
             lambda one: self._keeping.acknowledge(one, consumer, offset, now_ms)
         )
+        await self._note_read()
+        return acked
 
     async def consumers(self) -> list[Consumer]:
         """Return who reads, and how far each has come; by name."""
@@ -226,7 +231,17 @@ class Outbox:
 
     async def forget(self, consumer: str) -> bool:
         """Keep nothing for this consumer any more; whether there was one of that name."""
-        return await self._store.change(lambda one: self._keeping.forget(one, consumer))
+        is_known: bool = await self._store.change(lambda one: self._keeping.forget(one, consumer))
+        await self._note_read()
+        return is_known
+
+    async def least_read(self) -> int | None:
+        """Return the offset before which every consumer has everything; None: there is none."""
+        return min([consumer.offset for consumer in await self.consumers()], default=None)
+
+    async def _note_read(self) -> None:
+        if self.on_read is not None:
+            self.on_read(await self.least_read())
 
 
 async def _nothing(_names: frozenset[str], _fresh: bool) -> Settled | None:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from server.source.options import Login
+from server.source.places import Inherited, inherited_of
 
 ANSWER_BYTES_MAX: Final = 64 * 2**20  # a range holds at most 8 MiB of results, whatever its form
 Params = dict[str, str] | list[tuple[str, str]]  # a list where a name stands several times
@@ -76,6 +77,7 @@ class LogStanding(NamedTuple):
     subscriptions: int | None = None
     settled_ms: int | None = None
     behind: str = ""
+    inherited: tuple[Inherited, ...] = ()  # results of brokers that it took over
 
     @property
     def promises(self) -> bool:
@@ -109,7 +111,8 @@ class Log:
         reply = self._object("GET", "/v1/log/offsets", params, ANSWER_S + wait_s)
         try:
             whole = int(reply["earliest"]), int(reply["end"]), int(reply.get("rows_max", 10_000))
-            standing = LogStanding(str(reply["epoch"]), *whole)
+            inherited = inherited_of(reply.get("inherited", ()))
+            standing = LogStanding(str(reply["epoch"]), *whole, inherited=inherited)
             if settled_ms is None or "subscriptions" not in reply:
                 return standing
             count, until, behind = (reply[key] for key in ("subscriptions", "settled", "behind"))

@@ -1,8 +1,11 @@
 """How far each broker's log was read: the offset of the source, as Spark keeps it.
 
-Owns that form. Must not know brokers' addresses. Invariant: it is keyed by the broker's name, so
-that addresses and the order of brokers may change; a broker that is no more stays in it, so that it
-goes on where it was when it comes back.
+Owns that form, and what a broker tells of results that it has of a lost one. Must not know brokers'
+addresses. Invariant: it is keyed by the broker's name, so that addresses and the order of brokers
+may change; a broker that is no more stays in it, so that it goes on where it was when it comes
+back. Each result of a lost log is read once, at the lost broker or at its heir; the place at the
+lost broker says up to where, wherever that was. A lost log is known by its epoch: the broker may
+come back with another disk, or be read under another name.
 
 Spark writes down where a batch ends before it is read, and will not have it end elsewhere. What was
 to be read of a broker that is gone by then would keep all others waiting. So it is postponed: that
@@ -14,18 +17,22 @@ so that a note is of one batch alone.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 POSTPONED: Final = "postponed"  # a folder beside that of Spark's own
-_FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18})?(?::(-?\d{1,18})?(?::(\d{1,18}))?)?)?")
+_FORM = re.compile(
+    r"([^:]*):(\d{1,18})"
+    r"(?::(-?\d{1,18})?(?::(-?\d{1,18})?(?::(\d{1,18})?(?::(\d{1,18}))?)?)?)?"
+)
 
 
 class LogPlace(NamedTuple):
     """In the log of an epoch, the next offset; and the event time reached before it, in ms.
 
-    `mark_ms` is where the watermark stood, for all brokers, behind the batch that ended here.
+    `mark_ms` is where the watermark stood, for all brokers, behind the batch that ended here. That
+    batch read from `first` on: what is before was read at another broker (None: nothing was).
     `turn` is how often reading went back to what was postponed.
     """
 
@@ -33,13 +40,15 @@ class LogPlace(NamedTuple):
     next: int
     reached_ms: int | None = None
     mark_ms: int | None = None
+    first: int | None = None
     turn: int = 0
 
     def text(self) -> str:
         """As it stands in the checkpoint."""
         times = ["" if ts is None else str(ts) for ts in (self.reached_ms, self.mark_ms)]
-        turn = str(self.turn) if self.turn else ""
-        return ":".join((self.epoch, str(self.next), *times, turn)).rstrip(":")
+        times.append("" if self.first is None else str(self.first))
+        times.append(str(self.turn) if self.turn else "")
+        return ":".join((self.epoch, str(self.next), *times)).rstrip(":")
 
 
 class PostponedRange(NamedTuple):
@@ -145,5 +154,128 @@ def _place(name: str, value: object) -> LogPlace:
     match = _FORM.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f"the checkpoint holds {value!r} for {name}: not of this source")
-    reached_ms, mark_ms = (None if digits is None else int(digits) for digits in match.group(3, 4))
-    return LogPlace(match[1], int(match[2]), reached_ms, mark_ms, int(match[5] or 0))
+    reached_ms, mark_ms, first = (int(text) if text else None for text in match.group(3, 4, 5))
+    return LogPlace(match[1], int(match[2]), reached_ms, mark_ms, first, int(match[6] or 0))
+
+
+# --- results of lost logs ------------------------------------------------------------------------
+
+
+class InheritedRun(NamedTuple):
+    """Results that follow each other in both logs: `size` from offset `theirs`, here `own`."""
+
+    theirs: int
+    own: int
+    size: int
+
+
+class Inherited(NamedTuple):
+    """The results of log `epoch` of `home` from offset `first` on, before `end`, in another log."""
+
+    home: str
+    epoch: str
+    first: int
+    end: int
+    runs: tuple[InheritedRun, ...]
+
+    @property
+    def own_begin(self) -> int:
+        """Return the offset of the first of them in the heir's log."""
+        return self.runs[0].own if self.runs else 0
+
+    @property
+    def own_end(self) -> int:
+        """Return the offset behind the last of them in the heir's log."""
+        return self.runs[-1].own + self.runs[-1].size if self.runs else 0
+
+    def own_from(self, theirs: int) -> int:
+        """Return where the first result stands that came at an offset of the lost log or later."""
+        for run in self.runs:
+            if theirs < run.theirs + run.size:
+                return run.own + max(0, theirs - run.theirs)
+        return self.own_end
+
+    def read_upto(self, own: int) -> int:
+        """Return the offset of the lost log up to which all is read with what is before `own`."""
+        for run in self.runs:
+            if own < run.own + run.size:
+                return run.theirs + max(0, own - run.own)
+        return self.end
+
+
+class LogHeir(NamedTuple):
+    """The broker that has results of a lost log."""
+
+    name: str
+    inherited: Inherited
+
+    def is_unread(self, places: Mapping[str, LogPlace]) -> bool:
+        """Tell if results of the lost log are still to be read here."""
+        place = places.get(self.name)
+        return place is None or place.next < self.inherited.own_end
+
+
+class LogHeirs:
+    """Those that are known; `told` is what each broker's log says of itself."""
+
+    def __init__(self, told: Mapping[str, Sequence[Inherited]]) -> None:
+        self._by_epoch: dict[str, list[LogHeir]] = {}
+        self._by_home: dict[str, LogHeir] = {}
+        for name, rows in told.items():
+            for inherited in rows:
+                heir = self._by_home[inherited.home] = LogHeir(name, inherited)
+                self._by_epoch.setdefault(inherited.epoch, []).append(heir)
+        for heirs in self._by_epoch.values():
+            heirs.sort(key=lambda heir: (heir.inherited.end, heir.name))
+
+    def of(self, name: str, place: LogPlace | None) -> LogHeir | None:
+        """Return who has what is next of a broker's log; of one never read, by its name.
+
+        A log may be lost several times, and its broker come back in between.
+        """
+        if place is None:
+            return self._by_home.get(name)
+        heirs = self._by_epoch.get(place.epoch, [])
+        ahead = [heir for heir in heirs if place.next < heir.inherited.end]
+        return next(iter(ahead or heirs[-1:]), None)
+
+
+def cut(
+    heirs: LogHeirs,
+    reader: tuple[str, Sequence[Inherited]],
+    places: Mapping[str, LogPlace],
+    end: int,
+) -> tuple[int, int, str]:
+    """Return what of an heir's log can be read in one batch up to `end`, and of which lost broker.
+
+    `reader` is the heir with what it has. What was read at the lost broker is passed over. "": it
+    is none of a lost broker that is read.
+    """
+    name, inherited = reader
+    begin = places[name].next
+    for each in inherited:
+        home = next((name for name, place in places.items() if place.epoch == each.epoch), None)
+        if home is None or begin >= each.own_end:
+            continue
+        following = heirs.of(home, places[home])
+        if begin < each.own_begin or (following is not None and following.inherited.end < each.end):
+            return begin, max(begin, min(end, each.own_begin)), ""
+        begin = max(begin, each.own_from(places[home].next))
+        return begin, min(end, max(begin, each.own_end)), home
+    return begin, end, ""
+
+
+def inherited_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Inherited, ...]:
+    """Read what a log says of itself. Raises KeyError, TypeError, ValueError."""
+    return tuple(
+        [
+            Inherited(
+                str(row["home"]),
+                str(row["epoch"]),
+                int(row["from"]),
+                int(row["to"]),
+                tuple([InheritedRun(*map(int, run)) for run in row["runs"]]),
+            )
+            for row in rows
+        ]
+    )

@@ -22,7 +22,7 @@ from server.source.fanout import Fanout
 from server.source.gaps import HistoryGap, note_gap
 from server.source.log import AwayError, EpochError, LogError, LogStanding, tell
 from server.source.options import SourceOptions
-from server.source.places import LogPlace
+from server.source.places import LogHeir, LogHeirs, LogPlace, cut
 from server.source.watch import KnownBroker
 
 PAGE_ROWS: Final = 10_000  # offsets of the pages that brokers keep
@@ -59,9 +59,14 @@ class Planner:
         """
         ends = dict(start)
         spans: dict[str, LogSpan] = {}
+        homes: dict[str, str] = {}  # brokers of whose lost logs a span reads results
         delay_ms = round((self.options.late_s or 0) * 1000)
         holds = Holds(passed(start), mark_of(start, delay_ms), delay_ms)
+        heirs = _heirs(known)
         for name, seen in known.items():
+            heir = heirs.of(name, start.get(name))
+            if heir is not None and self._is_inherited(name, seen, heir, start, ends):
+                continue
             if seen.away is not None or seen.standing is None:
                 self._away(seen)
                 if self._is_waited_for(seen):
@@ -69,15 +74,18 @@ class Planner:
                 continue
             place, log = start.get(name), self._standing(name, start.get(name), seen.standing)
             if place is None or place.epoch != log.epoch:
-                ends[name] = self._pinned(name, place, log)
+                ends[name] = self._pinned(name, place, log, is_inherited=heir is not None)
                 holds.wholly(blind=True)  # its first rows are read next
                 continue
-            begin = self._begin(name, place, log)
-            if begin < log.end:
+            begin, end, homes[name] = cut(heirs, (name, log.inherited), start, log.end)
+            begin = max(begin, self._begin(name, place, log))
+            if heir is not None and heir.is_unread(start):
+                end = min(end, heir.inherited.first)  # what comes then is read at the heir
+            if homes[name] and begin > place.next:
+                ends[name] = self._passed(name, place, begin)
+            if begin < end:
                 promises = log.promises and self.options.by_promises
-                spans[name] = LogSpan(
-                    log.epoch, begin, log.end, log.end, place.reached_ms, promises
-                )
+                spans[name] = LogSpan(log.epoch, begin, end, end, place.reached_ms, promises)
             elif live and self.clock() - seen.since_s < self.options.quiet_s:
                 holds.wholly()
             self._promised(name, seen, log, holds)
@@ -87,12 +95,71 @@ class Planner:
         mark_ms = self._aligned(spans, holds) if self.options.align else None
         for name, span in spans.items():
             if span.end > span.begin:
-                turn = start[name].turn
-                ends[name] = LogPlace(span.epoch, span.end, span.reached_ms, mark_ms, turn)
-        first = next((name for name in start if name in known), None)
-        if ends == start and first is not None and holds.is_due(mark_ms):
-            ends[first] = start[first]._replace(mark_ms=mark_ms)
+                first = ends[name].first if ends[name] != start[name] else None
+                reached = span.end, span.reached_ms, mark_ms
+                ends[name] = LogPlace(span.epoch, *reached, first, start[name].turn)
+                self._follow_home(homes[name], known[name].standing, span.end, ends)
+        marked = next((name for name in start if name in known), None)
+        if ends == start and marked is not None and holds.is_due(mark_ms):
+            ends[marked] = start[marked]._replace(mark_ms=mark_ms)
         return ends
+
+    # --- brokers that were taken over ---------------------------------------------------------
+
+    def _is_inherited(
+        self,
+        name: str,
+        seen: KnownBroker,
+        heir: LogHeir,
+        start: Mapping[str, LogPlace],
+        ends: dict[str, LogPlace],
+    ) -> bool:
+        """Tell if a broker's results are read at its heir for now. Raises LostError."""
+        place, inherited = start.get(name), heir.inherited
+        log = None if seen.away is not None else seen.standing
+        is_back = log is not None and (place is None or place.epoch == log.epoch)
+        if place is not None and place.next > inherited.end and not is_back:
+            self._tell(
+                f"broker {name}: offsets {inherited.end} to {place.next - 1} were read, of which"
+                f" broker {heir.name} had no copy when it took over: it may find these results"
+                " once more, under the same ids"
+            )
+        if place is not None and place.next < inherited.first:
+            if is_back:
+                return False
+            self._lose(name, place, heir)
+            ends[name] = place._replace(next=inherited.first, first=inherited.first)
+        return heir.is_unread(start) or log is None
+
+    def _lose(self, name: str, place: LogPlace, heir: LogHeir) -> None:
+        """Say which results are in no log any more. Raises LostError."""
+        first = heir.inherited.first
+        message = (
+            f"broker {name}: offsets {place.next} to {first - 1} ({first - place.next} offsets)"
+            f" went with its disk, and broker {heir.name}, which took over, has no copy of them"
+        )
+        if self.options.fail_on_loss:
+            raise LostError(f"{message}{GO_ON}")
+        self._tell(message)
+        note_gap(self.options.note_gaps, HistoryGap(name, place.epoch, place.next, first))
+
+    def _passed(self, name: str, place: LogPlace, begin: int) -> LogPlace:
+        """Return the place behind what an heir has, and was read at the lost broker."""
+        # A history is to look for these rows nowhere: it has them under the lost broker's name.
+        note_gap(self.options.note_gaps, HistoryGap(name, place.epoch, place.next, begin))
+        return place._replace(next=begin, first=begin)
+
+    def _follow_home(
+        self, home: str, log: LogStanding | None, upto: int, ends: dict[str, LogPlace]
+    ) -> None:
+        """Move the place at a lost broker along with what is read of its results at the heir."""
+        if not home or log is None:
+            return
+        place = ends[home]
+        for inherited in log.inherited:
+            if inherited.epoch == place.epoch and upto > inherited.own_begin:
+                theirs = max(place.next, inherited.read_upto(upto))
+                ends[home] = place._replace(next=theirs, first=theirs)
 
     def _aligned(self, spans: dict[str, LogSpan], holds: "Holds") -> int | None:
         """Cut the spans in event time; the mark behind them, where brokers are to promise."""
@@ -139,8 +206,12 @@ class Planner:
         away_s = self.options.away_s
         return away_s is None or self.clock() - seen.since_s < away_s
 
-    def _pinned(self, name: str, place: LogPlace | None, log: LogStanding) -> LogPlace:
+    def _pinned(
+        self, name: str, place: LogPlace | None, log: LogStanding, *, is_inherited: bool
+    ) -> LogPlace:
         """Return a log's beginning, without rows yet: planned again, the batch is then the same."""
+        if place is not None and is_inherited:  # nothing of the one before is left to read
+            return place._replace(epoch=log.epoch, next=log.earliest, first=None)
         if place is not None:
             message = (
                 f"broker {name} has another log (epoch {log.epoch}) than the one that was read up"
@@ -238,6 +309,10 @@ def mark_of(places: Mapping[str, LogPlace], delay_ms: int) -> int | None:
         return max(marks)
     passed_ms = passed(places)
     return None if passed_ms is None else passed_ms - delay_ms
+
+
+def _heirs(known: Mapping[str, KnownBroker]) -> LogHeirs:
+    return LogHeirs({name: log.standing.inherited for name, log in known.items() if log.standing})
 
 
 def gap(name: str, begin: int, end: int) -> str:

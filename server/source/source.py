@@ -208,13 +208,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a batch; brokers that are seen first in it have none yet."""
         before, after = places_of(start), places_of(end)
-        again, self._begun = self._begun == (start, end), (start, end)
+        # What was read at an heir counts for the lost log: they are read in one batch, or neither.
+        moved = (place for name, place in after.items() if before.get(name) != place)
+        whole = self._begun == (start, end) or any(place.first is not None for place in moved)
+        self._begun = (start, end)
         stretches: list[Stretch] = []
         for name, _ in self._brokers():
             begin, stop = before.get(name), after.get(name)
             if begin is not None and stop is not None and begin.epoch == stop.epoch:
-                stretch = Stretch(name, begin.epoch, begin.next, stop.next)
-                if not self._left_out(stretch, begin.turn, again=again):
+                first = begin.next if stop.first is None else max(stop.first, begin.next)
+                stretch = Stretch(name, begin.epoch, first, stop.next)
+                if not self._left_out(stretch, begin.turn, whole=whole):
                     stretches.append(stretch)
         missing = [
             name
@@ -244,17 +248,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of a range."""
         return _read(self.options, self.columns, partition)
 
-    def _left_out(self, stretch: Stretch, turn: int, *, again: bool) -> bool:
+    def _left_out(self, stretch: Stretch, turn: int, *, whole: bool) -> bool:
         """Tell whether a batch is without what was planned of a broker, which is away by now.
 
-        That is decided when the batch is begun. Where it is asked `again`, as the batch has another
-        sink, the first may have it all; and a bounded run reads all brokers or none.
+        That is decided when the batch is begun: asked once more, as the batch has another sink, it
+        has to be `whole`, as the first may have it all. A bounded run reads all brokers or none.
         """
         left = PostponedRange(*stretch, turn)
         if self._postponed.holds(left):
             return True
         options = self.options
-        if again or options.postponed is None or self._targets is not None:
+        if whole or options.postponed is None or self._targets is not None:
             return False
         if stretch.begin >= stretch.end or options.align or options.on_away == "fail":
             return False

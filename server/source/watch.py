@@ -111,7 +111,7 @@ class Watch:
 
 
 def _place(one: LogStanding | None) -> object:
-    return None if one is None else one[:4]
+    return None if one is None else (*one[:4], one.inherited)
 
 
 def _promise(one: LogStanding | None) -> object:

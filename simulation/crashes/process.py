@@ -18,12 +18,14 @@ from broker.core.commit_gate import CommitGate, Held
 from broker.core.effects import (
     Acknowledge,
     Append,
+    DisownResults,
     Effect,
     Emission,
     Emit,
     Enlist,
     Note,
     Publish,
+    ReleaseResults,
     Reply,
     SendFrame,
 )
@@ -53,6 +55,7 @@ class Machine(Struct, frozen=True):
     snapshot_records: int  # about so many records lie between two snapshots
     segment_bytes: int
     functions: dict[str, Any] = {}  # of one's own, that texts may call
+    drift_ppm: int = 0  # by which its clock is faster than the world's time
 
 
 class ProcessWatcher(Protocol):
@@ -89,8 +92,10 @@ class Process:
         self._machine = machine
         self._around = around
         self._clock_ms = clock_ms  # by how much its clock is ahead
+        self._begin_ms = world.now
         self._gate = CommitGate()
         self._send = send or _send_nowhere
+        self.on_release: Callable[[Sequence[Emission]], None] = lambda _results: None
         self._inbox: deque[Message] = deque()
         self._group = OutboxGroup()
         self.committing = OutboxGroup()
@@ -123,6 +128,10 @@ class Process:
         else:
             self._handle(message)
 
+    def set_fence(self, fence: int | None) -> None:
+        """Have results from this offset on wait for a stand-in."""
+        self._gate.fence = fence
+
     @property
     def idle(self) -> bool:
         """Tell whether nothing waits for the disk."""
@@ -130,7 +139,8 @@ class Process:
         return not (waits or self.journal.waiting)
 
     def _now(self) -> int:
-        return self._world.now + self._clock_ms
+        ran_ms = self._world.now - self._begin_ms
+        return self._world.now + self._clock_ms + ran_ms * self._machine.drift_ppm // 1_000_000
 
     def _handle(self, message: Message) -> None:
         effects = self.core.handle(message, self._now())
@@ -153,6 +163,8 @@ class Process:
                     self._around.leaves(effect)
                 case Note():
                     pass
+                case ReleaseResults() | DisownResults():
+                    self._carry_out(self._gate.move_fence(effect))
                 case _:
                     self._carry_out(self._gate.put(effect))
         self._take_snapshot()
@@ -166,6 +178,7 @@ class Process:
             self._around.step()
             match effect:
                 case Emit(results):
+                    self.on_release(results)
                     self._group.rows += results
                     self._plan_commit()
                 case Enlist():

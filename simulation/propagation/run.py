@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from broker.core.routing.central import CentralRouter
-from broker.core.routing.messages import LOCAL, Events, Message, Results, Send, Want
+from broker.core.routing.messages import (
+    LOCAL,
+    Events,
+    LeadEvents,
+    Message,
+    Results,
+    Send,
+    Want,
+)
 from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
 from broker.core.routing.router import Router
 from broker.core.routing.strategies import STRATEGIES, Strategy
@@ -106,16 +114,16 @@ class Loss:
 
     def arriving(self, link: tuple[int, int], message: Message) -> Message | None:
         """Return what arrives of a message; None: nothing."""
-        if not self.share or not isinstance(message, Events | Results):
+        if not self.share or not isinstance(message, Events | LeadEvents | Results):
             return message
         kept: list[Any] = [event for event in message.events if self._draw.random() >= self.share]
         if len(kept) == len(message.events):
             return message
-        arrives: Events | Results
-        if isinstance(message, Events):
+        arrives: Events | LeadEvents | Results
+        if isinstance(message, Events | LeadEvents):
             # Copies are by event: for each there are as many as there are operators.
             copies = message.copies * len(kept) // len(message.events)
-            arrives = Events(kept, copies)
+            arrives = type(message)(kept, copies)
         else:
             arrives = Results(kept)
         gone = copies_of(message) - copies_of(arrives)
@@ -175,6 +183,12 @@ class PropagationNetwork:
         self.entered[node] = self.entered.get(node, 0) + 1
         self._spread(node, self._routers[node].events(LOCAL, [event]))
 
+    def look_at_rates(self, now_ms: int) -> None:
+        """Have routers look how often events come."""
+        for node, router in enumerate(self._routers):
+            if isinstance(router, Router):
+                self._spread(node, router.look_at_rates(now_ms))
+
     def expire(self, before_ms: int) -> None:
         """Forget what began before: it matches nothing that is still to come."""
         for router in self._routers:
@@ -203,16 +217,16 @@ class PropagationNetwork:
         operators, events = self.by_link.get(link, (0, 0))
         if isinstance(message, Want):
             operators += 1
-        elif isinstance(message, Events | Results):
+        elif isinstance(message, Events | LeadEvents | Results):
             events += copies_of(message)
         else:
             return
         self.by_link[link] = (operators, events)
 
 
-def copies_of(message: Events | Results) -> int:
+def copies_of(message: Events | LeadEvents | Results) -> int:
     """Return how many events are charged for a message."""
-    if isinstance(message, Events):
+    if isinstance(message, Events | LeadEvents):
         return message.copies
     return sum(len(names) for _, names in message.events)
 
@@ -310,6 +324,7 @@ class _Run:
             self.network.withdraw(self._scenario.sensors[name])
         if self._expired is None or t >= self._expired + self._reach:
             self._expired = t
+            self.network.look_at_rates(t * SECOND_MS)
             self.network.expire((t - self._reach) * SECOND_MS)
 
 

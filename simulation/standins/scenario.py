@@ -14,16 +14,25 @@ from msgspec.structs import replace
 
 from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
+from broker.network.delivery.lease import DRIFT_PPM
+from simulation import texts
 from simulation.account import CheckFailedError
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape
-from simulation.standins.judgement import check_installed, check_results
+from simulation.standins.judgement import (
+    check_installed,
+    check_never_two,
+    check_read,
+    check_results,
+)
 from simulation.standins.loss import LOSSES, HomeLoss, StandInPlace, leaves
 
 EVENTS = 200  # of a run, which has the loss besides
 MOVES = (4, 25)
 HOME_SHARE = 0.6  # of the subscriptions, at the home that is lost
 TAKEN_S_MAX = 300
+READERS_EACH = 5  # seeds, of which one has no reader of the log
+LEASES_MS = (10_000, 20_000, 40_000)
 
 
 class StandInOutcome(Struct, frozen=True):
@@ -40,35 +49,58 @@ class StandInOutcome(Struct, frozen=True):
     ends: int
     again: int
     withheld: int
+    unread: int  # results that a reader had of the copy alone
+    lease_ms: int
 
 
 def run(seed: int, shape: Shape | None = None) -> StandInOutcome:
-    """Run and check a seed. Raises RunFailedError."""
+    """Run and check a seed, with a person who takes over. Raises RunFailedError."""
+    return _outcome("standin", seed, shape)
+
+
+def run_leased(seed: int, shape: Shape | None = None) -> StandInOutcome:
+    """Run and check a seed in which stand-ins take over by themselves. Raises RunFailedError."""
+    return _outcome("lease", seed, shape)
+
+
+def _outcome(kind: str, seed: int, shape: Shape | None) -> StandInOutcome:
     try:
-        done = StandInRun(seed, shape or Shape(events=EVENTS))
+        done = StandInRun(seed, shape or Shape(events=EVENTS), is_leased=kind == "lease")
         done.run()
     except Exception as error:
-        text = f"seed {seed} (repeat it: python -m simulation --kind standin --seed {seed}): "
+        text = f"seed {seed} (repeat it: python -m simulation --kind {kind} --seed {seed}): "
         raise RunFailedError(f"{text}{error}") from error
     loss = done.loss
     ends = sum(place.ends for place in done.places)
     what = (loss.kind, done.results, loss.adopted, done.faults, ends, done.again, loss.withheld)
-    return StandInOutcome(seed, *what)
+    return StandInOutcome(seed, *what, done.unread, done.lease_ms)
 
 
 class StandInRun(Run):
-    """A run of many brokers in which one home is lost."""
+    """A run of many brokers in which one home is lost.
 
-    def __init__(self, seed: int, shape: Shape) -> None:
+    `is_leased`: its stand-in takes over by itself, and clocks run at different rates.
+    """
+
+    def __init__(self, seed: int, shape: Shape, *, is_leased: bool = False) -> None:
+        self._is_leased = is_leased
         super().__init__(seed, shape)
-        self.results = self.again = 0
+        self.lease_ms = 0
+        self.results = self.again = self.unread = 0
         place = self.world.random.choice(leaves(self.places))
         assert isinstance(place, StandInPlace)
-        self.loss = HomeLoss(self.world, self.places, place, LOSSES[seed % len(LOSSES)])
+        place.has_reader = seed % READERS_EACH != 0
+        kind = LOSSES[seed % len(LOSSES)]
+        if is_leased:
+            self.lease_ms = place.lease_ms = self.world.random.choice(LEASES_MS)
+            kind = "cut" if kind == "handed" else kind  # nobody says so
+        self.loss = HomeLoss(self.world, self.places, place, kind)
 
     def _place(self, name: str) -> Place:
         machine = super()._place(name).machine
-        return StandInPlace(self.world, replace(machine, options=_with_cells(machine.options)))
+        drift_ppm = self.world.random.randint(-DRIFT_PPM, DRIFT_PPM) if self._is_leased else 0
+        options = _with_cells(machine.options)
+        return StandInPlace(self.world, replace(machine, options=options, drift_ppm=drift_ppm))
 
     def _all_linked(self) -> bool:
         count = len(self.places) - 1
@@ -80,7 +112,12 @@ class StandInRun(Run):
 
     def _home(self) -> Place:
         random = self.world.random
-        return self.loss.place if random.random() < HOME_SHARE else random.choice(self.places)
+        is_first = self._is_leased and not self._askers  # who has nothing is not taken over
+        return (
+            self.loss.place
+            if is_first or random.random() < HOME_SHARE
+            else random.choice(self.places)
+        )
 
     def _source_place(self) -> Place:
         """Return a place whose disk stays: what was acknowledged at the lost one may be gone."""
@@ -125,8 +162,12 @@ class StandInRun(Run):
         arrived: Sequence[dict[str, Any]],
         **_: bool,
     ) -> int:
+        if self._is_leased:
+            demands = [texts.checked(text).demand() for text in specifications.values()]
+            check_never_two(self.loss, [key for demand in demands for key in demand.subscriptions])
         figures = check_results(self.loss, places, specifications, arrived)
         self.results, self.again = figures
+        self.unread = check_read(self.loss, places, specifications, arrived)
         return self.results
 
 

@@ -26,7 +26,7 @@ postponed-for-ever: reading never goes back to what a batch has left out
         "server/source/source.py",
         r"""
 sinks-differ: a batch that one sink has in full comes to the next without a broker
-- if again or options.postponed is None or self._targets is not None:
+- if whole or options.postponed is None or self._targets is not None:
 + if options.postponed is None or self._targets is not None:
 """,
         tests=POSTPONED,

@@ -30,12 +30,12 @@ feed-copying: promises leave while the stand-in has nothing yet
 + self.kept, self._is_due, self._said_at = 0, True, None
 
 feed-for-ever: a home whose stand-in stays away lets go of nothing
-- if now - self._away_at >= WAIT_MS and not self._is_alone:
-+ if now - self._away_at >= 10 * WAIT_MS and not self._is_alone:
+- if now - self._away_at >= WAIT_MS and not
++ if now - self._away_at >= 10 * WAIT_MS and not
 
 feed-impatient: a home goes on alone as soon as its stand-in restarts
-- if now - self._away_at >= WAIT_MS and not self._is_alone:
-+ if not self._is_alone:
+- if now - self._away_at >= WAIT_MS and not
++ if now - self._away_at >= 0 and not
 
 feed-lost: what a link lost is not said again
 - self._is_lost = True  # what was under way may be
@@ -82,4 +82,56 @@ succession-unsaid: a neighbour of a new session does not hear who was taken over
     tests=DELIVERY,
 )
 
-TABLE = (*FEED, *SUCCESSIONS)
+LEASE = part(
+    "broker/network/delivery/lease.py",
+    r"""
+lease-whole: a home counts on all of a lease, however its clock runs
+- until = asked + usable_ms(self.lease_ms)
++ until = asked + self.lease_ms
+
+lease-kept: a home counts on the lease of one that stands in no longer
+- self._until, self._asked, self._asks_at = None, {}, 0
++ self._asks_at = 0
+
+lease-begun: a stand-in that begins forgets that it may have granted a lease
+- self._granted.get(home, (now, 0))[0], lease_ms)
++ self._granted.get(home, (0, 0))[0], lease_ms)
+
+lease-hasty: a stand-in takes over while the home may count on its lease
+- if now - since >= lease_ms
++ if now - since >= lease_ms - lease_ms // 50
+""",
+    tests=DELIVERY,
+)
+
+FENCE = part(
+    "broker/network/delivery/fence.py",
+    r"""
+fence-open: a result leaves before the stand-in has it
+- if kept is not None and kept < number and not is_due:
++ if kept is not None and kept + 1 < number and not is_due:
+
+fence-leased: a home whose lease has lapsed gives out results after a second
+- is_due = not is_leased and now - since >= GIVE_OUT_MS
++ is_due = now - since >= GIVE_OUT_MS
+
+fence-shut: a result waits for a stand-in that does not answer
+- is_due = not is_leased and now - since >= GIVE_OUT_MS
++ is_due = False
+""",
+    tests=DELIVERY,
+)
+
+SIMULATED = ("tests/simulation/standins",)
+
+HOME = part(
+    "broker/core/standby/guarded_home.py",
+    r"""
+home-unleased: a home gives out results although its lease has lapsed
+- if not self._lease.lease_ms or not self._lease.holds(now):
++ if not self._lease.lease_ms:
+""",
+    tests=SIMULATED,
+)
+
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from server.source.log import AwayError, EpochError, LogError, LogStanding
 from server.source.options import SourceOptions
-from server.source.places import LogPlace, offset_of, places_of
+from server.source.places import Inherited, InheritedRun, LogPlace, offset_of, places_of
 from server.source.planning import LostError, Planner, mark_of
 from server.source.watch import KnownBroker
 
@@ -422,3 +422,73 @@ def test_no_row_is_late_however_late_it_is_found(many, delay_ms, rows_max, steps
     everything = [end for one in brokers.values() for end in one.all]
     if everything:
         assert mark_of(places, delay_ms) == max(everything) - delay_ms
+
+
+# --- brokers that were taken over -----------------------------------------------------------------
+
+
+def heir(log, *runs, first=0, end=10):
+    """It has results of the lost log `lost` of broker a."""
+    inherited = Inherited("a", "lost", first, end, tuple(InheritedRun(*run) for run in runs))
+    known = up(log)
+    return known._replace(standing=known.standing._replace(inherited=(inherited,)))
+
+
+def read(plans, start, known, batches=9):
+    """Plan until nothing moves; what was read, as (broker, offset), and where that ends."""
+    rows = []
+    for _ in range(batches):
+        ends = plans.plan(start, known, None)
+        for name, end in ends.items():
+            begin = start.get(name, end)
+            if begin.epoch == end.epoch:
+                first = begin.next if end.first is None else max(end.first, begin.next)
+                rows += [(name, offset) for offset in range(first, end.next)]
+        start = places_of(offset_of(ends))
+    return rows, start
+
+
+@pytest.mark.parametrize("known_a", [down(), up(Ends([1] * 10), "lost"), up(Ends([7, 7]), "new")])
+def test_what_was_read_of_a_lost_log_is_not_read_again_at_its_heir(known_a):
+    """Be the lost broker away, back with its disk, or back with another one."""
+    logs = {"a": Ends([1] * 10), "b": Ends([1] * 12)}
+    start = {"a": LogPlace("lost", 6), "b": LogPlace("e", 1)}
+    # Of the lost log's 4 to 9, 8 is one that nobody had: b has the others from its 3 on.
+    known = {"a": known_a, "b": heir(logs["b"], (4, 3, 4), (9, 7, 1), first=4)}
+    rows, ends = read(planner(logs), start, known)
+    assert [row for row in rows if row[0] == "b"] == [
+        ("b", at) for at in (1, 2, 5, 6, 7, 8, 9, 10, 11)
+    ]
+    expected = [("a", 0), ("a", 1)] if known_a.standing and known_a.standing.epoch == "new" else []
+    assert [row for row in rows if row[0] == "a"] == expected
+    if not expected:
+        assert ends["a"].next == 10
+
+
+def test_a_lost_broker_that_was_taken_over_holds_nobody():
+    logs = {"a": Ends([]), "b": Ends([5] * 4)}
+    start = {"a": LogPlace("lost", 10, 3), "b": LogPlace("e", 0, 3)}
+    known = {"a": down(), "b": heir(logs["b"])}
+    rows, _ = read(planner(logs), start, known)
+    assert rows == [("b", at) for at in range(4)]
+
+
+def test_what_the_heir_has_no_copy_of_is_told_with_its_exact_range(capsys):
+    logs = {"a": Ends([]), "b": Ends([5] * 4)}
+    start = {"a": LogPlace("lost", 2), "b": LogPlace("e", 0)}
+    known = {"a": down(), "b": heir(logs["b"], (6, 1, 2), first=6, end=8)}
+    with pytest.raises(LostError, match=r"offsets 2 to 5 \(4 offsets\) went with its disk"):
+        planner(logs).plan(start, known, None)
+    rows, ends = read(planner(logs, failondataloss="false"), start, known)
+    assert rows == [("b", at) for at in range(4)]
+    assert ends["a"].next == 8
+    assert "offsets 2 to 5" in capsys.readouterr().err
+
+
+def test_what_may_be_found_once_more_is_told(capsys):
+    logs = {"a": Ends([]), "b": Ends([5] * 2)}
+    start = {"a": LogPlace("lost", 9), "b": LogPlace("e", 0)}
+    known = {"a": down(), "b": heir(logs["b"], (3, 0, 1), first=3, end=4)}
+    rows, _ = read(planner(logs), start, known)
+    assert rows == [("b", 1)]
+    assert "offsets 4 to 8 were read" in capsys.readouterr().err

@@ -156,7 +156,7 @@ def test_a_broker_keeps_what_was_left_out(two, tmp_path):
 
 def test_how_far_a_stream_is_counts_what_it_left_out_as_not_read(tmp_path):
     spark, postponed = tmp_path / "spark", Postponed(tmp_path / "postponed")
-    ends = offset_of({"a": LogPlace("ea", 9), "b": LogPlace("eb", 7, 70, 60, 2)})
+    ends = offset_of({"a": LogPlace("ea", 9), "b": LogPlace("eb", 7, 70, 60, turn=2)})
     for name in ("offsets", "commits"):
         (spark / name).mkdir(parents=True)
     (spark / "offsets" / "3").write_text("v1\n{}\n" + json.dumps(ends))
@@ -167,14 +167,16 @@ def test_how_far_a_stream_is_counts_what_it_left_out_as_not_read(tmp_path):
     postponed.put(PostponedRange("b", "eb", 4, 7, 1))  # of an earlier turn
     assert places_in(spark) == [places_of(ends)]
     postponed.put(PostponedRange("b", "eb", 4, 7, 2))
-    assert places_in(spark)[0]["b"] == LogPlace("eb", 4, 70, 60, 3)
+    assert places_in(spark)[0]["b"] == LogPlace("eb", 4, 70, 60, turn=3)
     history = tmp_path / "history"
     (history / "_spark_metadata").mkdir(parents=True)
     (history / "_spark_metadata" / "3").touch()
     (history / "_headwater.json").write_text(json.dumps({"state": str(tmp_path)}))
     assert recorded(history) == {"a": ("ea", 9), "b": ("eb", 4)}
-    assert LogPlace("eb", 4, None, None, 3).text() == "eb:4:::3"
-    assert places_of({"b": "eb:4:::3"})["b"] == LogPlace("eb", 4, None, None, 3)
+    assert LogPlace("eb", 4, turn=3).text() == "eb:4::::3"
+    both = LogPlace("eb", 4, first=2, turn=3)  # of another log, and gone back to
+    assert places_of({"b": both.text()}) == {"b": both}
+    assert places_of({"b": "eb:4::::3"})["b"] == LogPlace("eb", 4, turn=3)
 
 
 @pytest.mark.parametrize("seed", range(12))

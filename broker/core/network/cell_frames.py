@@ -33,7 +33,13 @@ from broker.core.network.cell_told import Reached, Row
 from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
 from broker.core.suspension.agreement import Rows
-from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
+from broker.network.delivery.messages import (
+    HomeChanged,
+    HomeEntrusted,
+    HomeKept,
+    LeaseAsked,
+    LeaseGranted,
+)
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
 SPLITS = "split_windows"  # an option of a home: 1 where the windows of a cell are split
@@ -206,6 +212,8 @@ Said: TypeAlias = (
     | HomeEntrusted
     | HomeChanged
     | HomeKept
+    | LeaseAsked
+    | LeaseGranted
 )
 
 # What lets others forget something: a home says it behind what its stand-in has.

@@ -160,7 +160,7 @@ class Linking:
 
     def _routed(self, sends: Sequence[Send]) -> None:
         for send in sends:
-            if not isinstance(send.message, routing.Events | routing.Results):
+            if not isinstance(send.message, routing.Carried):
                 self._say(send.to, frames.Routed(send.message))
 
     def _routed_here(self, peer: str, one: frames.Routed) -> None:

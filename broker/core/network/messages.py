@@ -73,6 +73,12 @@ class TakeOverRequested(Struct, frozen=True):
     reply_to: Any = None
 
 
+class ResultsRead(Struct, frozen=True):
+    """All registered readers of the log have read it up to an offset; None: there are none."""
+
+    offset: int | None
+
+
 class ResultsDelivered(Struct, frozen=True):
     """The results before this offset are in the outbox, and were given to whoever listens."""
 
@@ -109,5 +115,6 @@ FromNetwork: TypeAlias = (
     | DrainRequested
     | TakeOverRequested
     | ResultsDelivered
+    | ResultsRead
     | CpuUsed
 )

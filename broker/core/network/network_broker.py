@@ -425,7 +425,7 @@ class NetworkBroker(Relaying):
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
         self._terms.forget(broker, self._now)
-        self.stand_ins.feed.forget(broker)
+        self.stand_ins.home.forget(broker)
         self._shows.forget(broker)
 
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:

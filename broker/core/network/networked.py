@@ -39,8 +39,7 @@ from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.seats import next_report
-from broker.network.delivery.messages import HomeChanged, HomeEntrusted
-from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionLog
+from broker.network.delivery.succession import SuccessionLog
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
@@ -123,10 +122,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             cell_told.CellResults: self._cell_results,
             cell_told.CellSaved: self._cell_saved,
             cell_told.CellSettled: self._cell_settled,
-            HomeEntrusted: self.standing_in.entrusted,
-            HomeChanged: self.standing_in.changed,
-            HomeTaken: self.adoption.adopt,
-            Succeeded: self.adoption.succeeded,
+            **self.adoption.handlers(),
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
@@ -342,6 +338,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "promises": self.promises.state(),
             "successions": self.successions.state(),
             "standing_in": self.standing_in.state(),
+            **self.adoption.state(),
         }
         return {**super().state(), "network": said}
 
@@ -361,6 +358,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.cancellations.restore(said.get("cancelled", ()))
         self.successions.restore(said.get("successions", ()))
         self.standing_in.restore(said.get("standing_in", ()))
+        self.adoption.restore(said)
         self.promises.restore(said.get("promises", ()), [kept for _, kept in self.own.since(0)])
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]

@@ -26,7 +26,7 @@ from broker.core.network.cell_told import (
     CellSettled,
     CellStood,
 )
-from broker.network.delivery.messages import HomeChanged, HomeEntrusted
+from broker.network.delivery.messages import HomeChanged, HomeEntrusted, StandInChosen
 from broker.network.delivery.succession import HomeTaken, Succeeded
 from broker.network.replication.absence import OriginAway, OriginBack
 from broker.network.replication.cancellations import SubscriptionsCancelled
@@ -253,6 +253,7 @@ Told: TypeAlias = (
     | CellSettled
     | CellStood
     | HomeEntrusted
+    | StandInChosen
     | HomeChanged
     | HomeTaken
     | Succeeded

@@ -80,6 +80,8 @@ def _sound(operator: Operator) -> bool:
     return (
         len(names) == len(keys) <= KEYS_MAX
         and (not operator.main or operator.main in names)
+        and names.issuperset(operator.silent)
+        and not any(key.optional for key in keys if key.name in operator.silent)
         and (time is None or time >= 0)
         and (space is None or (isfinite(space) and space >= 0))
         and all(map(_sound_key, keys))

@@ -39,6 +39,7 @@ from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import (
     Acknowledge,
     Append,
+    DisownResults,
     Effect,
     Emission,
     Emit,
@@ -48,6 +49,7 @@ from broker.core.effects import (
     Publication,
     Publish,
     Reply,
+    disowned,
 )
 from broker.core.messages import CancelRequested, Message, ResumeRequested, SpecificationSubmitted
 from broker.core.recovery import durable_told as told
@@ -125,6 +127,7 @@ class DurableBroker:
         self.given = register_of(functions)
         self.core = self._made(options, limits)
         self._retained: dict[str, bytes] = {}
+        self._given_up: DisownResults | None = None  # by the last record, where it is read
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
 
     def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
@@ -132,6 +135,8 @@ class DurableBroker:
         core = made(options, limits)
         core.given = self.given
         core.know(self.given.in_force)
+        if options.networked:
+            cast("HeaderBroker", core).adoption.next_offset = lambda: self.outbox_end
         return core
 
     # --- work ------------------------------------------------------------------------------
@@ -199,6 +204,7 @@ class DurableBroker:
                     one.actor,
                     one.payload,
                     offset,
+                    one.is_silent,
                 )
                 for offset, one in enumerate(results, begin)
             ]
@@ -286,6 +292,8 @@ class DurableBroker:
                 continue
             fresh = False
             missing += [one for one in broker._again(record) if one.offset >= outbox_end]
+            if broker._given_up is not None:  # to a stand-in, which gives these out
+                missing = list(disowned(tuple(missing), broker._given_up))
         notes: list[Effect] = []
         if fresh:
             broker.outbox_end = outbox_end
@@ -314,7 +322,7 @@ class DurableBroker:
                 f"record {record.number} of the journal was found where {self.number + 1} is to"
                 " come: a part of it is missing"
             )
-        self.number = record.number
+        self.number, self._given_up = record.number, None
         try:
             message, now = told.read(record.data)
         except told.RecordError as error:
@@ -333,6 +341,8 @@ class DurableBroker:
             return []
         finally:
             self._recorded_ms = self.core.now
+        if told.enlists(message) and self.core.left:
+            self._given_up = self.network.adoption.disowns
         if isinstance(message, SpecificationSubmitted) and not (self.core.came or self.core.left):
             refuse(record.number, effects)  # what changed nothing has no record
         found: list[Emission] = []

@@ -137,7 +137,7 @@ def box_of_operator(operator: Operator) -> tuple[_Class, Box | None]:
     axes: list[Cuts] = []
     places = _places_fit(operator)
     for key in operator.keys:
-        kind.append((*_said(key), key.name == operator.main))
+        kind.append((*_said(key), key.name == operator.main, key.name in operator.silent))
         axes.extend(
             cuts(one.low, one.high, low_open=one.low_open, high_open=one.high_open)
             for one in key.ranges

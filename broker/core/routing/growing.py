@@ -14,77 +14,68 @@ from typing import NamedTuple
 from broker.core.routing.asking import Asking
 from broker.core.routing.covering import Check
 from broker.core.routing.covers import Covers
-from broker.core.routing.matching import Matcher, Part, Waiting, plain
+from broker.core.routing.matching import Part, Waiting, plain
 from broker.core.routing.messages import LOCAL, Advertise, Send
 from broker.core.routing.operator import Operator
-from broker.core.routing.router import Router
-from broker.core.routing.sources import project
-from broker.core.routing.strategies import Plan
+from broker.core.routing.router import RoutedOperator, Router
+from broker.core.routing.strategies import Plan, asked_of_all
 
 
 class Joined(NamedTuple):
-    """State what a neighbour's operators join: how far apart at most, of which types."""
+    """State what a neighbour's operators join: how far apart at most, of which types.
+
+    Of `leads`, some of these types, the neighbour tells.
+    """
 
     delta_t_ms: int
     types: tuple[str, ...]
+    leads: tuple[str, ...] = ()
 
 
 class GrowingRouter(Router):
     """Route among brokers that come and go; a change of the tree itself is `neighbours_changed`."""
 
+    waits = True
+
     def bit(self, name: str) -> int:
         """Return what marks an event as sent to a neighbour."""
-        return self._bits[name]
+        return self._releases.bits[name]
 
     def joined(self, name: str) -> Joined:
         """Return what is asked for by a neighbour only if it finds partners."""
-        return Joined(*self._matchers[name].joined())
+        return Joined(*self._releases.matchers[name].joined())
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""
         found: dict[str, list[Waiting]] = {}
-        for name, matcher in self._matchers.items():
+        for name, matcher in self._releases.matchers.items():
             if matcher.waiting:
                 found[name], matcher.waiting = matcher.waiting, []
         return found
-
-    def _matcher(self, name: str) -> Matcher:
-        made = super()._matcher(name)
-        if name != LOCAL:
-            made.waiting = []
-        return made
 
     def _parts(self, operator: Operator, came_from: str) -> list[Part]:
         if came_from == LOCAL:
             return [Part(((plain(key), False),)) for key in operator.keys]
         return super()._parts(operator, came_from)
 
-    def _planned(self, operator: Operator, came_from: str) -> Plan:
+    def _plan(self, entry: RoutedOperator) -> Plan:
         """Also where a key has no source: the only one of it may be away."""
-        directory = self._directory
-        found: Plan = {}
-        for name in directory.directions:
-            asked = None if name in (came_from, LOCAL) else project(operator, name, directory)
-            if asked is not None:
-                found[name] = {asked.id: asked}
-        return found
+        if entry.covered:
+            return {}
+        directions = self._directory.directions
+        others = [name for name in directions if name not in (entry.came_from, LOCAL)]
+        probed = {} if self.told is None else self.told
+        return asked_of_all(entry.operator, others, self._directory, entry.leads, probed)
 
     def neighbour_added(self, name: str) -> list[Send]:
         """A neighbour more, behind the others: what it has to be told."""
         if name in self._asking:
             return self.neighbour_reset(name)
-        used = 0
-        for bit in self._bits.values():
-            used |= bit
-        bit = ~used & (used + 1)  # the lowest that is free
-        for held in self._store.everything():
-            held.sent &= ~bit
         sent, received = self._strategy.sent, self._strategy.received
-        self._bits[name] = bit
+        self._releases.add(name)
         self._entries[name] = {}
         self._received[name] = Covers(received if sent is Check.NONE else Check.NONE)
         self._asking[name] = Asking(sent)
-        self._matchers[name] = self._matcher(name)
         self._directory.add(name)
         return [Send(name, Advertise(each)) for each in self._directory.around(name)]
 
@@ -95,7 +86,8 @@ class GrowingRouter(Router):
         out = [send for send in self.neighbour_reset(name) if send.to != name]
         for entry in self._all():
             entry.plan.pop(name, None)
-        for known in (self._bits, self._entries, self._received, self._asking, self._matchers):
+        self._releases.remove(name)
+        for known in (self._entries, self._received, self._asking):
             del known[name]
         self._directory.remove(name)
         return out

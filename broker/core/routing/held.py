@@ -6,7 +6,9 @@ the order of starts, until it is forgotten by its start.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from broker.engine.event.event import slot_of
@@ -92,13 +94,16 @@ def place_of(position: Any) -> Any:
 
 
 class Store:
-    """The events kept, by type in the order of their starts."""
+    """The events kept, by type in the order of their starts.
 
-    def __init__(self) -> None:
+    Stores whose events the same indexes look up share the numbers of their `spots`.
+    """
+
+    def __init__(self, spots: Iterator[int] | None = None) -> None:
         self._keys: dict[tuple[str, str, int, str | None], Held] = {}
         self._types: dict[str, tuple[list[int], list[Held]]] = {}
         self._spots: dict[Any, int] = {}
-        self._next_spot = 1
+        self.numbers = itertools.count(1) if spots is None else spots
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -120,8 +125,7 @@ class Store:
         if spot is None:
             if len(self._spots) >= SPOTS_MAX:
                 self._spots.clear()
-            spot = self._spots[key] = self._next_spot
-            self._next_spot += 1  # no number twice: an index may still remember it
+            spot = self._spots[key] = next(self.numbers)  # an index may remember the ones before
         return spot
 
     def of_type(self, type_name: str) -> list[Held]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
-from broker.core.routing.held import Held, Store, insert
+from broker.core.routing.held import Held, insert
 from broker.core.routing.joins import Hit, Variant, complete, possible
 from broker.core.routing.operator import Key, Operator
 from broker.core.routing.rows import Condition, RowIndex, row_of
@@ -28,6 +28,13 @@ SHAPES_FEW = 16  # shapes that have places of one type before all their rows are
 VARIANTS_FEW = 2  # distances that are tried without asking first whether any can succeed
 
 Compile = Callable[[str], Condition]
+
+
+class KeptByType(Protocol):
+    """Events that were kept."""
+
+    def of_type(self, type_name: str) -> Sequence[Held]:
+        """Return those of a type."""
 
 
 class Role(NamedTuple):
@@ -55,11 +62,13 @@ class Waiting(NamedTuple):
     """An event that no complete match holds so far.
 
     Its partners are of `types` (one of each at least), and no further from it than `delta_t_ms`.
+    Of `leads`, types as well, the neighbour tells.
     """
 
     held: Held
     delta_t_ms: int
     types: tuple[str, ...]
+    leads: tuple[str, ...] = ()
 
     @property
     def over_ms(self) -> int:
@@ -147,8 +156,17 @@ class Matcher:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def add(self, operator: Operator, parts: list[Part], store: Store) -> list[Released]:
-        """Match an operator from now on; what the events kept release for it."""
+    def add(
+        self,
+        operator: Operator,
+        parts: list[Part],
+        store: KeptByType,
+        silent: KeptByType | None = None,
+    ) -> list[Released]:
+        """Match an operator from now on; what the events kept release for it.
+
+        `silent` are those that may complete a match at silent keys; None: the same.
+        """
         slots: list[tuple[Shape, int, Variant | None]] = []
         out: list[Released] = []
         for part in parts:
@@ -165,7 +183,7 @@ class Matcher:
                 known = shape.variants.get(part.variant, 0)
                 shape.variants[part.variant] = known | 1 << slot
             slots.append((shape, slot, part.variant))
-            self._look_back(shape, slot, store, out)
+            self._look_back(shape, slot, (store, silent), out)
         self._slots[operator.id] = slots
         return out
 
@@ -209,15 +227,19 @@ class Matcher:
             self.waiting.append(_waiting(held, list(touched.values())))
         return out
 
-    def joined(self) -> tuple[int, tuple[str, ...]]:
-        """The longest δt of operators that join events, and the types that they must find."""
+    def joined(self) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        """The longest δt of operators that join events, the types that they must find, and those
+        of silent keys.
+        """
         longest_ms = 0
         types: dict[str, None] = {}
+        silent: dict[str, None] = {}
         for shape in self._shapes.values():
             if shape.variants:
                 longest_ms = max([longest_ms, *[one.delta_t_ms for one in shape.variants]])
                 types |= dict.fromkeys(_demanded(shape))
-        return longest_ms, tuple(types)
+                silent |= dict.fromkeys(_silent(shape))
+        return longest_ms, tuple(types), tuple(silent)
 
     def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:
         """The places of shapes where the event passes keys, with the slots whose key it passes."""
@@ -288,15 +310,23 @@ class Matcher:
                 del self._types[type_name]
                 self._wide.pop(type_name, None)
 
-    def _look_back(self, shape: Shape, slot: int, store: Store, out: list[Released]) -> None:
+    def _look_back(
+        self,
+        shape: Shape,
+        slot: int,
+        kept: tuple[KeptByType, KeptByType | None],
+        out: list[Released],
+    ) -> None:
         """Offer what is kept to an operator that has just come."""
         bit = 1 << slot
         found: list[Hit] = []
+        store, silent = kept
         for index, place in enumerate(shape.places):
             row = place.rows.row(slot)
             known = {id(hit.held): hit for hit in place.hits}
-            for held in store.of_type(place.role.type_name):
-                if not self._concerns(held) or not row.test(held):
+            also = silent if place.role.silent else None
+            for held in (also or store).of_type(place.role.type_name):
+                if not (also or self._concerns(held)) or not row.test(held):
                     continue
                 if shape.single:
                     self._release(held, shape, bit, out)
@@ -356,9 +386,14 @@ def _demanded(shape: Shape) -> list[str]:
     return [place.role.type_name for place in shape.places if not place.role.optional]
 
 
+def _silent(shape: Shape) -> list[str]:
+    return [place.role.type_name for place in shape.places if place.role.silent]
+
+
 def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
     delta_t_ms = 0
     types: dict[str, None] = {}
+    leads: dict[str, None] = {}
     for shape, hits in touched:
         mask = 0
         for hit in hits:
@@ -366,7 +401,8 @@ def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
         found = [variant.delta_t_ms for variant, slots in shape.variants.items() if slots & mask]
         delta_t_ms = max([delta_t_ms, *found])
         types |= dict.fromkeys(_demanded(shape))
-    return Waiting(held, delta_t_ms, tuple(types))
+        leads |= dict.fromkeys(_silent(shape))
+    return Waiting(held, delta_t_ms, tuple(types), tuple(leads))
 
 
 def _role(key: Key, silent: bool) -> Role:
@@ -380,7 +416,7 @@ def parts_of(operator: Operator) -> list[Part]:
     """
     if operator.correlated and len(operator.keys) > 1 and operator.delta_t_ms is not None:
         variant = Variant(operator.delta_t_ms, operator.delta_l, operator.strict)
-        return [Part(tuple((key, False) for key in operator.keys), variant)]
+        return [Part(tuple((key, key.name in operator.silent) for key in operator.keys), variant)]
     return [Part(((plain(key), False),)) for key in operator.keys]
 
 

@@ -51,6 +51,16 @@ class Events(msgspec.Struct, frozen=True):
     copies: int
 
 
+class LeadEvents(msgspec.Struct, frozen=True):
+    """Events that a neighbour is told of: others that it has may have waited for them.
+
+    They are charged as events are.
+    """
+
+    events: list[Any]
+    copies: int
+
+
 class Results(msgspec.Struct, frozen=True):
     """Events for the operators named beside them: to a neighbour (only by way of a centre, each
     charged once for each operator) or, at LOCAL, to the subscriptions of these ids.
@@ -59,7 +69,8 @@ class Results(msgspec.Struct, frozen=True):
     events: list[tuple[Any, tuple[str, ...]]]
 
 
-Message = Advertise | Withdraw | Want | Unwant | Events | Results
+Carried = Events | LeadEvents | Results
+Message = Advertise | Withdraw | Want | Unwant | Carried
 
 
 class Send(NamedTuple):

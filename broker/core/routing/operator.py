@@ -78,6 +78,8 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     `since_ms`: events that began before are not wanted; None: all that come.
     `main` is for binary joins (paper 002, section III.B): only the events of the key with that
     name are wanted, the others only sanction them; "": those of all keys.
+    `silent` names keys whose events complete matches and are not wanted: whoever asks tells of them
+    (`broker.core.routing.leads`), and those that come from elsewhere count as well.
     """
 
     id: str
@@ -88,6 +90,7 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     correlated: bool = True
     since_ms: int | None = None
     main: str = ""
+    silent: tuple[str, ...] = ()
 
 
 class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -103,7 +106,8 @@ class Advertisement(msgspec.Struct, frozen=True, array_like=True):
 
     What is said holds for every event of the source; None says that it is not known (an event may
     then have any), and excludes no key. No types: any. `domain` are bounds of attributes, sorted
-    by attribute.
+    by attribute. `rates` say of types, sorted, how many events come a day, as a power of two; of a
+    type that is not among them nobody knows yet.
     """
 
     source: str
@@ -111,3 +115,4 @@ class Advertisement(msgspec.Struct, frozen=True, array_like=True):
     location: str | None = None
     position: Position | None = None
     domain: tuple[Bounds, ...] = ()
+    rates: tuple[tuple[str, int], ...] = ()

@@ -17,14 +17,16 @@ from collections.abc import Iterable, Sequence
 from broker.core.routing.asking import Asking
 from broker.core.routing.covering import Check
 from broker.core.routing.covers import Covers
-from broker.core.routing.held import EventView, Held, Store
-from broker.core.routing.matching import Compile, Matcher, Part, Released
+from broker.core.routing.held import EventView
+from broker.core.routing.leads.rates import SourceRates, leads_of
+from broker.core.routing.leads.releases import EventReleases
+from broker.core.routing.matching import Compile, Part
 from broker.core.routing.messages import (
     LOCAL,
     Advertise,
     Events,
+    LeadEvents,
     Message,
-    Results,
     Send,
     Unwant,
     Want,
@@ -32,7 +34,7 @@ from broker.core.routing.messages import (
 )
 from broker.core.routing.operator import Advertisement, Operator
 from broker.core.routing.rows import Condition
-from broker.core.routing.sources import Directory, simplest
+from broker.core.routing.sources import SEPARATOR, Directory, simplest
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, Plan, Strategy, parts, plan
 
 HELD_MAX = 200_000  # events, some 100 MB with their places in indexes; a busy minute of a Pi
@@ -43,15 +45,16 @@ def no_conditions(text: str) -> Condition:
     raise ValueError(f"no way to ask whether events meet {text!r}")
 
 
-class _Entry:
-    """An operator and what it makes the broker ask of others."""
+class RoutedOperator:
+    """An operator and what it makes the broker ask of others; others wait for its `leads`."""
 
-    __slots__ = ("came_from", "covered", "operator", "plan")
+    __slots__ = ("came_from", "covered", "leads", "operator", "plan")
 
     def __init__(self, operator: Operator, came_from: str) -> None:
         self.operator = operator
         self.came_from = came_from
         self.covered = False
+        self.leads: tuple[str, ...] = ()
         self.plan: Plan = {}
 
 
@@ -61,7 +64,11 @@ class Router:
     `compile_condition` makes a test of the canonical text of a key that is not exact. At most
     `held_max` events are held: past it the oldest are forgotten early and sent to whoever might
     want them, as is what could be correlated with them; `shed_count` counts those forgotten.
+
+    `told` are the neighbours that exchange probes, for others nothing waits for leads; None: all.
     """
+
+    waits = False  # whether what stays is noted for who asks
 
     def __init__(
         self,
@@ -74,15 +81,12 @@ class Router:
         if strategy.central:
             raise ValueError("centralised propagation needs a CentralRouter")
         self._strategy = strategy
-        self._compile = compile_condition
-        self._held_max = held_max
-        self.shed_count = 0
-        self._store = Store()
-        self._entries: dict[str, dict[str, _Entry]] = {LOCAL: {}}
+        self.told: dict[str, None] | None = None
+        self._releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
+        self._rates = SourceRates()
+        self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}
         self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.points)}
         self._asking: dict[str, Asking] = {}
-        self._matchers: dict[str, Matcher] = {LOCAL: self._matcher(LOCAL)}
-        self._bits: dict[str, int] = {LOCAL: 0}
         self._directory = Directory([LOCAL])
         self._link(neighbours)
 
@@ -96,7 +100,12 @@ class Router:
     @property
     def events_held(self) -> int:
         """Events kept because others may yet be correlated with them."""
-        return len(self._store)
+        return len(self._releases)
+
+    @property
+    def shed_count(self) -> int:
+        """Events that were forgotten early, as there were too many."""
+        return self._releases.shed_count
 
     def operators(self, came_from: str) -> list[tuple[Operator, tuple[str, ...]]]:
         """The operators that came from a neighbour or LOCAL, each with the ids that cover it."""
@@ -117,6 +126,8 @@ class Router:
         """Handle what a neighbour's router gave out for this broker."""
         if isinstance(message, Events):
             return self.events(came_from, message.events)
+        if isinstance(message, LeadEvents):
+            return self.probes(came_from, message.events)
         if isinstance(message, Want):
             return self.operator_added(came_from, message.operator)
         if isinstance(message, Unwant):
@@ -132,6 +143,8 @@ class Router:
 
         What is told again unchanged changes nothing and goes no further.
         """
+        if came_from == LOCAL and self._strategy.leads:
+            advertisement = self._rates.rated(advertisement)
         old, moved = self._directory.put(came_from, advertisement)
         if old == advertisement:
             return []
@@ -145,6 +158,8 @@ class Router:
         What waits for its events is then not asked for any more. So say it only when its last event
         can match with none that may still come: δt and the allowed lateness behind it.
         """
+        if came_from == LOCAL:
+            self._rates.forget(source)
         old, moved = self._directory.drop(came_from, source)
         if old is None:
             return []
@@ -166,13 +181,13 @@ class Router:
         covers = self._received[came_from]
         bare: list[Operator] = []
         if entry is None:
-            entry = entries[operator.id] = _Entry(operator, came_from)
+            entry = entries[operator.id] = RoutedOperator(operator, came_from)
             entry.covered = covers.add(operator)
         else:
             entry.operator = operator
             entry.covered, bare = covers.replace(operator)
-            if operator.id in self._matchers[came_from]:
-                self._matchers[came_from].remove(operator.id)
+            if operator.id in self._releases.matchers[came_from]:
+                self._releases.matchers[came_from].remove(operator.id)
         out: list[Send] = []
         self._match(entry, out)
         self._uncover(came_from, bare, out)
@@ -184,7 +199,7 @@ class Router:
         entry = self._entries[came_from].pop(name, None)
         if entry is None:
             return []
-        matcher = self._matchers[came_from]
+        matcher = self._releases.matchers[came_from]
         out: list[Send] = []
         self._uncover(came_from, self._received[came_from].remove(name), out)
         if name in matcher:
@@ -200,21 +215,38 @@ class Router:
         Each goes once to every other direction in which it completes, or is completed by, what is
         wanted there; so what was held back before may go with it.
         """
-        released: dict[str, list[Released]] = {}
-        bit = self._bits[came_from]
-        for event in events:
-            held = self._store.add(event, came_from)
-            if held is None:
-                continue
-            held.sent |= bit
-            for name, matcher in self._matchers.items():
-                if name != came_from or name == LOCAL:
-                    found = matcher.offer(held)
-                    if found:
-                        released.setdefault(name, []).extend(found)
-        if len(self._store) > self._held_max:
-            self._shed(released)
-        return [self._sending(name, released[name]) for name in self._matchers if name in released]
+        if came_from == LOCAL and self._strategy.leads:
+            events = list(events)
+            for event in events:
+                self._rates.count(event)
+        return self._releases.events(came_from, events)
+
+    def probes(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
+        """Events that a neighbour tells of: what waits for them goes, and others are told."""
+        return self._releases.probes(came_from, events)
+
+    def look_at_rates(self, now: int) -> list[Send]:
+        """Say how often sources here send, and have what comes often wait for what is rare.
+
+        `now` is in milliseconds, of any clock.
+        """
+        out: list[Send] = []
+        if not self._strategy.leads:
+            return out
+        directory = self._directory
+        sources = [each.source for name in directory.directions for each in directory.of(name)]
+        own = {each.source: each for each in directory.of(LOCAL)}
+        for source in self._rates.look(sources, now):
+            if source in own:
+                out += self.advertised(LOCAL, own[source])
+        for entry in self._all():
+            waits = self.told is None or entry.came_from in (LOCAL, *self.told)
+            if waits and not entry.covered:
+                leads = leads_of(entry.operator, entry.leads, self._rates, directory)
+                changes, entry.leads = leads != entry.leads, leads
+                if changes:
+                    self._adopt(entry, self._plan(entry), out)
+        return out
 
     def expire(self, before_ms: int) -> None:
         """Forget events that began before: no event that comes from now on can match with them.
@@ -222,9 +254,7 @@ class Router:
         That is so for what lies by more than the largest δt behind the earliest event that may
         still come, with the allowed lateness.
         """
-        self._store.expire(before_ms)
-        for matcher in self._matchers.values():
-            matcher.expire(before_ms)
+        self._releases.expire(before_ms)
 
     def neighbours_changed(self, neighbours: Sequence[str]) -> list[Send]:
         """The tree is another one: forget what neighbours said and tell these everything anew.
@@ -255,9 +285,7 @@ class Router:
         for advertisement in self._directory.of(neighbour):
             out += self.withdrawn(neighbour, advertisement.source)
         out = [send for send in out if send.to != neighbour]
-        for held in self._store.everything():
-            if held.via != neighbour:
-                held.sent &= ~self._bits[neighbour]
+        self._releases.reset(neighbour)
         self._asking[neighbour] = Asking(self._strategy.sent, self._strategy.points)
         out += [Send(neighbour, Advertise(each)) for each in self._directory.around(neighbour)]
         for entry in self._all():
@@ -265,30 +293,11 @@ class Router:
         self._plan_anew(None, out)
         return out
 
-    def _shed(self, released: dict[str, list[Released]]) -> None:
-        """Forget the older half of the events; what has to go for it."""
-        kept = sorted(self._store.everything(), key=lambda held: held.start)
-        gone = kept[: len(kept) - self._held_max // 2]
-        before_ms = gone[-1].start + 1
-        gone = [held for held in kept if held.start < before_ms]
-        last_ms = max(held.end for held in gone)
-        self.shed_count += len(gone)
-        for name, matcher in self._matchers.items():
-            found = matcher.shed(before_ms, last_ms)
-            if found:
-                released.setdefault(name, []).extend(found)
-        self._store.expire(before_ms)
-
     # --- how ---------------------------------------------------------------------------------
-
-    def _matcher(self, name: str) -> Matcher:
-        each = self._strategy.each or name == LOCAL
-        bit = 0 if name == LOCAL else self._bits[name]
-        return Matcher(name, bit, self._compile, each=each)
 
     def _link(self, neighbours: Sequence[str]) -> None:
         names = [name for name in dict.fromkeys(neighbours) if name != LOCAL]
-        self._bits = {LOCAL: 0, **{name: 1 << place for place, name in enumerate(names)}}
+        self._releases.link(names)
         strategy = self._strategy
         # What is never sent covered need not be compared again where it arrives.
         received = strategy.received if strategy.sent is Check.NONE else Check.NONE
@@ -298,29 +307,21 @@ class Router:
             **{name: Covers(received, strategy.points) for name in names},
         }
         self._asking = {name: Asking(strategy.sent, strategy.points) for name in names}
-        self._matchers = {
-            LOCAL: self._matchers[LOCAL],
-            **{name: self._matcher(name) for name in names},
-        }
         own = self._directory.of(LOCAL)
         self._directory = Directory([LOCAL, *names])
         for advertisement in own:
             self._directory.put(LOCAL, advertisement)
         for entry in self._all():
             entry.plan = {}
-        for held in self._store.everything():
-            held.via = LOCAL  # where it came from is not known in the new tree
-            held.spot = 0
-            held.sent = 0
 
-    def _all(self) -> list[_Entry]:
+    def _all(self) -> list[RoutedOperator]:
         return [entry for some in self._entries.values() for entry in some.values()]
 
-    def _plan(self, entry: _Entry) -> Plan:
-        return {} if entry.covered else self._planned(entry.operator, entry.came_from)
-
-    def _planned(self, operator: Operator, came_from: str) -> Plan:
-        return plan(self._strategy, operator, came_from, self._directory)
+    def _plan(self, entry: RoutedOperator) -> Plan:
+        if entry.covered:
+            return {}
+        operator, came_from = entry.operator, entry.came_from
+        return plan(self._strategy, operator, came_from, self._directory, entry.leads)
 
     def _parts(self, operator: Operator, came_from: str) -> list[Part]:
         return parts(self._strategy, operator, came_from, self._directory)
@@ -341,55 +342,40 @@ class Router:
             if entry.covered or (types is not None and not any(k.type_name in types for k in keys)):
                 continue
             if self._strategy.rings and entry.came_from != LOCAL:
-                self._matchers[entry.came_from].remove(entry.operator.id)
+                self._releases.matchers[entry.came_from].remove(entry.operator.id)
                 self._match(entry, out)
             self._adopt(entry, self._plan(entry), out)
 
-    def _match(self, entry: _Entry, out: list[Send]) -> None:
+    def _match(self, entry: RoutedOperator, out: list[Send]) -> None:
         """Match an operator from now on, if its events are not a part of what others' are."""
         name = entry.came_from
         if entry.covered and not self._strategy.each and name != LOCAL:
             return
-        wanted = self._parts(entry.operator, name)
-        found = self._matchers[name].add(entry.operator, wanted, self._store)
-        if found:
-            out.append(self._sending(name, found))
+        parts_wanted = self._parts(entry.operator, name)
+        self._releases.match(name, entry.operator, parts_wanted, out)
 
     def _uncover(self, came_from: str, bare: list[Operator], out: list[Send]) -> None:
         """Ask for what is not covered any more."""
         for operator in bare:
             entry = self._entries[came_from][operator.id]
             entry.covered = False
-            if operator.id not in self._matchers[came_from]:
+            if operator.id not in self._releases.matchers[came_from]:
                 self._match(entry, out)
             self._adopt(entry, self._plan(entry), out)
 
-    def _adopt(self, entry: _Entry, wanted: Plan, out: list[Send]) -> None:
+    def _adopt(self, entry: RoutedOperator, wanted: Plan, out: list[Send]) -> None:
         """Ask for what is newly wanted on behalf of an operator, then take back what is not."""
         owner = (entry.came_from, entry.operator.id)
         old, entry.plan = entry.plan, wanted
+        label = SEPARATOR.join(owner)
         for name, some in wanted.items():
             for operator in some.values():
+                if old.get(name, {}).get(operator.id) != operator:
+                    self._releases.probing.release(name, label, operator.id)
+                    out += self._releases.probing.ask(name, label, operator)
                 out.extend(Send(name, one) for one in self._asking[name].want(owner, operator))
         for name, some in old.items():
             for gone in some:
                 if gone not in wanted.get(name, {}):
+                    self._releases.probing.release(name, label, gone)
                     out.extend(Send(name, one) for one in self._asking[name].release(owner, gone))
-
-    def _sending(self, name: str, released: list[Released]) -> Send:
-        if name == LOCAL:
-            return Send(name, Results(_by_event(released)))
-        if not self._strategy.each:
-            return Send(name, Events([each.held.event for each in released], len(released)))
-        distinct = {id(each.held): each.held for each in released}
-        copies = sum(each.slots.bit_count() for each in released)
-        return Send(name, Events([held.event for held in distinct.values()], copies))
-
-
-def _by_event(released: list[Released]) -> list[tuple[EventView, tuple[str, ...]]]:
-    """Each event with the subscriptions that it goes to, in the order of release."""
-    found: dict[int, tuple[Held, dict[str, None]]] = {}
-    for each in released:
-        _, names = found.setdefault(id(each.held), (each.held, {}))
-        names.update(dict.fromkeys(each.names))
-    return [(held.event, tuple(names)) for held, names in found.values()]

@@ -16,6 +16,7 @@ from broker.core.routing.messages import LOCAL, Advertise, Send, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
 from broker.engine.event.geometry import region_test, under_path
 
+SEPARATOR = "\x1f"  # between an operator's id and the keys that a part of it is about
 CACHE_MAX = 65_536  # answers kept until an advertisement changes
 
 
@@ -171,7 +172,7 @@ def joined(said: list[Advertisement]) -> Advertisement | None:
     types = () if any_type else tuple(sorted({name for one in said for name in one.types}))
     location = first.location if all(one.location == first.location for one in said) else None
     position = first.position if all(one.position == first.position for one in said) else None
-    return Advertisement(first.source, types, location, position, _domain(said))
+    return Advertisement(first.source, types, location, position, _domain(said), _rates(said))
 
 
 def _domain(said: list[Advertisement]) -> tuple[Bounds, ...]:
@@ -185,6 +186,14 @@ def _domain(said: list[Advertisement]) -> tuple[Bounds, ...]:
         for name, some in sorted(found.items())
         if len(some) == len(said)
     )
+
+
+def _rates(said: list[Advertisement]) -> tuple[tuple[str, int], ...]:
+    """The greatest that is said of each type."""
+    rates: dict[str, int] = {}
+    for name, power in [rate for each in said for rate in each.rates]:
+        rates[name] = max(power, rates.get(name, power))
+    return tuple(sorted(rates.items()))
 
 
 def serves(advertisement: Advertisement, key: Key) -> bool:
@@ -250,6 +259,64 @@ def project(
     return simplest(replace(operator, keys=tuple(keys)))
 
 
+def asked_of(
+    operator: Operator, direction: str, directory: Directory, leads: tuple[str, ...] = ()
+) -> dict[str, Operator]:
+    """Return all that of an operator is asked of a direction, by id.
+
+    The keys named as `leads` are silent there, as those are that came so: all others wait for them.
+    Leads that are there as well are asked for by themselves. Where all are there and nowhere else
+    nothing has to be told, and all is asked for in one.
+    """
+    silent = [key for key in operator.keys if key.name in operator.silent]
+    wanted = [key for key in operator.keys if key.name not in operator.silent]
+    pairs = [(key, directory.where(key)) for key in wanted]
+    pairs = [(key, where) for key, where in pairs if direction in where]
+    waits = [pair for pair in pairs if pair[0].name not in leads]
+    apart = [key for key in wanted if key.name in leads]
+    if not waits or all(directory.where(key) == (direction,) for key in apart):
+        whole = _part(operator, pairs, silent)
+        return {} if whole is None else {whole.id: whole}
+    free = [pair for pair in pairs if pair[0].name in leads]
+    parts = [
+        (_named(operator, [key.name for key in apart]), waits, [*silent, *apart]),
+        (_named(operator, ["", *[key.name for key, _ in free]]), free, silent),
+    ]
+    asked = [_part(*part) for part in parts]
+    return {each.id: each for each in asked if each is not None}
+
+
+def _named(operator: Operator, names: list[str]) -> Operator:
+    return replace(operator, id=SEPARATOR.join((operator.id, *names)))
+
+
+def _part(
+    operator: Operator, pairs: list[tuple[Key, tuple[str, ...]]], silent: list[Key]
+) -> Operator | None:
+    """Keys that are in a direction, with others that are silent there; None: no keys."""
+    if not pairs:
+        return None
+    keys = [
+        _asked(key, optional=operator.correlated and (key.optional or len(where) > 1))
+        for key, where in pairs
+    ]
+    keys = sorted((*keys, *silent), key=lambda key: key.name)
+    names = tuple(sorted(key.name for key in silent))
+    return simplest(replace(operator, keys=tuple(keys), silent=names))
+
+
+def _asked(key: Key, *, optional: bool) -> Key:
+    return key if optional == key.optional else replace(key, optional=optional)
+
+
+def without_silent(operator: Operator) -> Operator:
+    """Return the operator as whoever knows no silent keys understands it: it asks for more."""
+    if not operator.silent:
+        return operator
+    keys = tuple(key for key in operator.keys if key.name not in operator.silent)
+    return simplest(replace(operator, keys=keys, silent=()))
+
+
 def clipped(key: Key, serving: list[Advertisement]) -> Key:
     """A key within the hull of what the sources that serve it have promised."""
     ranges = tuple(_within(one, serving) for one in key.ranges)
@@ -307,4 +374,5 @@ def simplest(operator: Operator) -> Operator:
         delta_l=None,
         strict=False,
         correlated=False,
+        silent=(),
     )

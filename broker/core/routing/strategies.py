@@ -7,6 +7,7 @@ complete match reach the subscription; strategies differ in what else travels, a
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -16,12 +17,18 @@ from broker.core.routing.joins import Variant
 from broker.core.routing.matching import Part, parts_of, plain
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Key, Operator
-from broker.core.routing.sources import Directory, answerable, project, simplest
+from broker.core.routing.sources import (
+    SEPARATOR,
+    Directory,
+    answerable,
+    asked_of,
+    project,
+    simplest,
+    without_silent,
+)
 
 Plan = dict[str, dict[str, Operator]]
 """What is asked of each neighbour, by id."""
-
-SEPARATOR = "\x1f"  # between an operator's id and the key that a part of it is about
 
 
 class Strategy(NamedTuple):
@@ -31,7 +38,7 @@ class Strategy(NamedTuple):
     are not sent because what was sent before covers them. `each`: each operator has its own result
     set, covered ones included; else an event goes over a link once. `rings`: operators are split
     into binary joins. `central`: everything happens at one broker. `clip`: see `project`.
-    `points`: how many a sampling check draws.
+    `points`: how many a sampling check draws. `leads`: what comes often waits for what is rare.
     """
 
     name: str
@@ -42,9 +49,13 @@ class Strategy(NamedTuple):
     central: bool = False
     clip: bool = False
     points: int = POINTS
+    leads: bool = False
 
 
 FILTER_SPLIT_FORWARD = Strategy("filter-split-forward", Check.EXACT, Check.EXACT)
+HOLD_AND_PROBE = Strategy(  # beyond the paper
+    "hold-and-probe", Check.EXACT, Check.EXACT, leads=True
+)
 NAIVE = Strategy("naive", each=True)
 OPERATOR_PLACEMENT = Strategy("operator-placement", Check.PAIRWISE, each=True)
 MULTI_JOIN = Strategy("multi-join", Check.PAIRWISE, rings=True)
@@ -56,18 +67,44 @@ STRATEGIES = {
 }
 
 
-def plan(strategy: Strategy, operator: Operator, came_from: str, directory: Directory) -> Plan:
+def plan(
+    strategy: Strategy,
+    operator: Operator,
+    came_from: str,
+    directory: Directory,
+    leads: tuple[str, ...] = (),
+) -> Plan:
     """Return what an operator makes its broker ask of each other neighbour.
 
-    Nothing as long as a key that must be found has no source anywhere.
+    Nothing as long as a key that must be found has no source anywhere. `leads`: see `asked_of`.
     """
     if not answerable(operator, directory):
         return {}
     others = [name for name in directory.directions if name not in (came_from, LOCAL)]
     if strategy.rings:
         return _rings(operator, others, directory)
+    if strategy.leads:
+        return asked_of_all(operator, others, directory, leads, others)
     asked = {name: project(operator, name, directory, clip=strategy.clip) for name in others}
     return {name: {one.id: one} for name, one in asked.items() if one is not None}
+
+
+def asked_of_all(
+    operator: Operator,
+    others: list[str],
+    directory: Directory,
+    leads: tuple[str, ...],
+    told: Container[str],
+) -> Plan:
+    """Return what is asked of these neighbours; only those in `told` know of probes."""
+    asked_of_each: Plan = {}
+    plain = without_silent(operator)
+    for name in others:
+        is_told = name in told
+        asked = asked_of(operator if is_told else plain, name, directory, leads if is_told else ())
+        if asked:
+            asked_of_each[name] = asked
+    return asked_of_each
 
 
 def parts(

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from broker.core import messages, topics
 from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.effects import Publication
+from broker.core.effects import DisownResults, Emission, Publication
 from broker.core.installer import Asker, Installer, reader_of
 from broker.core.network.cell_book import CellBook, Kept
 from broker.core.network.cell_told import Row
@@ -28,8 +30,10 @@ from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.copies_kept import CopiesKept
 from broker.core.standby.home_copy import CopyRow, HomeCopy, Key, TextRow
+from broker.core.standby.inheritance import Inheritances
 from broker.engine.ledger import Ledger
 from broker.engine.runtime.matcher import Matcher
+from broker.network.delivery.messages import HomeChanged, HomeEntrusted, StandInChosen
 from broker.network.delivery.succession import (
     NAMED_MAX,
     Generation,
@@ -43,6 +47,9 @@ from language import check_text
 TERMS_APART = 1_000  # moves that a home may have begun, of which its stand-in had not heard
 
 IN_THE_WAY = "{name} of {subscriber} is installed at the broker that takes over, with another text"
+
+
+_decode = msgspec.json.decode
 
 
 class Refusal(Struct, frozen=True):
@@ -109,12 +116,39 @@ class Adoption:
         give_out: Callable[[Sequence[Row], Outgoing], None],
     ) -> None:
         self.last = Adopted("", (), (), ())
+        self.inherited = Inheritances()
+        self.disowns = DisownResults((), 0)  # what the last succession made this home give up
+        self.next_offset: Callable[[], int] = int  # of the next result, where there is an outbox
+        self.chosen = StandInChosen("", 0)  # the stand-in of this home
         self._core = core
         self._texts = texts
         self._matcher = matcher
         self._stop_idle = stop_idle
         self._cancel = cancel
         self._give_out = give_out
+
+    def handlers(self) -> dict[type[Any], Callable[[Any, Outgoing], None]]:
+        """Return what takes in the messages of homes and their stand-ins."""
+        return {
+            HomeEntrusted: self._core.standing_in.entrusted,
+            HomeChanged: self._core.standing_in.changed,
+            HomeTaken: self.adopt,
+            Succeeded: self.succeeded,
+            StandInChosen: self._choose,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return what is to outlast the process, copies and successions excepted."""
+        chosen = [self.chosen.broker, self.chosen.lease_ms]
+        return {"inherited": self.inherited.state(), "stand_in": chosen}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take it up; an earlier version had neither."""
+        self.inherited.restore(state.get("inherited", ()))
+        self.chosen = StandInChosen(*state.get("stand_in", ("", 0)))
+
+    def _choose(self, chosen: StandInChosen, _out: Outgoing) -> None:
+        self.chosen = chosen
 
     # --- taking over -----------------------------------------------------------------------
 
@@ -139,15 +173,32 @@ class Adoption:
         self._stop_idle()
         for copied in copy.copies.values():
             _hand_on(copied, core, out)
-        undelivered = [row.result for row in copy.given.rows]
-        for subscriber, name, *_ in undelivered:
-            if (own := core.catalogue.subscriptions.get((subscriber, name))) is not None:
-                own.results -= 1  # it is counted once more as it is given out
-        self._give_out(undelivered, out)
-        for succession in _successions(message.home, core.options.name, now, cells, adopted):
+        self._hand_over(copy, out)
+        whole = Succeeded(message.home, core.options.name, now, 0, (), (), copy.given.end)
+        for succession in _successions(whole, cells, adopted):
             core.successions.handle(succession)
         self.last = Adopted(message.home, tuple(keys), tuple(begun), tuple(refusals))
         core.came, core.left, core.dormant = tuple(keys), (), bool(core.inactive())
+
+    def _hand_over(self, copy: HomeCopy, out: Outgoing) -> None:
+        """Give out what the home may not have, and put what was not read into the log."""
+        core, own_first = self._core, self.next_offset() + len(out.results)
+        offsets: list[int] = []
+        upto = self.inherited.upto(copy.epoch)  # it may have been taken over before
+        for row in [row for row in copy.given.rows if row.offset >= upto]:
+            subscriber, name, actor, payload = row.result
+            own = core.catalogue.subscriptions.get((subscriber, name))
+            before = len(out.results)
+            if row.offset >= copy.given.delivered and own is not None:
+                own.results -= 1  # it is counted once more as it is given out
+                self._give_out([row.result], out)
+            else:
+                result = _decode(payload)
+                words = (result["id"], result["end"], subscriber, name, actor, payload)
+                out.results.append(Emission(*words, is_silent=True))
+            offsets += [row.offset] * (len(out.results) - before)
+        log = copy.epoch, copy.given.first, copy.given.end
+        self.inherited.add(copy.home, log, own_first, offsets)
 
     def _install(self, text: TextRow, rows: Sequence[Installed]) -> str:
         """Install what a text brought and its home still has; why not, or "" where it is done."""
@@ -219,6 +270,7 @@ class Adoption:
                     given_up.append(own.key)
             self._rename(message.cells)
         core.came, core.left = (), tuple(given_up)
+        self.disowns = DisownResults(core.left, message.log_end)
 
     def _rename(self, names: Sequence[str]) -> None:
         """Give cells that began under names which an heir has now other ones: they begin anew.
@@ -258,20 +310,18 @@ def _hand_on(row: CopyRow, core: Adopter, out: Outgoing) -> None:
 
 
 def _successions(
-    home: str, heir: str, now: int, cells: Sequence[Kept], rows: Sequence[Installed]
+    whole: Succeeded, cells: Sequence[Kept], rows: Sequence[Installed]
 ) -> list[Succeeded]:
-    """Return what others are to hear, in parts that links take."""
+    """Return a succession with what it is of, in parts that links take."""
     names = [cell.name for cell in cells]
     generations: list[Generation] = [(row.subscriber, row.name, row.seq, row.since) for row in rows]
     parts = range(0, max(len(names), len(generations), 1), NAMED_MAX)
     return [
-        Succeeded(
-            home,
-            heir,
-            now,
-            number,
-            tuple(names[first : first + NAMED_MAX]),
-            tuple(generations[first : first + NAMED_MAX]),
+        replace(
+            whole,
+            part=number,
+            cells=tuple(names[first : first + NAMED_MAX]),
+            subscriptions=tuple(generations[first : first + NAMED_MAX]),
         )
         for number, first in enumerate(parts)
     ]

@@ -30,8 +30,9 @@ from broker.core.standby.home_copy import (
     InstalledRow,
     Key,
     ListingChanged,
+    ResultsGiven,
     TextRow,
-    UndeliveredResults,
+    UnreadResults,
     encoded,
 )
 from broker.engine.ingest.times import TIME_MAX_MS
@@ -59,7 +60,10 @@ class Home(Protocol):
 
 
 class HomeChanges:
-    """Compares a home, whose core this is, with what was said; its outbox lacked `unstored`."""
+    """Compares a home, whose core this is, with what was said; its outbox lacked `unstored`.
+
+    `epoch` names the home's output log, `lease_ms` is what its stand-in may count on.
+    """
 
     def __init__(self, home: Home, unstored: Sequence[Emission] = ()) -> None:
         self._home = home
@@ -67,7 +71,8 @@ class HomeChanges:
         self._texts: dict[int, tuple[Source, TextRow]] = {}  # by the identity of the source
         self._cells: dict[str, tuple[Key, ...]] = {}
         self._text_number = 0
-        self._given = UndeliveredResults()
+        self.epoch, self.lease_ms = "", 0
+        self._given = UnreadResults()
         self.given(unstored)
 
     def state(self) -> bytes:
@@ -82,7 +87,9 @@ class HomeChanges:
             home.book.state(),
             home.copies.life,
             _rows(copies),
-            list(self._given.rows),
+            self._given.state(),
+            self.epoch,
+            self.lease_ms,
         )
         return encoded(whole)
 
@@ -106,24 +113,29 @@ class HomeChanges:
         return [encoded(change) for change in changes]
 
     def given(self, results: Sequence[Emission]) -> list[bytes]:
-        """Return the change that results have got offsets, where they came of cells."""
-        rows = [
-            GivenRow(
-                result.offset,
-                (result.subscriber, result.subscription, result.actor, result.payload),
-            )
-            for result in results
-            if (result.subscriber, result.subscription) in self._home.book.of
-        ]
-        self._given.rows.extend(rows)
-        return [encoded(Given(rows[-1].offset + 1))] if rows else []
+        """Return the changes that results have got offsets; those of cells were said with them."""
+        rows = [_given_row(result) for result in results]
+        self._given.add(rows)
+        in_cells = [row for row in rows if row.result[:2] in self._home.book.of]
+        others = [row for row in rows if row.result[:2] not in self._home.book.of]
+        changes: list[Any] = [Given(in_cells[-1].offset + 1)] if in_cells else []
+        changes += [ResultsGiven(others)] if others else []
+        return [encoded(change) for change in changes]
 
-    def delivered(self, offset: int) -> list[bytes]:
-        """Return the change that results before an offset have been given out."""
-        if not self._given.rows or self._given.rows[0].offset >= offset:
+    def recall(self, unread: Sequence[Emission], first: int, end: int) -> None:
+        """Take in what the log has from `first` to `end` that its readers have not read."""
+        self._given.begin([_given_row(result) for result in unread], first, end)
+
+    def delivered(self, offset: int, read: int) -> list[bytes]:
+        """Return the change that results were given out, and read, before these offsets."""
+        given = self._given
+        if not given.rows or given.rows[0].offset >= offset:
             return []
-        self._given.deliver(offset)
-        return [encoded(GivenUpto(offset))]
+        before = given.delivered, given.first
+        given.deliver(offset, read)
+        if before == (given.delivered, given.first):
+            return []
+        return [encoded(GivenUpto(offset, read))]
 
     def _listed(self) -> ListingChanged:
         home = self._home
@@ -167,6 +179,11 @@ class HomeChanges:
         self._texts[id(source)] = source, row  # the source is held, so that its identity stays
         texts.append(row)
         return row.number
+
+
+def _given_row(result: Emission) -> GivenRow:
+    row = result.subscriber, result.subscription, result.actor, result.payload
+    return GivenRow(result.offset, row)
 
 
 def _standing(subscription: Installed) -> tuple[Any, ...]:

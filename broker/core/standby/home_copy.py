@@ -20,7 +20,8 @@ from broker.core.network.told import Asks, CopiesTaken
 from broker.core.recovery.durable_state import Source
 from broker.engine.ingest.times import TIME_MAX_MS
 
-GIVEN_MAX = 10_000  # results; past that the oldest are in the home's log alone
+GIVEN_MAX = 10_000  # results; past either the oldest are in the home's log alone
+GIVEN_BYTES_MAX = 8 * 1024 * 1024
 
 Key: TypeAlias = tuple[str, str]
 Cell: TypeAlias = tuple[str, int, list[Key], bool]  # name, since, keys, whether windows are split
@@ -62,7 +63,7 @@ class CopyRow(Struct, array_like=True, frozen=True):
 
 
 class GivenRow(Struct, array_like=True, frozen=True):
-    """A result with its offset at its home, which may not have given it out."""
+    """A result with its offset at its home; not all have it."""
 
     offset: int
     result: cell_told.Row
@@ -100,13 +101,31 @@ class Given(Struct, array_like=True, frozen=True, tag="given"):
     end: int
 
 
+class ResultsGiven(Struct, array_like=True, frozen=True, tag="results_given"):
+    """Results of subscriptions that run in no cell got offsets."""
+
+    rows: list[GivenRow]
+
+
 class GivenUpto(Struct, array_like=True, frozen=True, tag="delivered"):
-    """The results before this offset need not be given out again."""
+    """Results before `offset` need not be given out again, nor those before `read` be read."""
 
     offset: int
+    read: int
 
 
-Change: TypeAlias = ListingChanged | CopiesMade | CopiesTaken | Given | GivenUpto | CellChange
+Change: TypeAlias = (
+    ListingChanged | CopiesMade | CopiesTaken | Given | ResultsGiven | GivenUpto | CellChange
+)
+
+
+class GivenState(Struct, array_like=True, frozen=True):
+    """The state of `UnreadResults`."""
+
+    rows: list[GivenRow] = []
+    first: int = 0
+    end: int = 0
+    delivered: int = 0
 
 
 class HomeState(Struct, array_like=True, frozen=True):
@@ -117,7 +136,9 @@ class HomeState(Struct, array_like=True, frozen=True):
     book: list[Any]
     life: int  # of the numbers of copies
     copies: list[CopyRow]
-    given: list[GivenRow]
+    given: GivenState
+    epoch: str = ""  # of the home's output log
+    lease_ms: int = 0  # 0: it is taken over by a person's word alone
 
 
 encoded = msgspec.msgpack.Encoder().encode
@@ -125,21 +146,58 @@ _decode = msgspec.msgpack.Decoder(Change, strict=False).decode
 _decode_state = msgspec.msgpack.Decoder(HomeState, strict=False).decode
 
 
-class UndeliveredResults:
-    """Results of a home that may not have left it, in the order of their offsets."""
+class UnreadResults:
+    """Results of a home that it may not have given out, or that its log's readers have not read.
+
+    In the order of their offsets. Of those from `first` up to, and without, `end` none is missing
+    that has to be given out or read; those before `delivered` were given out.
+    """
 
     def __init__(self) -> None:
-        self.rows: deque[GivenRow] = deque(maxlen=GIVEN_MAX)
+        self.rows: deque[GivenRow] = deque()
+        self.first = self.end = self.delivered = 0
+        self._size_bytes = 0
 
     def give(self, results: Sequence[cell_told.Row], end: int) -> None:
         """Take in results that got the last offsets before `end`."""
         first = end - len(results)
-        self.rows.extend([GivenRow(offset, row) for offset, row in enumerate(results, first)])
+        self.add([GivenRow(offset, row) for offset, row in enumerate(results, first)])
 
-    def deliver(self, offset: int) -> None:
-        """Let go of those before an offset."""
-        while self.rows and self.rows[0].offset < offset:
-            self.rows.popleft()
+    def add(self, rows: Sequence[GivenRow]) -> None:
+        """Take in results behind all that there are."""
+        self.rows.extend(rows)
+        self._size_bytes += sum([len(row.result[3]) for row in rows])
+        self.end = max(self.end, rows[-1].offset + 1) if rows else self.end
+        while len(self.rows) > GIVEN_MAX or self._size_bytes > GIVEN_BYTES_MAX:
+            self._drop()
+
+    def begin(self, rows: Sequence[GivenRow], first: int, end: int) -> None:
+        """Put what the log had unread at a start, from `first` to `end`, ahead of all."""
+        later = [row for row in self.rows if row.offset >= end]
+        self.rows, self._size_bytes = deque(), 0
+        self.first, self.end, self.delivered = first, max(end, self.end), end
+        self.add([*rows, *later])
+
+    def deliver(self, delivered: int, read: int) -> None:
+        """Let go of those before both offsets."""
+        self.delivered = max(self.delivered, delivered)
+        self.first = max(self.first, min(self.delivered, read))
+        while self.rows and self.rows[0].offset < self.first:
+            self._drop()
+
+    def _drop(self) -> None:
+        row = self.rows.popleft()
+        self._size_bytes -= len(row.result[3])
+        self.first = max(self.first, row.offset + 1)
+
+    def state(self) -> GivenState:
+        """Return all of it."""
+        return GivenState(list(self.rows), self.first, self.end, self.delivered)
+
+    def restore(self, state: GivenState) -> None:
+        """Take up such a state."""
+        self.add(state.rows)
+        self.first, self.end, self.delivered = state.first, state.end, state.delivered
 
 
 class HomeCopy:
@@ -154,7 +212,9 @@ class HomeCopy:
         self.book = CellBook(home)
         self.life = 0
         self.copies: dict[tuple[str, int], CopyRow] = {}
-        self.given = UndeliveredResults()
+        self.given = UnreadResults()
+        self.epoch = ""
+        self.lease_ms = 0
         self._results: list[cell_told.Row] = []  # of the last change
         if state:
             self._take_up(_decode_state(state))
@@ -165,14 +225,16 @@ class HomeCopy:
         self.book.restore(state.book)
         self.life = state.life
         self.copies = {(copy.broker, copy.serial): copy for copy in state.copies}
-        self.given.rows.extend(state.given)
+        self.given.restore(state.given)
+        self.epoch, self.lease_ms = state.epoch, state.lease_ms
 
     def state(self) -> bytes:
         """Return all of it."""
         texts, rows = list(self.texts.values()), list(self.rows.values())
         copies = list(self.copies.values())
-        given = list(self.given.rows)
-        return encoded(HomeState(texts, rows, self.book.state(), self.life, copies, given))
+        book, given = self.book.state(), self.given.state()
+        log = self.epoch, self.lease_ms
+        return encoded(HomeState(texts, rows, book, self.life, copies, given, *log))
 
     def by_text(self) -> list[tuple[TextRow, list[Installed]]]:
         """Return the subscriptions of each text, in the order of installation."""
@@ -205,8 +267,12 @@ class HomeCopy:
             case Given(end):
                 self.given.give(self._results, end)
                 self._results = []
-            case GivenUpto(offset):
-                self.given.deliver(offset)
+            case ResultsGiven(rows):
+                self._count([row.result for row in rows])
+                self._results = []
+                self.given.add(rows)
+            case GivenUpto(offset, read):
+                self.given.deliver(offset, read)
             case _:
                 self._take_of_cell(change)
 

@@ -14,24 +14,34 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core import messages as core_messages
-from broker.core.effects import Effect, Emit, Note, Reply
+from broker.core.effects import (
+    Effect,
+    Note,
+    ReleaseResults,
+    Reply,
+)
 from broker.core.network import cell_frames, told
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_posting import CellMail
 from broker.core.network.cell_view import is_cell
-from broker.core.network.messages import ResultsDelivered, TakeOverRequested
+from broker.core.network.messages import ResultsDelivered, ResultsRead, TakeOverRequested
 from broker.core.network.sessions import FrameSender
 from broker.core.recovery.durable import DurableBroker
 from broker.core.refusals import ITSELF, NO_COPY, REACHABLE, refused, trouble
 from broker.core.standby.adoption import answer_of
-from broker.core.standby.home_changes import HomeChanges
-from broker.network.delivery.feed import LAZY_MS, HomeFeed
-from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
+from broker.core.standby.guarded_home import GuardedHome
+from broker.network.delivery.lease import LeaseGrants
+from broker.network.delivery.messages import (
+    HomeChanged,
+    HomeEntrusted,
+    HomeKept,
+    LeaseAsked,
+    LeaseGranted,
+)
 from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionExchange
 
 _OF_HOME = (cell_frames.Wanted, cell_frames.Hosted, cell_frames.Ended)
 EARLY_MAX = 1_000
-DELIVERED_MS = 1_000  # what was given out in the last second may be given out again
 SUCCESSIONS_SINCE = 4  # the version of frames that has them
 
 
@@ -77,16 +87,19 @@ class StandIns:
         self._look_at_needs = look_at_needs
         self._look_at_cells = look_at_cells
         self._leave = leave
-        self._delivered = 0
         self.effects: list[Effect] = []  # to be carried out behind what the core wants
-        self._changes = HomeChanges(network, durable.unstored)
-        self.feed = HomeFeed(self.me, epoch, mail.tell, self._bring, self._changes.state)
+        self.home = GuardedHome(durable, epoch, mail, self._via, tell, self._neighbours)
+        self.feed = self.home.feed
+        self._grants = LeaseGrants()
+        self._asked: dict[str, LeaseAsked] = {}  # for their leases, by these homes, just now
         self._exchange = SuccessionExchange(network.successions, self._say, tell)
         mail.withholds, mail.home_of = self._withholds, network.successions.home_of
         mail.on_said |= {
             HomeEntrusted: self._entrusted,
             HomeChanged: self._entrusted,
             HomeKept: self.feed.heard,
+            LeaseAsked: self._lease_asked,
+            LeaseGranted: self.home.lease_granted,
         }
         # What an heir said that is not known as such here yet.
         self._early: dict[tuple[str, Which, type], Callable[[], None]] = {}
@@ -100,7 +113,8 @@ class StandIns:
     ) -> None:
         """Take messages and frames that are for this part alone."""
         on_message[TakeOverRequested] = self.take_over
-        on_message[ResultsDelivered] = self._deliver
+        on_message[ResultsDelivered] = self.home.note_delivered
+        on_message[ResultsRead] = self.home.note_read
         on_frame[Succeeded] = self._hear
 
     def _say(self, peer: str, frame: Succeeded, rests: bool) -> None:
@@ -111,20 +125,11 @@ class StandIns:
     def told(self, message: core_messages.Message, effects: Sequence[Effect], now: int) -> None:
         """Have the stand-in hear of what a message has changed, and of its results."""
         what = message.what if isinstance(message, core_messages.NetworkTold) else None
-        if self.feed.stand_in:
-            lazy_ms = LAZY_MS if isinstance(what, told.CopiesTaken) else 0
-            self.feed.change(self._changes.of(message), now, lazy_ms=lazy_ms)
-            for effect in effects:
-                if isinstance(effect, Emit):
-                    self.feed.change(self._changes.given(effect.results), now)
+        self.home.change(message, effects, now)
         if isinstance(what, Succeeded | HomeTaken):
             rests = isinstance(what, HomeTaken)
             self._exchange.spread(self._sessions.standing, rests=rests)
             self._succeeded(what)
-
-    def _deliver(self, message: ResultsDelivered) -> None:
-        """Have the stand-in know before long that results need not be given out again."""
-        self._delivered = message.offset
 
     def _of_home(self, hear: Callable[[str, Any], None], home: str, said: Any) -> None:
         """Hear what a home says of a cell; of an heir, once it is known as such.
@@ -151,6 +156,7 @@ class StandIns:
         elif what.home == self.me:
             words |= {"by": what.heir, "subscriptions": len(self._network.left)}
             self.effects.append(Note("warning", "taken_over", words))
+            self.effects.append(self._network.adoption.disowns)
         self._look_at_needs()
         self._look_at_cells()
         if isinstance(what, HomeTaken):
@@ -160,15 +166,12 @@ class StandIns:
     def _withholds(self, to: str, said: cell_frames.Said) -> bool:
         return bool(self.feed.stand_in) and self.feed.withholds(to, cell_frames.encoded(said))
 
-    def _bring(self, to: str, promise: bytes) -> None:
-        self._mail.bring(to, cell_frames.decoded(promise))
-
     def look(self, now: int) -> list[Effect]:
         """Say what is due; what is to be done besides."""
-        if self.feed.setting or self.feed.stand_in:
-            delivered = self._changes.delivered(self._delivered)
-            self.feed.change(delivered, now, lazy_ms=DELIVERED_MS)
-            self.feed.look(now, self._via, self._neighbours())
+        if upto := self.home.look(now):
+            self.effects.append(ReleaseResults(upto))
+        self._grant(now)
+        self._look_at_lapsed(now)
         effects, self.effects = self.effects, []
         return effects
 
@@ -181,7 +184,8 @@ class StandIns:
 
     def next_wake(self) -> int | None:
         """Return when `look` is due."""
-        return self.feed.next_wake()
+        wakes = [self.home.next_wake(), self._grants.next_wake()]
+        return min([wake for wake in wakes if wake is not None], default=None)
 
     # --- as a stand-in ---------------------------------------------------------------------
 
@@ -195,6 +199,28 @@ class StandIns:
             self._tell(message)
         if not isinstance(message, HomeEntrusted) or message.state:
             self._mail.tell(home, kept.reached(home, lacks=lacks))
+
+    def _lease_asked(self, home: str, asked: LeaseAsked) -> None:
+        self._asked[home] = asked  # it is answered as of the time of this message, by `look`
+
+    def _grant(self, now: int) -> None:
+        asked, self._asked = self._asked, {}
+        for home, question in asked.items():
+            copy = self._network.standing_in.homes.get(home)
+            is_followed = copy is not None and copy.run == question.run
+            if is_followed and self._grants.grant(home, now):
+                self._mail.tell(home, LeaseGranted(question.run, question.number))
+
+    def _look_at_lapsed(self, now: int) -> None:
+        """Take over the homes whose leases have lapsed: they give out nothing by now."""
+        homes = self._network.standing_in.homes
+        leases = [(name, copy.lease_ms) for name, copy in homes.items() if copy.lease_ms]
+        for home in self._grants.look(leases, now):
+            copy, inherited = homes[home], self._network.adoption.inherited
+            if copy.rows or copy.given.end > inherited.upto(copy.epoch):
+                self._tell(HomeTaken(home))
+            else:  # nobody would notice
+                self._grants.grant(home, now)
 
     def take_over(self, message: TakeOverRequested) -> None:
         """Take over a home, or say why not."""

@@ -47,6 +47,7 @@ class HomeFeed:
         self.run = run
         self.setting = ""
         self.stand_in = ""
+        self.is_bound = False  # by a lease: to the stand-in that there is, however long it is away
         self.number = 0  # of the last change
         self.kept = -1  # of the last that the stand-in has; below 0: it has no state to change
         self._tell = tell
@@ -75,6 +76,11 @@ class HomeFeed:
         if self._is_alone:
             return "alone"
         return "copying" if self.kept < 0 else "following"
+
+    @property
+    def is_reachable(self) -> bool:
+        """Tell if there is a stand-in, to which there is a way."""
+        return bool(self.stand_in) and self._away_at is None and not self._is_alone
 
     @property
     def _patience_ms(self) -> int:
@@ -116,12 +122,12 @@ class HomeFeed:
 
     def look(self, now: int, reachable: Collection[str], neighbours: Sequence[str]) -> None:
         """Choose a stand-in where there is none, and say what is due."""
-        self._choose(reachable, neighbours)
+        self.choose(reachable, neighbours)
         if not self.stand_in:
             return
         if self.stand_in not in reachable:
             self._away_at = now if self._away_at is None else self._away_at
-            if now - self._away_at >= WAIT_MS and not self._is_alone:
+            if now - self._away_at >= WAIT_MS and not (self._is_alone or self.is_bound):
                 self._is_alone = True
                 self._begin_anew()
                 self._release(self.number)
@@ -132,9 +138,11 @@ class HomeFeed:
             self._is_alone = False
         self._say(now)
 
-    def _choose(self, reachable: Collection[str], neighbours: Sequence[str]) -> None:
+    def choose(self, reachable: Collection[str], neighbours: Sequence[str]) -> None:
         """Stay with a stand-in as long as it can be: another one needs all of the state."""
         chosen = self.stand_in
+        if self.is_bound and chosen:
+            return
         if self.setting != NEIGHBOUR:
             chosen = "" if self.setting == self.me else self.setting
         elif neighbours and (not chosen or (self._is_alone and chosen not in reachable)):
@@ -149,6 +157,11 @@ class HomeFeed:
         if not chosen:
             self._release(self.number)
 
+    def remember(self, broker: str) -> None:
+        """Have the stand-in that an earlier process had, which may still have a copy."""
+        if broker and broker != self.me:
+            self.stand_in = broker
+
     def forget(self, broker: str) -> None:
         """Have another stand-in, or none, where this one will not come back."""
         if broker == self.stand_in:
@@ -156,6 +169,11 @@ class HomeFeed:
             self.stand_in, self._is_alone = "", False
             self._begin_anew()
             self._release(self.number)
+
+    def begin_again(self) -> None:
+        """Say all anew: something of it has changed that no change tells."""
+        if self.stand_in:
+            self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._changes.clear()
@@ -222,7 +240,8 @@ class HomeFeed:
             return None
         wakes = [self._lazy_at]
         if self._away_at is not None:
-            return None if self._is_alone else self._away_at + WAIT_MS
+            waits = not (self._is_alone or self.is_bound)
+            return self._away_at + WAIT_MS if waits else None
         if self._said_at is not None:
             wakes.append(self._said_at + self._patience_ms)
         return min([wake for wake in wakes if wake is not None], default=None)

@@ -35,6 +35,7 @@ class Succeeded(Struct, array_like=True, frozen=True, tag="succeeded"):
     part: int  # of several messages
     cells: tuple[str, ...]
     subscriptions: tuple[Generation, ...]
+    log_end: int = 0  # results of the home before this offset of its log are in the heir's, too
 
     @property
     def key(self) -> tuple[str, str, int, int]:

@@ -1,7 +1,16 @@
 """Nothing leaves before the record behind which it stands, and each line keeps its order."""
 
 from broker.core.commit_gate import CommitGate, CommitMark
-from broker.core.effects import Acknowledge, Emit, Enlist, Reply, SendFrame
+from broker.core.effects import (
+    Acknowledge,
+    DisownResults,
+    Emission,
+    Emit,
+    Enlist,
+    ReleaseResults,
+    Reply,
+    SendFrame,
+)
 
 
 def acknowledge(after):
@@ -59,3 +68,39 @@ def test_an_answer_waits_for_the_change_before_it_and_nothing_else_does():
     assert gate.listed() == [reply("first")]
     assert gate.listed() == [reply("second"), reply("third"), reply("fourth")]
     assert gate.put(reply("fifth")) == [reply("fifth")]
+
+
+def emit(*offsets, after=1):
+    rows = [Emission(f"r{at}", 0, "anna", f"S{at}", "log", b"{}", at) for at in offsets]
+    return Emit(tuple(rows), after)
+
+
+def test_results_wait_at_the_fence_and_hold_up_nothing_but_marks():
+    gate = CommitGate(1)
+    gate.fence = 5
+    assert gate.put(emit(3, 4)) == [emit(3, 4)]
+    assert gate.put(emit(5)) == []
+    assert gate.put(acknowledge(1)) == [acknowledge(1)]
+    assert gate.put(CommitMark(1, "settled")) == []  # it tells of all results before it
+    assert len(gate) == 2
+    assert gate.move_fence(ReleaseResults(6)) == [emit(5), CommitMark(1, "settled")]
+    assert gate.put(CommitMark(1, "settled")) == [CommitMark(1, "settled")]
+
+
+def test_what_the_fence_lets_go_still_waits_for_its_record():
+    gate = CommitGate()
+    gate.fence = 0
+    assert gate.put(emit(0)) == []
+    assert gate.move_fence(ReleaseResults(1)) == []
+    assert gate.commit(1) == [emit(0)]
+
+
+def test_what_was_taken_over_is_given_to_nobody_and_keeps_its_offset():
+    gate = CommitGate(1)
+    gate.fence = 0
+    gate.put(emit(0, 1, 2))
+    assert gate.move_fence(DisownResults((("anna", "S0"), ("anna", "S2")), 2)) == []
+    [left] = gate.move_fence(ReleaseResults(3))
+    rows = [(row.offset, row.payload, row.is_silent) for row in left.results]
+    # The heir has the first in its log, and will find the last again.
+    assert rows == [(0, b"{}", True), (1, b"{}", False), (2, b"", False)]

@@ -8,6 +8,7 @@ import pytest
 
 from headwater.cli import main
 from tests.broker.network.fleet import Fleet
+from tests.broker.network.log_reader import LogReader
 from tests.broker.running import PATIENCE_S, client
 
 LINE = {"b1": "b0", "b2": "b1"}
@@ -59,6 +60,18 @@ class Line(Fleet):
         return await asyncio.to_thread(main, [*words, "--broker", address])
 
 
+def run(scenario, *arguments, line=None):
+    async def main_():
+        brokers = line(*arguments)
+        try:
+            await brokers.start()
+            await scenario(brokers)
+        finally:
+            await brokers.stop()
+
+    asyncio.run(main_())
+
+
 @pytest.mark.timeout(240)
 def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
     async def scenario(line):
@@ -82,6 +95,7 @@ def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
         assert "`b1` has a later copy of `b2`" in told
 
         await line.publish(7)  # what it is killed in the midst of
+        just_given_out = line.pairs("b2")
         await line.destroy()
         await line.publish(5)
         await line.until(lambda: "b2" not in line.network("b1")["tree"])
@@ -91,7 +105,7 @@ def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
         await line.until(lambda: line.subscribed("b1") == ["active"])
         await line.publish(8)
         wanted = [(f"t{number}",) for number in range(1, 61, 2)]
-        await line.until(lambda: {*given_out, *line.pairs("b1")} == set(wanted))
+        await line.until(lambda: {*just_given_out, *line.pairs("b1")} == set(wanted))
         assert len(line.pairs("b1")) == len(set(line.pairs("b1")))
         assert set(given_out).isdisjoint(line.pairs("b1"))
 
@@ -102,15 +116,70 @@ def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
         assert line.subscribed("b2") == []
         path = "/v1/subscriptions/Pair?client=anna&network=1"
         status, reply = await asyncio.to_thread(line.brokers["b0"].get, path, "DELETE")
-        assert (status, reply["home"]) == (200, "b1")
+        assert (status, reply.get("home")) == (200, "b1"), reply
         assert line.subscribed("b1") == []
 
-    async def run():
-        line = Line(tmp_path)
-        try:
-            await line.start()
-            await scenario(line)
-        finally:
-            await line.stop()
+    run(scenario, tmp_path, line=Line)
 
-    asyncio.run(run())
+
+@pytest.mark.timeout(240)
+def test_the_server_tier_reads_each_result_once_although_a_home_is_destroyed(tmp_path, capsys):
+    """It has read more than it said that it has, and not all that the home has found."""
+
+    async def scenario(line):
+        addresses = {}
+
+        def known():
+            addresses.update(
+                {
+                    name: f"http://127.0.0.1:{broker.port('http')}"
+                    for name, broker in line.brokers.items()
+                    if "http" in broker.where
+                }
+            )
+            return addresses
+
+        reader = LogReader(known)
+        assert await asyncio.to_thread(reader.read)  # where each log begins
+        status, reply = await asyncio.to_thread(
+            line.brokers["b2"].get, "/v1/subscriptions?client=anna", "POST", TEXT.encode()
+        )
+        assert status == 200, reply
+        await line.until(lambda: line.subscribed("b2") == ["active"])
+        await line.until(lambda: line.feed()["state"] == "following")
+        await line.publish(40)
+        await line.until(lambda: len(line.pairs("b2")) == 20)
+        for _ in range(3):  # batches of five rows at most, the last not acknowledged
+            assert await asyncio.to_thread(reader.read)
+        read = [result["events"]["a"][0] for _, _, result in reader.rows]
+        assert 0 < len(read) < 20
+        await asyncio.sleep(KNOWN_S)  # by now all was given out, and the stand-in knows
+
+        await line.publish(7)
+        await line.destroy()
+        await line.publish(5)
+        await line.until(lambda: "b2" not in line.network("b1")["tree"])
+        assert await line.command("take-over", "b2", "--json") == 0
+        await line.until(lambda: line.subscribed("b1") == ["active"])
+        await line.publish(8)
+        wanted = [f"t{number}" for number in range(1, 61, 2)]
+
+        def is_all_read():
+            reader.read()
+            return len(reader.rows) >= len(wanted)
+
+        await line.until(is_all_read)
+        await asyncio.to_thread(reader.read)
+        names = [result["events"]["a"][0] for _, _, result in reader.rows]
+        assert sorted(names) == sorted(wanted)
+        assert {broker for broker, _, _ in reader.rows} == {"b1", "b2"}
+
+        # It comes back with another disk: that log is read from its beginning.
+        line.begin("b2")
+        await asyncio.to_thread(line.brokers["b2"].__enter__)
+        await line.until(lambda: line.feed()["taken_over"] == {"b2": ["b1"]})
+        for _ in range(3):
+            await asyncio.to_thread(reader.read)
+        assert len(reader.rows) == len(wanted)
+
+    run(scenario, tmp_path, line=Line)

@@ -65,7 +65,7 @@ class Model:
         for step, name, end_ms, size in steps:
             offset = at + step
             chosen = f"again-{name}" if name is not None else f"id-{offset}"
-            rows.append(Row(offset, chosen, "Frost", "team", "alerts", end_ms, b"x" * size))
+            rows.append(Row(offset, chosen, "Frost", "team", "alerts", end_ms, b"x" * (size + 1)))
             at = offset + 1
         there = {row.id for row, _ in self.rows}
         repeats = 0
