@@ -32,10 +32,10 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from broker.core.network import cell
-from broker.core.network.cell_view import CellCounts
 from broker.core.network.messages import CellPlaced
 from broker.core.network.networked import NetworkedBroker
 from broker.engine.limits import Limits
+from broker.network.placement.cell_view import CellCounts
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk

@@ -16,9 +16,9 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.network.cell_book import CellBook
-from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
+from broker.network.placement.book import CellBook
+from broker.network.placement.cell_view import is_cell
 from simulation import texts
 from simulation.account import CheckFailedError
 from simulation.network import checks
@@ -192,7 +192,7 @@ def check_cells(home: Place, places: list[Place]) -> None:
     for name in process.core.network.own.hosts:
         if is_cell(name) and name not in running:
             raise CheckFailedError(f"{home.name} still keeps something for {name}")
-    late = {name: one for name, one in process.network.cells_late().items() if one}
+    late = {name: one for name, one in process.network.cells_noted("late_from_afar").items() if one}
     if late:
         raise CheckFailedError(f"events came behind a watermark: {late}")
     if len(process.core.network.tasks()):

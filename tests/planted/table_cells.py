@@ -12,15 +12,12 @@ ROUTING = ("tests/broker/network/routing",)
 PLACED = ("tests/broker/core/network/test_cells_placed.py",)
 PARTED = ("tests/broker/core/network/test_cell_parts.py",)
 SAVED = ("tests/broker/core/network/test_cells.py",)
+PLACEMENT = ("tests/broker/network/placement",)
 SUSPENDED = ("tests/broker/core/suspension",)
 
-STANDING = part(
+FOLLOWING = part(
     "broker/core/suspension/agreement.py",
     r"""
-standing-of-before: what a host says from before a new beginning counts behind it
-- and sub.resumed == row.resumed
-+ and sub.resumed >= row.resumed
-
 standing-not-followed: a wish to begin anew does not reach the tasks
 - matcher.resume((*sub.definitions, sub.task), now)
 + ()
@@ -28,6 +25,16 @@ standing-not-followed: a wish to begin anew does not reach the tasks
 standing-again: a host that begins anew does the work again
 - if row.exceeded:
 + if row.exceeded and row.resumed:
+""",
+    tests=SUSPENDED,
+)
+
+STANDING = part(
+    "broker/network/placement/suspension.py",
+    r"""
+standing-of-before: what a host says from before a new beginning counts behind it
+- and sub.resumed == row.resumed
++ and sub.resumed >= row.resumed
 
 standing-unsaid: a host says nothing of what it has suspended
 - if sub is not None and (sub.suspended or sub.resumed):
@@ -85,7 +92,7 @@ probe-old-session: what was echoed in a session that ended counts
 )
 
 FAILED = part(
-    "broker/core/network/cell_homes.py",
+    "broker/network/placement/homes.py",
     r"""
 failed-for-ever: a cell that is placed where it failed is nowhere
 - if _resumes(book, name, self._failed) or before.get(name) != one:
@@ -93,13 +100,49 @@ failed-for-ever: a cell that is placed where it failed is nowhere
 
 failed-left-to: a cell that cannot begin elsewhere goes back to where it failed
 - lost = cell.serving.broker == broker or self._is_lost(cell)
-+ lost = cell.serving.broker == broker or self._is_away(cell.serving.broker)
++ lost = cell.serving.broker == broker or self.is_away(cell.serving.broker)
 """,
     tests=PLACED,
 )
 
+LOST = part(
+    "broker/network/placement/homes.py",
+    r"""
+lost-at-once: a host that is out of reach for a moment has the cell no more
+- if self._clock() - since >= HOST_LOST_MS:
++ if self._clock() > since:
+
+lost-named: a host that names origins is not answered where they are known already
+- self._mail.tell(host, cell_messages.Noted(one.which, one.life, one.origins))
++ ()
+
+moved-for-ever: a move that comes to nothing is never given up
+- if self._clock() - since >= MOVING_MS_MAX:
++ if self._clock() - since > MOVING_MS_MAX:
+""",
+    tests=PLACEMENT,
+)
+
+HOSTS = part(
+    "broker/network/placement/hosts.py",
+    r"""
+hosted-of-another-life: what a home says to a life that has ended counts in the next
+- cell = self._of(home, one.which, one.life)
++ cell = self._of(home, one.which)
+
+hosted-failed: a cell whose core failed goes on with what may be wrong
+- self._cell_failed(cell.which, fault)
++ self._tell_failed(cell.me, fault)
+
+hosted-unreachable: what a cell says is lost while there is no way to its home
+- if home == self._lent.me or home in self._lent.via:
++ if home:
+""",
+    tests=PLACEMENT,
+)
+
 SAVING = part(
-    "broker/core/network/cell_saving.py",
+    "broker/network/placement/snapshot_pace.py",
     r"""
 saved-too-early: an origin keeps for ever what came ahead of what was kept back
 - if is_same and not self._is_owed(last, positions):
@@ -134,4 +177,4 @@ grain-twice: a definition that several need runs for each
     tests=PARTED,
 )
 
-TABLE = [*STANDING, *WANTS, *PROBES, *FAILED, *SAVING, *GRAIN]
+TABLE = [*FOLLOWING, *STANDING, *WANTS, *PROBES, *FAILED, *LOST, *HOSTS, *SAVING, *GRAIN]

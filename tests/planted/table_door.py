@@ -428,8 +428,8 @@ by-zero-raises: a division by zero is no null
 + except OverflowError:
 
 at-least-is-more: `>=` leaves its end out
-- else word for word in MIRRORED
-+ else word.replace(">=", ">") for word in MIRRORED
+- {"=": "=="}.get(word, word)
++ {"=": "==", ">=": ">"}.get(word, word)
 
 infinite-value: a value beyond a float's range is let out
 - and not isfinite(value)

@@ -13,7 +13,7 @@ from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
 from broker.core.coordinator.violations import BrokenLimit
-from broker.core.network.cell_view import ROWS
+from broker.network.placement.cell_view import ROWS
 from planner.rounds.tables import Amounts, TableLoads, Tables, tables_of
 from planner.rounds.units import plain, scaled
 from planner.rounds.vicinity import Vicinity

@@ -20,18 +20,19 @@ from msgspec import Struct
 
 from broker.core import messages as core_messages
 from broker.core.effects import Effect, Emit, Note, Publish, Reply, SendFrame
-from broker.core.network import cell_frames, frames, told
-from broker.core.network.cell_packing import pressed
-from broker.core.network.cell_saving import Positions, Saver, Saving
-from broker.core.network.cell_told import CellStood, Reached, Row
-from broker.core.network.cell_view import CellCounts, Load, is_cell
+from broker.core.network import frames, told
 from broker.core.network.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
-from broker.core.suspension.agreement import Rows, standing_of
 from broker.core.topics import is_of_suspended
 from broker.engine.ingest.times import TIME_MAX_MS
+from broker.network.placement import cell_messages
+from broker.network.placement.cell_view import CellCounts, Load, is_cell
+from broker.network.placement.compression import pressed
+from broker.network.placement.home_records import CellStood, Reached, Row
+from broker.network.placement.snapshot_pace import Positions, Saver, Saving
+from broker.network.placement.suspension import Rows, standing_of
 from broker.network.replication.progress import Advanced, Awaited, StoredUpto
 from broker.network.replication.stored_reports import STORED_MS
 
@@ -53,7 +54,7 @@ class Cell(Hosting):
     def __init__(
         self,
         durable: DurableBroker,
-        hosted: cell_frames.Hosted,
+        hosted: cell_messages.Hosted,
         host: str,
         life: int,
         times: Times | None = None,
@@ -73,8 +74,8 @@ class Cell(Hosting):
         self._confirmed: Rows = ()  # how its subscriptions stand for its home
         self.saver = Saver(self._positions(), self._now)
         self._answered: dict[str, None] = {}
-        self._noted: cell_frames.Origins = {}  # origins that its home knows of
-        self._named: cell_frames.Origins = {}  # those that it has yet to write down
+        self._noted: cell_messages.Origins = {}  # origins that its home knows of
+        self._named: cell_messages.Origins = {}  # those that it has yet to write down
         self._results: deque[Row] = deque()
         self._first = self._told = durable.outbox_end  # of the first; of the first not told yet
         self._on_frame |= dict.fromkeys(_OF_NO_CONCERN, lambda *_: None)
@@ -104,7 +105,7 @@ class Cell(Hosting):
         self._tell(message)
         self._look_at_needs()
 
-    def keep_only(self, one: cell_frames.Wanted | cell_frames.Hosted, now: int) -> None:
+    def keep_only(self, one: cell_messages.Wanted | cell_messages.Hosted, now: int) -> None:
         """End all subscriptions but these, and have these stand as their home says."""
         wanted = set(one.keys)
         for subscriber, name in list(self.durable.catalogue.subscriptions):
@@ -217,7 +218,7 @@ class Cell(Hosting):
             self._named[origin] = types
             self.said_names = False
 
-    def noted(self, origins: cell_frames.Origins, now: int) -> None:
+    def noted(self, origins: cell_messages.Origins, now: int) -> None:
         """The home knows of these."""
         self._now = max(now, self._now)
         for origin, types in origins.items():
@@ -295,32 +296,32 @@ class Cell(Hosting):
         self._told, self._said_ends, self._said_standing = self._first, 0, None
         self.said = self.said_names = False
 
-    def to_say(self) -> list[cell_frames.Said]:
+    def to_say(self) -> list[cell_messages.Said]:
         """Return what the home has not been told yet."""
-        found: list[cell_frames.Said] = []
+        found: list[cell_messages.Said] = []
         settled, standing = self._settled(), self._standing()
         if standing != self._said_standing:
             self._said_standing = standing
-            found.append(cell_frames.Running(self.which, self.life, standing))
+            found.append(cell_messages.Running(self.which, self.life, standing))
         if self._named and not self.said_names:
             self.said_names = True
-            found.append(cell_frames.Named(self.which, self.life, dict(self._named)))
+            found.append(cell_messages.Named(self.which, self.life, dict(self._named)))
         self._told = max(self._told, self._first)
         untold = self._first + len(self._results) - self._told
         fresh = list(islice(self._results, len(self._results) - untold, None)) if untold else []
         while fresh:
             part = _part(fresh)
             place = (self.which, self.life, self._first, self._told)
-            found.append(cell_frames.Results(*place, part))
+            found.append(cell_messages.Results(*place, part))
             self._told += len(part)
             fresh = fresh[len(part) :]
         if settled:
-            found.append(cell_frames.Settled(self.which, self.life, self._told, settled))
+            found.append(cell_messages.Settled(self.which, self.life, self._told, settled))
         one = self.saver.waiting
         if one is not None and not self.said and one.end <= self._first:
             self.said = True
             place = (self.which, self.life, self._first, one.number)
-            found.append(cell_frames.Saved(*place, one.end, one.snapshot))
+            found.append(cell_messages.Saved(*place, one.end, one.snapshot))
         return found
 
     def _settled(self) -> list[Reached]:

@@ -15,9 +15,7 @@ import msgspec
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission
-from broker.core.network import cell_told
 from broker.core.network.activating import ActivatingBroker, Key
-from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_state import Source
@@ -27,6 +25,8 @@ from broker.engine.ingest.times import TIME_MAX_MS
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import WatermarkOf
 from broker.engine.window.splitting import may_split
+from broker.network.placement import home_records
+from broker.network.placement.book import CellBook
 
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
 
@@ -96,25 +96,25 @@ class CellKeepingBroker(ActivatingBroker):
 
     # --- what cells say --------------------------------------------------------------------
 
-    def _cell_stood(self, one: cell_told.CellStood, out: Outgoing) -> None:
+    def _cell_stood(self, one: home_records.CellStood, out: Outgoing) -> None:
         if one.cell:
             told = mark(one.rows, self.catalogue, self.ledger, self._notes, self._now)
             out.publications += told
         else:
             follow(one.rows, self.catalogue, self._matcher, self._now)
 
-    def _cell_results(self, one: cell_told.CellResults, out: Outgoing) -> None:
+    def _cell_results(self, one: home_records.CellResults, out: Outgoing) -> None:
         forgotten = self.book.forgotten
         self._hand_out(self.book.results(one), out)
         self.ledger.note("cell_ids_forgotten", self.book.forgotten - forgotten)
 
-    def _cell_saved(self, one: cell_told.CellSaved, out: Outgoing) -> None:
+    def _cell_saved(self, one: home_records.CellSaved, out: Outgoing) -> None:
         fresh, rows = self.book.save(one)
         if fresh:
             self._now_active(fresh, out)
         self._hand_out(rows, out)
 
-    def _cell_settled(self, one: cell_told.CellSettled, _out: Outgoing) -> None:
+    def _cell_settled(self, one: home_records.CellSettled, _out: Outgoing) -> None:
         self.book.settle(one)
         over = [
             (subscriber, name)
@@ -134,7 +134,7 @@ class CellKeepingBroker(ActivatingBroker):
         cell = self.book.cells.get(self.book.of.get(key, ""))
         return super().waits_for(key) if cell is None else f"what runs at {cell.serving.broker}"
 
-    def _hand_out(self, rows: Sequence[cell_told.Row], out: Outgoing) -> None:
+    def _hand_out(self, rows: Sequence[home_records.Row], out: Outgoing) -> None:
         """Give results out as if they had been detected here."""
         found = []
         for subscriber, name, actor, payload in rows:

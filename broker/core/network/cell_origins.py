@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from broker.core.network import cell_frames, told
-from broker.core.network.cell_posting import SAY_AGAIN_MS, CellMail
-from broker.core.network.cell_view import is_cell
+from broker.core.network import told
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import Interest
 from broker.core.network.ways import Ways
+from broker.network.placement import cell_messages
+from broker.network.placement.cell_view import is_cell
+from broker.network.placement.mail import SAY_AGAIN_MS, CellMail
 from broker.network.routing.wants import HostWants
 
 FORGOTTEN_MS = 10_000  # word of a succession goes through a network in that time
@@ -54,7 +55,7 @@ class CellTerms:
         self._ways = ways
         self._mail = mail
         self._tell = tell
-        mail.on_said |= {cell_frames.Over: lambda home, one: self._end(home, one.terms)}
+        mail.on_said |= {cell_messages.Over: lambda home, one: self._end(home, one.terms)}
 
     def gone(self, origin: str, now: int) -> None:
         """Ask the home before long, where a term is not to be reached any more."""
@@ -75,7 +76,7 @@ class CellTerms:
         dues = [*self._forgotten.values(), *([now + SAY_AGAIN_MS] if lost else ())]
         self.asks_at = min(dues, default=None)
         for home, names in lost.items():
-            self._mail.tell(home, cell_frames.Asked(tuple(names)))
+            self._mail.tell(home, cell_messages.Asked(tuple(names)))
 
     def _end(self, home: str, names: Collection[str]) -> None:
         for name in _terms(self._network):

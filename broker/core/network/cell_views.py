@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from broker.core.network.cell import Cell
-from broker.core.network.cell_book import Kept
-from broker.core.network.cell_view import CellState, CellView, home_of, is_cell
 from broker.core.network.header_cell import HeaderCell
 from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.ways import Ways
 from broker.network.overlay.topology import Topology
+from broker.network.placement.book import Kept
+from broker.network.placement.cell_view import CellState, CellView, home_of, is_cell
 from broker.network.replication.absence_watch import away
 from broker.network.replication.waiting_clocks import WATERMARK_NONE
 

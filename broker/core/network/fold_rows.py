@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_packing import pressed, unpressed
 from broker.engine.window.splitting import SOURCE_BYTES, Rows, Sources
+from broker.network.placement.compression import pressed, unpressed
 
 PRESSED_MIN = 200  # bytes: shorter ones hardly become less
 

@@ -24,6 +24,7 @@ from broker.core.routing.operator import Key
 from broker.network.delivery.succession import Succeeded
 from broker.network.functions.exchange import FunctionGiven, FunctionsStated, FunctionWanted
 from broker.network.overlay.calls import RemoteCall
+from broker.network.placement.parcels import Parcel, PartTaken
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.replication.progress import Advanced, Awaited, StoredUpto
@@ -226,28 +227,6 @@ class Planned(Struct, array_like=True, frozen=True, tag="planned"):
     """A word of those who decide where tasks run (`broker.core.coordinator`)."""
 
     data: bytes
-
-
-class Parcel(Struct, array_like=True, frozen=True, tag="parcel"):
-    """A part of what one broker tells another of cells; see `cell_post`."""
-
-    sender: str
-    to: str
-    life: int
-    serial: int
-    index: int
-    count: int
-    data: bytes
-
-
-class PartTaken(Struct, array_like=True, frozen=True, tag="part"):
-    """A broker has the parts of that parcel up to this one."""
-
-    sender: str  # of the parcel
-    to: str
-    life: int
-    serial: int
-    index: int
 
 
 Sealed: TypeAlias = (

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.network import cell_frames, frames, told
+from broker.core.network import frames, told
 from broker.core.network.cell import Cell
-from broker.core.network.cell_saving import Positions
-from broker.core.network.cell_view import Load, rows_of
 from broker.core.operators.times import Times
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.window.splitting import Split
+from broker.network.placement import cell_messages
+from broker.network.placement.cell_view import Load, rows_of
+from broker.network.placement.snapshot_pace import Positions
 
 
 class HeaderCell(Cell):
@@ -27,7 +28,7 @@ class HeaderCell(Cell):
     def __init__(
         self,
         durable: DurableBroker,
-        hosted: cell_frames.Hosted,
+        hosted: cell_messages.Hosted,
         host: str,
         life: int,
         times: Times | None = None,
@@ -37,7 +38,7 @@ class HeaderCell(Cell):
         super().__init__(durable, hosted, host, life, times)
         self._on_frame |= {frames.Folded: self._folded}
 
-    def keep_only(self, one: cell_frames.Wanted | cell_frames.Hosted, now: int) -> None:
+    def keep_only(self, one: cell_messages.Wanted | cell_messages.Hosted, now: int) -> None:
         """Keep only what the home names; the first time, look at what is needed, too."""
         super().keep_only(one, now)
         if not self._begun:

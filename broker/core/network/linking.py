@@ -15,7 +15,6 @@ import msgspec
 from broker.core.effects import Effect, Note, SendFrame
 from broker.core.messages import CancelRequested
 from broker.core.network import frames
-from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
 from broker.core.network.messages import CpuUsed, FramesReceived, LinkRefused, LinkUp
 from broker.core.network.sessions import FrameSender, Sessions
@@ -28,6 +27,7 @@ from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
 from broker.network.overlay import told as topologies
 from broker.network.overlay.topology import Topology
+from broker.network.placement.cell_view import is_cell
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes

@@ -14,6 +14,7 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast, get_args
 
 from msgspec.structs import replace
@@ -22,14 +23,14 @@ from broker.core import messages as core_messages
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
-from broker.core.network.cell_frames import Settle
+from broker.core.network.cell import Cell
+from broker.core.network.cell_contents import CellMaker, contents
 from broker.core.network.cell_origins import CellTerms, places
 from broker.core.network.cell_parts import PARTS_MAX
-from broker.core.network.cell_posting import CellMail
-from broker.core.network.cell_view import CellView, is_cell
 from broker.core.network.cell_views import network_status, views
 from broker.core.network.folding import FoldOrigin
 from broker.core.network.hosting import ASK_AGAIN_MS
+from broker.core.network.inside import CellNeighbours
 from broker.core.network.linking import cancelled_again, drain, name_taken, use
 from broker.core.network.listening import ActorNews
 from broker.core.network.messages import (
@@ -58,6 +59,12 @@ from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange
 from broker.network.overlay import told as topologies
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
+from broker.network.placement.cell_messages import Settle
+from broker.network.placement.cell_view import CellView, is_cell
+from broker.network.placement.homes import CellHomes, HomeTools
+from broker.network.placement.hosts import CellHosts, HostTools
+from broker.network.placement.mail import CellMail
+from broker.network.placement.parcels import Parcel, PartTaken
 from broker.network.replication.cancellations import (
     CancellationExchange,
     Generation,
@@ -97,7 +104,7 @@ class NetworkBroker(Relaying):
             lambda revived: self._handle(cancelled_again(self.counts, self._sender.out, revived)),
         )
         self.calls = CallRelay(self)
-        self._mail = CellMail(self.me, epoch, self._sender, durable, self.counts)
+        self._mail = CellMail(self.me, epoch, self._sender, durable)
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         self._begin_relaying()
         tell = self._tell_network
@@ -106,12 +113,11 @@ class NetworkBroker(Relaying):
         self._shows = SourceDisplay(*lent, correlates=self.correlates)
         self._on = self._message_table()
         self._on_frame |= self._frame_table()
-        self._begin_homes()
-        self._begin_hosts()
+        self._homes, self._hosts = self._cell_parts()
         self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
         self._terms.look(self._now)
-        ways = self._sender, self.sessions, tell, self._look_at_needs, self._look_at_cells
-        self.stand_ins = StandIns(durable, epoch, self._mail, *ways, self._leave_host)
+        ways = self._sender, self.sessions, tell, self._look_at_needs, self._homes.look
+        self.stand_ins = StandIns(durable, epoch, self._mail, *ways, self._homes.leave_host)
         self.stand_ins.join(self._on, self._on_frame)
         self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
@@ -120,9 +126,26 @@ class NetworkBroker(Relaying):
         self._tick_soon(TICK_MS)
         self._advertise()
         self._look_at_needs()
-        self._look_at_cells()
+        self._homes.look()
         if identity:
             self._tell_network(told.Incarnated(0, 0, {}))
+
+    def _cell_parts(self) -> tuple[CellHomes, CellHosts[Cell]]:
+        """Return this broker as a home, and as a host of cells."""
+        durable, counts = self.durable, self.counts
+        note = lambda *line: self._sender.out.append(Note(*line))  # noqa: E731
+        clock = lambda: self._now  # noqa: E731
+        core = self.me, durable.network.book, durable.catalogue, self._mail, self.ways.via, counts
+        told_to = self._tell_network, partial(contents, durable), note, self._touched
+        lent = self._sender, self.sessions, self.router, self._routed, self._leave
+        inner = CellNeighbours(durable, *lent, self._frames_received)
+        room = self.ways.via, counts, durable.limits.cells_max, clock
+        host = HostTools(self.me, self._mail, inner, *room, lambda: self.topology.forgotten, note)
+        return CellHomes(HomeTools(*core, clock, *told_to)), CellHosts(host, CellMaker(durable))
+
+    def _touched(self) -> None:
+        if self.deciding is not None:
+            self.deciding.touched()
 
     def _message_table(self) -> dict[type[Any], Callable[[Any], None]]:
         return {
@@ -136,7 +159,7 @@ class NetworkBroker(Relaying):
             ),
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
-            CellPlaced: self._cell_placed,
+            CellPlaced: lambda one: self._homes.place(one.cell, one.broker),
             CallSent: lambda one: self.calls.send(one.call),
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
             CpuUsed: lambda used: use(self.deciding, used),
@@ -148,8 +171,8 @@ class NetworkBroker(Relaying):
         return {
             frames.Reoffer: self._reoffer,
             frames.Fold: self._fold,
-            frames.Parcel: self._mail.parcel,
-            frames.PartTaken: self._mail.part_taken,
+            Parcel: self._mail.parcel,
+            PartTaken: self._mail.part_taken,
             frames.Listening: self._actors.listening,
             frames.Copied: self._actors.copied,
             frames.CopiesTaken: self._actors.copies_taken,
@@ -197,7 +220,7 @@ class NetworkBroker(Relaying):
             self._tell(cast("core_messages.Message", each))
             if isinstance(each, _REQUESTS):
                 self._look_at_needs()
-                self._look_at_cells()
+                self._homes.look()
                 self._cancelling.spread(self.sessions.standing)
             elif isinstance(each, core_messages.ActorsListening):
                 self._actors.changed()
@@ -210,7 +233,7 @@ class NetworkBroker(Relaying):
             if isinstance(message, _REQUESTS):
                 self.deciding.touched()
             for placed in self.deciding.decided():
-                self._cell_placed(placed)
+                self._homes.place(placed.cell, placed.broker)
         if not self.incarnation.is_settled:
             self._settle_life()
 
@@ -238,8 +261,7 @@ class NetworkBroker(Relaying):
         elif isinstance(frame, Recalled):
             self.incarnation.recalled(frame)
         else:
-            cores = [self.durable.network, *[cell.durable.network for cell in self._cells.values()]]
-            self._say(peer, recalled(self.me, frame.asker, cores), self.durable.number)
+            self._say(peer, recalled(self.me, frame.asker, self._cores()), self.durable.number)
 
     def _stands(self, peer: str) -> None:
         self.stand_ins.stands(peer)
@@ -251,7 +273,7 @@ class NetworkBroker(Relaying):
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
-        self._run_cells()
+        self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         announcing.look(self.durable.network.sources.unanswered, now)
         if announcing.is_to_ask:
@@ -261,7 +283,7 @@ class NetworkBroker(Relaying):
         if probes.busy:
             peers, before = self.sessions.neighbours(), probes.answered
             # A cell whose home is away cannot ask an origin for a new type: nobody waits for it.
-            lost = [name for name in self._inside if self._is_away(self._mail.home_of(name))]
+            lost = [name for name in self._inside if self._homes.is_away(self._mail.home_of(name))]
             whole = self.topology.whole and self._joining.over(self.topology.links, now)
             for peer, body in probes.due(peers.without(lost), now, whole=whole):
                 inside |= peer in self._inside
@@ -284,15 +306,15 @@ class NetworkBroker(Relaying):
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += [*self._homes_wake(), *self._cells_wake(), self._terms.asks_at]
+        wakes += [*self._homes.next_wake(), *self._hosts.next_wake(), self._terms.asks_at]
         wakes += [self.partners.asks_at, self._owed.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
-        self._run_cells()
+        self._hosts.run()
         self._sender.out += self.stand_ins.look(self._now)
-        self._run_cells()
+        self._hosts.run()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 
@@ -377,11 +399,20 @@ class NetworkBroker(Relaying):
 
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
-        return views(self.durable.network, self._cells, self.me)
+        return views(self.durable.network, self._hosts.cells, self.me)
+
+    def cells_here(self) -> list[str]:
+        """The names of the terms of cells that run here."""
+        return list(self._hosts.cells)
+
+    def cells_noted(self, what: str) -> dict[str, int]:
+        """By such a name: what its ledger has noted under another."""
+        cells = self._hosts.cells
+        return {name: cell.durable.ledger.notes.get(what, 0) for name, cell in cells.items()}
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
-        network, cells = self.durable.network, (self.cells(), self._cells)
+        network, cells = self.durable.network, (self.cells(), self._hosts.cells)
         return network_status(network, self.topology, self.ways, self.needs, *cells) | {
             "incarnation": self.incarnation.status(),
             "stand_ins": self.stand_ins.status(),
@@ -413,8 +444,15 @@ class NetworkBroker(Relaying):
         self._terms.gone(origin, self._now)
         super()._gone(origin, peer)
 
+    def _found(self, origin: str) -> None:
+        super()._found(origin)
+        self._actors.found(origin)
+        self._homes.found(origin)
+        self._hosts.found(origin)
+
     def _lost(self, origin: str) -> None:
         super()._lost(origin)
+        self._homes.lost(origin)
         self._mail.lost_way(origin)
 
     def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
@@ -424,6 +462,11 @@ class NetworkBroker(Relaying):
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
+        if self.durable.network.book.needs(broker):
+            self._tell_network(told.BrokerForgotten(broker))
+        self._homes.leave_host(broker, "it was forgotten")
+        self._hosts.forget(broker)
+        self.partners.forget(broker)
         self._terms.forget(broker, self._now)
         self.stand_ins.home.forget(broker)
         self._shows.forget(broker)
@@ -478,7 +521,7 @@ class NetworkBroker(Relaying):
         self.stored_reports.pass_on(peer, stored)
 
     def _settling(self, message: core_messages.Settling) -> None:
-        self._settle_cells()
+        self._homes.settle()
         if self.durable.core.due_to_settle(self._now):
             self._tell(message)
 
@@ -505,10 +548,8 @@ class NetworkBroker(Relaying):
             self._tell_network(what)
         self._sender.out += [Note(*line) for line in self.absence.take_lines()]
         self._activate()
-        self._wake_cells()
-        self._leave_lost_hosts()
-        self._give_up_moves()
-        self._begin_again()
+        self._hosts.wake()
+        self._homes.wake()
         if self._terms.asks_at is not None and self._terms.asks_at <= now:
             self._terms.look(now)
         self.partners.ask_for_questions(now)

@@ -18,10 +18,9 @@ from broker.core import messages, returned
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
-from broker.core.network import cell_told, told
+from broker.core.network import told
 from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
-from broker.core.network.cell_view import is_cell
 from broker.core.network.giving import GivingBroker
 from broker.core.network.needs import primitives
 from broker.core.network.own import OwnLog, types_of
@@ -40,6 +39,8 @@ from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.seats import next_report
 from broker.network.delivery.succession import SuccessionLog
+from broker.network.placement import home_records
+from broker.network.placement.cell_view import is_cell
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
@@ -116,12 +117,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
-            cell_told.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
-            cell_told.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
-            cell_told.CellStood: self._cell_stood,
-            cell_told.CellResults: self._cell_results,
-            cell_told.CellSaved: self._cell_saved,
-            cell_told.CellSettled: self._cell_settled,
+            home_records.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
+            home_records.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
+            home_records.CellStood: self._cell_stood,
+            home_records.CellResults: self._cell_results,
+            home_records.CellSaved: self._cell_saved,
+            home_records.CellSettled: self._cell_settled,
             **self.adoption.handlers(),
         }
 

@@ -14,7 +14,6 @@ from typing import Any
 from msgspec import Struct
 
 from broker.core.effects import Note
-from broker.core.network.cell_view import is_cell
 from broker.core.network.copies import Copies
 from broker.core.network.told import Attributes, Incarnated
 from broker.core.recovery.durable_events import packed, unpacked
@@ -22,6 +21,7 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.engine.limits import Limits
+from broker.network.placement.cell_view import is_cell
 from broker.network.replication.descent import Descent
 from broker.network.replication.incarnation import Incarnation, Settlement
 

@@ -15,13 +15,13 @@ from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from broker.core.network import frames
-from broker.core.network.cell_view import is_cell
 from broker.core.network.certainty import Certainty
 from broker.core.network.ways import Ways
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import Joined
 from broker.core.routing.messages import LOCAL
 from broker.engine.event.agent import WATERMARK_NONE
+from broker.network.placement.cell_view import is_cell
 
 ASK_MS = 1_000  # hosts are asked to ask again, if that could make something certain, …
 ASK_MS_MAX = 64_000  # … each time twice as late as before

@@ -21,10 +21,10 @@ from broker.core.coordinator.violations import Violations
 from broker.core.coordinator.works import Work
 from broker.core.effects import Note
 from broker.core.network import frames
-from broker.core.network.cell_saving import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
-from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
 from broker.network.overlay.tree import Tree
+from broker.network.placement.cell_view import is_cell
+from broker.network.placement.snapshot_pace import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
 from planner.rounds.machine import Rounds
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Planning:
         return found
 
     def state_rate(self, takes: int, size_bytes: int) -> int:
-        """As `cell_saving` paces snapshots: a share of what comes in, or one now and then."""
+        """As `snapshot_pace` paces snapshots: a share of what comes in, or one now and then."""
         seldom_ms = max(SAVE_MS_MAX, size_bytes * 1000 // SAVE_BYTES_S)
         gap_ms = min(seldom_ms, SAVE_SHARE * size_bytes * 1000 // max(takes, 1))
         return size_bytes * 1000 // max(gap_ms, SAVE_MS) if takes else 0

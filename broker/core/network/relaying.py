@@ -15,8 +15,7 @@ from typing import cast
 
 from broker.core.network import frames, told
 from broker.core.network.cell import Cell
-from broker.core.network.cell_hosts import CellHosts
-from broker.core.network.cell_view import is_cell
+from broker.core.network.hosting import Hosting
 from broker.core.network.kept_back import Withholding, WithholdingTools
 from broker.core.network.networked import PROMISE_MS, Fresh, NetworkedBroker
 from broker.core.network.partner_certainty import CertaintyTools, PartnerCertainty
@@ -31,6 +30,8 @@ from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
+from broker.network.placement.cell_view import is_cell
+from broker.network.placement.hosts import CellHosts
 from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaited, ProgressLedger
 from broker.network.replication.stored_reports import StoredReports
@@ -182,8 +183,10 @@ class ProgressRelay:
         return least, whole
 
 
-class Relaying(CellHosts):
+class Relaying(Hosting):
     """Relay what passes a broker on its way from an origin to hosts."""
+
+    _hosts: CellHosts[Cell]
 
     def _begin_relaying(self) -> None:
         """Begin; to be called once."""
@@ -193,8 +196,7 @@ class Relaying(CellHosts):
         self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(
             self.durable.limits.first_events_wait_ms_max, self.durable.network.promises.version
         )
-        waiting = lambda: _waiting(self.durable.network, self._cells)  # noqa: E731
-        lent = (self.durable, self.ways, self.sessions, waiting, self._promised)
+        lent = (self.durable, self.ways, self.sessions, self._cores, self._promised)
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
         self.partners = PartnerCertainty(
@@ -377,6 +379,9 @@ class Relaying(CellHosts):
         self.partners.passes(peer, one, self._now)
         super()._offered(peer, one)
 
+    def _cores(self) -> list[NetworkedBroker]:
+        return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
+
     def _promised(self, origin: str) -> told.Watermarks:
         if origin != self.me:
             return self.ways.came[origin].watermarks
@@ -397,10 +402,6 @@ class Relaying(CellHosts):
         super()._gone(origin, peer)
         self.partners.doubt()
 
-    def _forget(self, broker: str) -> None:
-        super()._forget(broker)
-        self.partners.forget(broker)
-
 
 def _of_a_life(one: frames.Passed) -> frames.Passed:
     """Return a frame that names the life of its origin, as all do. Raises ValueError.
@@ -410,10 +411,6 @@ def _of_a_life(one: frames.Passed) -> frames.Passed:
     if not one.what.life:
         raise ValueError("a claim of an origin names none of its lives")
     return one
-
-
-def _waiting(own: NetworkedBroker, cells: dict[str, Cell]) -> list[NetworkedBroker]:
-    return [own, *[cell.durable.network for cell in cells.values()]]
 
 
 def _wanted(

@@ -18,16 +18,9 @@ from typing import ClassVar, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_told import (
-    CellMoved,
-    CellNamed,
-    CellResults,
-    CellSaved,
-    CellSettled,
-    CellStood,
-)
 from broker.network.delivery.messages import HomeChanged, HomeEntrusted, StandInChosen
 from broker.network.delivery.succession import HomeTaken, Succeeded
+from broker.network.placement.home_records import HomeRecord
 from broker.network.replication.absence import OriginAway, OriginBack
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.routing.wants import HostWants
@@ -246,12 +239,7 @@ Told: TypeAlias = (
     | SourceShown
     | SubscriptionsCancelled
     | TypesAnswered
-    | CellMoved
-    | CellNamed
-    | CellResults
-    | CellSaved
-    | CellSettled
-    | CellStood
+    | HomeRecord
     | HomeEntrusted
     | StandInChosen
     | HomeChanged

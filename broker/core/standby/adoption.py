@@ -22,8 +22,6 @@ from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import DisownResults, Emission, Publication
 from broker.core.installer import Asker, Installer, reader_of
-from broker.core.network.cell_book import CellBook, Kept
-from broker.core.network.cell_told import Row
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
 from broker.core.outgoing import Outgoing
@@ -42,6 +40,8 @@ from broker.network.delivery.succession import (
     SuccessionLog,
 )
 from broker.network.functions.register import FunctionRegister
+from broker.network.placement.book import CellBook, Kept
+from broker.network.placement.home_records import Row
 from language import check_text
 
 TERMS_APART = 1_000  # moves that a home may have begun, of which its stand-in had not heard

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from broker.core import messages as core_messages
 from broker.core.effects import Effect, Emission, Emit
-from broker.core.network import cell_frames, told
-from broker.core.network.cell_posting import CellMail
+from broker.core.network import told
 from broker.core.network.messages import ResultsDelivered, ResultsRead
 from broker.core.recovery.durable import DurableBroker
 from broker.core.standby.home_changes import HomeChanges
@@ -20,6 +19,8 @@ from broker.network.delivery.feed import LAZY_MS, NEIGHBOUR, HomeFeed
 from broker.network.delivery.fence import ResultFence
 from broker.network.delivery.lease import HomeLease
 from broker.network.delivery.messages import LeaseAsked, LeaseGranted, StandInChosen
+from broker.network.placement import cell_messages
+from broker.network.placement.mail import CellMail
 
 DELIVERED_MS = 1_000  # what was given out in the last second may be given out again
 
@@ -102,7 +103,7 @@ class GuardedHome:
         self._read = message.offset
 
     def _bring(self, to: str, promise: bytes) -> None:
-        self._mail.bring(to, cell_frames.decoded(promise))
+        self._mail.bring(to, cell_messages.decoded(promise))
 
     def look(self, now: int) -> int | None:
         """Say what is due; return the offset before which results may leave now."""

@@ -15,8 +15,7 @@ import msgspec
 from broker.core import messages
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import Emission
-from broker.core.network import cell_told, told
-from broker.core.network.cell_book import CellBook
+from broker.core.network import told
 from broker.core.network.copies import Copies, Copy
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.home_copy import (
@@ -37,13 +36,16 @@ from broker.core.standby.home_copy import (
 )
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.delivery.succession import HomeTaken, Succeeded
+from broker.network.placement import home_records
+from broker.network.placement.book import CellBook
+from broker.network.placement.home_records import CellStood
 
 _REQUESTS = (messages.SpecificationSubmitted, messages.CancelRequested)
 _OF_CELLS = (
-    cell_told.CellMoved,
-    cell_told.CellNamed,
-    cell_told.CellResults,
-    cell_told.CellSaved,
+    home_records.CellMoved,
+    home_records.CellNamed,
+    home_records.CellResults,
+    home_records.CellSaved,
 )
 _SUCCESSION = (HomeTaken, Succeeded)
 
@@ -101,9 +103,9 @@ class HomeChanges:
             listed = self._listed()
             if any((listed.texts, listed.rows, listed.left, listed.cells, listed.gone)):
                 changes.append(listed)
-        elif isinstance(what, _OF_CELLS) or (isinstance(what, cell_told.CellStood) and what.cell):
+        elif isinstance(what, _OF_CELLS) or (isinstance(what, CellStood) and what.cell):
             changes.append(what)
-        elif isinstance(what, cell_told.CellSettled):
+        elif isinstance(what, home_records.CellSettled):
             ended = [row for row in what.reached if row[2] >= TIME_MAX_MS]
             changes += [msgspec.structs.replace(what, reached=ended)] if ended else []
         elif isinstance(what, told.CopiesTaken):

@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.catalogue import Installed, State
-from broker.core.network import cell_told
-from broker.core.network.cell_book import CellBook, Kept, Term
 from broker.core.network.told import Asks, CopiesTaken
 from broker.core.recovery.durable_state import Source
 from broker.engine.ingest.times import TIME_MAX_MS
+from broker.network.placement import home_records
+from broker.network.placement.book import CellBook, Kept, Term
 
 GIVEN_MAX = 10_000  # results; past either the oldest are in the home's log alone
 GIVEN_BYTES_MAX = 8 * 1024 * 1024
@@ -66,7 +66,7 @@ class GivenRow(Struct, array_like=True, frozen=True):
     """A result with its offset at its home; not all have it."""
 
     offset: int
-    result: cell_told.Row
+    result: home_records.Row
 
 
 class ListingChanged(Struct, array_like=True, frozen=True, tag="listed"):
@@ -83,16 +83,6 @@ class CopiesMade(Struct, array_like=True, frozen=True, tag="copies_made"):
     """Results that others have yet to take."""
 
     rows: list[CopyRow]
-
-
-CellChange: TypeAlias = (
-    cell_told.CellMoved
-    | cell_told.CellNamed
-    | cell_told.CellResults
-    | cell_told.CellSaved
-    | cell_told.CellSettled
-    | cell_told.CellStood
-)
 
 
 class Given(Struct, array_like=True, frozen=True, tag="given"):
@@ -115,7 +105,13 @@ class GivenUpto(Struct, array_like=True, frozen=True, tag="delivered"):
 
 
 Change: TypeAlias = (
-    ListingChanged | CopiesMade | CopiesTaken | Given | ResultsGiven | GivenUpto | CellChange
+    ListingChanged
+    | CopiesMade
+    | CopiesTaken
+    | Given
+    | ResultsGiven
+    | GivenUpto
+    | home_records.HomeRecord
 )
 
 
@@ -158,7 +154,7 @@ class UnreadResults:
         self.first = self.end = self.delivered = 0
         self._size_bytes = 0
 
-    def give(self, results: Sequence[cell_told.Row], end: int) -> None:
+    def give(self, results: Sequence[home_records.Row], end: int) -> None:
         """Take in results that got the last offsets before `end`."""
         first = end - len(results)
         self.add([GivenRow(offset, row) for offset, row in enumerate(results, first)])
@@ -215,7 +211,7 @@ class HomeCopy:
         self.given = UnreadResults()
         self.epoch = ""
         self.lease_ms = 0
-        self._results: list[cell_told.Row] = []  # of the last change
+        self._results: list[home_records.Row] = []  # of the last change
         if state:
             self._take_up(_decode_state(state))
 
@@ -276,29 +272,29 @@ class HomeCopy:
             case _:
                 self._take_of_cell(change)
 
-    def _take_of_cell(self, change: CellChange) -> None:
+    def _take_of_cell(self, change: home_records.HomeRecord) -> None:
         """Take in what the home took in, as its own book did."""
         book = self.book
         match change:
-            case cell_told.CellMoved():
+            case home_records.CellMoved():
                 book.move(change.cell, change.broker, change.reason)
-            case cell_told.CellNamed():
+            case home_records.CellNamed():
                 book.name(change.cell, change.origins)
-            case cell_told.CellResults():
+            case home_records.CellResults():
                 self._count(book.results(change))
-            case cell_told.CellSaved():
+            case home_records.CellSaved():
                 active, results = book.save(change)
                 for key in active:
                     self._state_of(key, "active")
                 self._count(results)
-            case cell_told.CellSettled():
+            case home_records.CellSettled():
                 self._settle(change)
-            case cell_told.CellStood():
+            case home_records.CellStood():
                 for stood in change.rows:
                     if (row := self.rows.get(stood.key)) is not None:
                         row.installed.suspended = stood.exceeded
 
-    def _count(self, results: Iterable[cell_told.Row]) -> None:
+    def _count(self, results: Iterable[home_records.Row]) -> None:
         self._results = []
         for result in results:
             if (row := self.rows.get((result[0], result[1]))) is not None:
@@ -309,7 +305,7 @@ class HomeCopy:
         if (row := self.rows.get(key)) is not None:
             row.installed.state = state
 
-    def _settle(self, change: cell_told.CellSettled) -> None:
+    def _settle(self, change: home_records.CellSettled) -> None:
         """Settle, and end what nothing more is a result of, as its home does."""
         self.book.settle(change)
         for subscriber, name, reached in change.reached:

@@ -14,16 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core import messages as core_messages
-from broker.core.effects import (
-    Effect,
-    Note,
-    ReleaseResults,
-    Reply,
-)
-from broker.core.network import cell_frames, told
-from broker.core.network.cell_frames import Which
-from broker.core.network.cell_posting import CellMail
-from broker.core.network.cell_view import is_cell
+from broker.core.effects import Effect, Note, ReleaseResults, Reply
+from broker.core.network import told
 from broker.core.network.messages import ResultsDelivered, ResultsRead, TakeOverRequested
 from broker.core.network.sessions import FrameSender
 from broker.core.recovery.durable import DurableBroker
@@ -39,8 +31,12 @@ from broker.network.delivery.messages import (
     LeaseGranted,
 )
 from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionExchange
+from broker.network.placement import cell_messages
+from broker.network.placement.cell_messages import Which
+from broker.network.placement.cell_view import is_cell
+from broker.network.placement.mail import CellMail
 
-_OF_HOME = (cell_frames.Wanted, cell_frames.Hosted, cell_frames.Ended)
+_OF_HOME = (cell_messages.Wanted, cell_messages.Hosted, cell_messages.Ended)
 EARLY_MAX = 1_000
 SUCCESSIONS_SINCE = 4  # the version of frames that has them
 
@@ -163,8 +159,8 @@ class StandIns:
             self._leave(what.home, "its home was taken over")
         self._hear_early()
 
-    def _withholds(self, to: str, said: cell_frames.Said) -> bool:
-        return bool(self.feed.stand_in) and self.feed.withholds(to, cell_frames.encoded(said))
+    def _withholds(self, to: str, said: cell_messages.Said) -> bool:
+        return bool(self.feed.stand_in) and self.feed.withholds(to, cell_messages.encoded(said))
 
     def look(self, now: int) -> list[Effect]:
         """Say what is due; what is to be done besides."""

@@ -1,6 +1,6 @@
 """The standing of subscriptions: which are suspended, and how often each has begun anew.
 
-Owns the rows in which a host and a home tell each other of it, and what either makes of them. Must
+Owns what a home and a host make of the rows in which they say it (`broker.network.placement`). Must
 not know frames or cells. Invariant: a home counts its new beginnings, so that a row from before one
 changes nothing after it; once a host has followed, both have the same rows.
 
@@ -10,69 +10,17 @@ next: so the work that was too much is not done again there. A host learns of ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from broker.core import returned
 from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed
+from broker.network.placement.suspension import Rows
 
 if TYPE_CHECKING:
     from broker.core.effects import Publication
     from broker.core.notes import Notes
     from broker.engine.ledger import Ledger
     from broker.engine.runtime.matcher import Matcher
-
-Key: TypeAlias = tuple[str, str]
-
-
-class Suspension(Struct, array_like=True, frozen=True):
-    """The standing of one subscription: what a step of it `exceeded`, "" where it runs."""
-
-    subscriber: str
-    name: str
-    exceeded: str
-    resumed: int
-
-    @property
-    def key(self) -> Key:
-        """Return the subscription's key."""
-        return self.subscriber, self.name
-
-
-Rows: TypeAlias = tuple[Suspension, ...]
-
-
-def standing_of(catalogue: Catalogue, keys: Iterable[Key], heard: Rows = ()) -> Rows:
-    """Return the rows of those of `keys` that are suspended or have been, in order.
-
-    Of subscriptions that are not in the catalogue, what was `heard` of them.
-    """
-    subscriptions = catalogue.subscriptions
-    rows = [row for row in heard if row.key not in subscriptions]
-    for key in keys:
-        sub = subscriptions.get(key)
-        if sub is not None and (sub.suspended or sub.resumed):
-            rows.append(Suspension(sub.subscriber, sub.name, sub.suspended, sub.resumed))
-    return tuple(sorted(rows, key=attrgetter("key")))
-
-
-def unheard(catalogue: Catalogue, keys: Sequence[Key], rows: Rows) -> Rows:
-    """Return those of a host's `rows` that tell the home of these `keys` something new."""
-    subscriptions = catalogue.subscriptions
-    own = {key: subscriptions[key] for key in keys if key in subscriptions}
-    return tuple(
-        [
-            row
-            for row in rows
-            if row.exceeded
-            and (sub := own.get(row.key)) is not None
-            and not sub.suspended
-            and sub.resumed == row.resumed
-        ]
-    )
 
 
 def suspend(sub: Installed, exceeded: str, ledger: Ledger, notes: Notes, now: int) -> Publication:

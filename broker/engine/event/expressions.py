@@ -39,7 +39,7 @@ FLOAT_BITS = 1_023
 ATTRIBUTE_BITS = 64
 SUM_BITS = 64
 WHOLE = frozenset(("round", "floor", "ceil"))
-PYTHON_OPERATORS = {word: "==" if word == "=" else word for word in MIRRORED}
+PYTHON_OPERATORS = {word: {"=": "=="}.get(word, word) for word in MIRRORED}
 # `timestamp` is the end: an interval has happened when it is over, and a point's end is its only
 # time (paper 001, 2: occurrence and detection meet).
 RESERVED_CODE = {

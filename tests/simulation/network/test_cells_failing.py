@@ -6,11 +6,11 @@ import pytest
 
 from broker.core.effects import Note
 from broker.core.network.cell import Cell
-from broker.core.network.cell_hosts import CellHosts
-from broker.core.network.cell_view import home_of
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.networked import NetworkedBroker
 from broker.core.recovery.durable import DurableBroker
+from broker.network.placement.cell_view import home_of
+from broker.network.placement.hosts import CellHosts
 from simulation.network.cells import CellRun
 from simulation.network.scenario import Shape
 

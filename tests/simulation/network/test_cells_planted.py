@@ -6,11 +6,12 @@
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network import cell_book, network_broker
+from broker.core.network import network_broker
 from broker.core.network.cell import Cell
-from broker.core.network.cell_book import CellBook
-from broker.core.network.cell_homes import CellHomes
 from broker.core.network.sessions import FrameSender
+from broker.network.placement import book as cell_book
+from broker.network.placement.book import CellBook
+from broker.network.placement.homes import CellHomes
 from simulation.network import cells
 from tests.simulation.planted import found_from
 
@@ -118,14 +119,14 @@ def results_of_a_new_life_taken_for_those_of_the_old(patch):
 
 
 def a_host_that_is_not_asked_again(patch):
-    found = CellHomes._found
+    found = CellHomes.found
 
     def silent(self, origin):
         wishes, self._wishes = self._wishes, {}
         found(self, origin)
         self._wishes = wishes
 
-    patch.setattr(CellHomes, "_found", silent)
+    patch.setattr(CellHomes, "found", silent)
 
 
 def origins_that_the_home_does_not_hear_of(patch):

@@ -36,7 +36,7 @@ def a_home_that_takes_rows_from_before_a_new_beginning(patch):
         own = {key: catalogue.subscriptions[key] for key in keys}
         return tuple(row for row in rows if row.exceeded and not own[row.key].suspended)
 
-    patch.setattr("broker.core.network.cell_homes.unheard", credulous)
+    patch.setattr("broker.network.placement.homes.unheard", credulous)
 
 
 def a_host_that_tells_the_subscriber_itself(patch):

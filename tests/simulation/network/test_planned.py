@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network.cell_frames import Hosted
-from broker.core.network.cell_hosts import CellHosts, CellRefusedError
-from broker.core.network.cell_view import CellView
 from broker.core.network.messages import DrainRequested
+from broker.network.placement.cell_messages import Hosted
+from broker.network.placement.cell_view import CellView
+from broker.network.placement.hosts import CellHosts, CellRefusedError
 from simulation import texts
 from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
 from simulation.network import planned
@@ -184,7 +184,7 @@ def test_a_host_that_refuses_is_asked_once_and_the_next_best_is_taken(
     begin, refused = CellHosts._begin_cell, []
 
     def lacking(self: CellHosts, one: Hosted) -> None:
-        if self.me == "b4":
+        if self._lent.me == "b4":
             refused.append(one)
             raise CellRefusedError("it lacks a function")
         begin(self, one)

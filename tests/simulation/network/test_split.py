@@ -51,7 +51,7 @@ def test_results_have_the_ids_that_they_have_where_nothing_is_split():
         headers = [
             isinstance(cell, HeaderCell)
             for place in run.places
-            for cell in place.process.network._cells.values()
+            for cell in place.process.network._hosts.cells.values()
         ]
         assert headers
         assert any(headers) == (kind is SplitRun)

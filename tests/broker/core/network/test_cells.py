@@ -5,18 +5,19 @@ import json
 import msgspec
 import pytest
 
-from broker.core.network import cell_packing, cell_post
-from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_origins import places
-from broker.core.network.cell_packing import pressed, unpressed
-from broker.core.network.cell_post import Post
-from broker.core.network.cell_saving import SAVE_MS, SAVE_MS_MAX, SAVE_SHARE, Saver, Saving
-from broker.core.network.cell_told import CellResults, CellSaved
-from broker.core.network.cell_view import cell_of, home_of, is_cell, term_name
 from broker.core.network.own import Interest
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import LOCAL, Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Advertisement, Key, Operator
+from broker.network.placement import compression as cell_packing
+from broker.network.placement import parcels as cell_post
+from broker.network.placement.book import CellBook
+from broker.network.placement.cell_view import cell_of, home_of, is_cell, term_name
+from broker.network.placement.compression import pressed, unpressed
+from broker.network.placement.home_records import CellResults, CellSaved
+from broker.network.placement.parcels import Post
+from broker.network.placement.snapshot_pace import SAVE_MS, SAVE_MS_MAX, SAVE_SHARE, Saver, Saving
 
 KEY = ("x", "S")
 

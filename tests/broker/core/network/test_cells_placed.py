@@ -9,7 +9,6 @@ import pytest
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emit, Note, Reply, SendFrame
-from broker.core.network import cell_hosts
 from broker.core.network.cell import Cell
 from broker.core.network.cell_origins import FORGOTTEN_MS
 from broker.core.network.messages import (
@@ -22,6 +21,7 @@ from broker.core.network.messages import (
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
+from broker.network.placement import hosts
 
 TEXT = """event Temp(val: float)
 define Read(val) detect Temp assign val = Temp.val
@@ -284,7 +284,7 @@ def test_the_cells_of_a_home_that_is_forgotten_end(net):
 def test_results_that_wait_too_many_for_a_home_that_is_away_come_again_from_the_snapshot(
     net, monkeypatch
 ):
-    monkeypatch.setattr(cell_hosts, "RESULTS_WAITING_MAX", 2)
+    monkeypatch.setattr(hosts, "RESULTS_WAITING_MAX", 2)
     net.run(20_000)
     net.link("a", "b", LinkDown("b"))
     net.run(5_000)

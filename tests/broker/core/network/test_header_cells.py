@@ -75,7 +75,7 @@ class Split(Net):
         return sorted(self.found["a"], key=lambda one: one["end"])
 
     def header(self):
-        cells = [cell for one in self.brokers.values() for cell in one._cells.values()]
+        cells = [cell for one in self.brokers.values() for cell in one._hosts.cells.values()]
         (one,) = cells
         return one
 

@@ -29,10 +29,6 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_told import Reached, Row
-from broker.core.network.cell_view import term_name
-from broker.core.network.frames import FrameError
-from broker.core.suspension.agreement import Rows
 from broker.network.delivery.messages import (
     HomeChanged,
     HomeEntrusted,
@@ -40,6 +36,9 @@ from broker.network.delivery.messages import (
     LeaseAsked,
     LeaseGranted,
 )
+from broker.network.placement.cell_view import term_name
+from broker.network.placement.home_records import Reached, Row
+from broker.network.placement.suspension import Rows
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
 SPLITS = "split_windows"  # an option of a home: 1 where the windows of a cell are split
@@ -224,9 +223,9 @@ _decode = msgspec.msgpack.Decoder(Said).decode
 
 
 def decoded(data: bytes) -> Said:
-    """Decode what was said. Raises FrameError."""
+    """Decode what was said. Raises ValueError."""
     try:
         found: Said = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FrameError(f"what was said of a cell cannot be read: {error}") from None
+        raise ValueError(f"what was said of a cell cannot be read: {error}") from None
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 
-from broker.core.network.cell_post import MESSAGE_BYTES_MAX
+from broker.network.placement.parcels import MESSAGE_BYTES_MAX
 
 STATE_BYTES_MAX = MESSAGE_BYTES_MAX  # as long as what is not pressed may be
 HARD_BYTES = 256 * 1024  # a longer one is pressed less hard: the broker's loop waits for it
@@ -28,6 +28,7 @@ def unpressed(data: bytes) -> bytes:
     """The bytes that were pressed. Raises ValueError."""
     if data and data[0] in _PLAIN:
         return data
+    # An object, as `zlib.decompress` has no bound on what a few bytes may become.
     reader = zlib.decompressobj()
     try:
         state = reader.decompress(data, STATE_BYTES_MAX)

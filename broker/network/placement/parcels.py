@@ -15,12 +15,32 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from broker.core.network.frames import Parcel, PartTaken
-
 PART_BYTES = 512 * 1024  # half of what a link takes as one message
 WINDOW = 4  # parts: 2 MB of the 32 that may wait for a link
 MESSAGE_BYTES_MAX = 128 * 1024 * 1024  # a state of more cannot be saved, nor moved
 LONG_MAX = 64  # long messages that wait for one broker; further ones are lost, and said again
+
+
+class Parcel(Struct, array_like=True, frozen=True, tag="parcel"):
+    """A part of what one broker tells another of cells."""
+
+    sender: str
+    to: str
+    life: int
+    serial: int
+    index: int
+    count: int
+    data: bytes
+
+
+class PartTaken(Struct, array_like=True, frozen=True, tag="part"):
+    """A broker has the parts of that parcel up to this one."""
+
+    sender: str  # of the parcel
+    to: str
+    life: int
+    serial: int
+    index: int
 
 
 class _Long(Struct):
@@ -98,10 +118,12 @@ class Post:
         if coming is None or (coming.life, coming.serial) != (one.life, one.serial):
             return None, None
         if one.index != len(coming.parts):
+            # A part was lost with a link; the sender says the whole message again.
             return None, None
         coming.parts.append(one.data)
         coming.size_bytes += len(one.data)
         if coming.size_bytes > MESSAGE_BYTES_MAX:
+            # No broker sends so much: memory is not given to one that says so.
             del self._coming[one.sender]
             return None, None
         taken = PartTaken(one.sender, self._me, one.life, one.serial, one.index)

@@ -7,25 +7,18 @@ is over changes nothing, and the host is told that it is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from broker.core.broker import BrokerOptions
-from broker.core.catalogue import Catalogue
-from broker.core.effects import Note
-from broker.core.network import cell_frames, cell_told, told
-from broker.core.network.cell_book import CellBook, Kept, Term
-from broker.core.network.cell_frames import Which
-from broker.core.network.cell_posting import CellMail
-from broker.core.network.cell_view import cell_of
-from broker.core.network.hosting import Hosting
-from broker.core.network.listening import ActorNews
-from broker.core.suspension.agreement import Rows, standing_of, unheard
-
-if TYPE_CHECKING:
-    from broker.core.network.messages import CellPlaced
+from broker.network.placement import cell_messages, home_records
+from broker.network.placement.book import CellBook, Kept, Term
+from broker.network.placement.cell_messages import Which
+from broker.network.placement.cell_view import cell_of
+from broker.network.placement.home_records import HomeRecord
+from broker.network.placement.mail import CellMail
+from broker.network.placement.suspension import Rows, StandingCatalogue, standing_of, unheard
 
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
 BEGIN_AGAIN_MS = 60_000  # after a cell failed at its home, where it begins anew
@@ -39,18 +32,37 @@ class _Wish(Struct):
 
     which: Which
     broker: str
-    keys: cell_frames.Keys
+    keys: cell_messages.Keys
     standing: Rows
 
 
-class CellHomes(Hosting):
+class HomeTools(NamedTuple):
+    """Tools that a broker lends its part as a home.
+
+    `record` has the core take in what outlasts this process, `describe` says all that a host needs
+    to begin a term, `note` writes a line into the log, `touched` hears that cells may have ended.
+    """
+
+    me: str
+    book: CellBook
+    catalogue: StandingCatalogue
+    mail: CellMail
+    via: Mapping[str, str]
+    counts: dict[str, int]
+    clock: Callable[[], int]
+    record: Callable[[HomeRecord], None]
+    describe: Callable[[Kept, Which], cell_messages.Hosted]
+    note: Callable[[Literal["warning"], str, dict[str, str | int]], None]
+    touched: Callable[[], None]
+
+
+class CellHomes:
     """Have a home's cells run where they are to run, and take what comes of it."""
 
-    _mail: CellMail
-    _actors: ActorNews
-
-    def _begin_homes(self) -> None:
-        """Begin; to be called once."""
+    def __init__(self, tools: HomeTools) -> None:
+        self._lent = tools
+        self._book, self._catalogue, self._mail = tools.book, tools.catalogue, tools.mail
+        self._clock, self._record = tools.clock, tools.record
         self._wishes: dict[str, _Wish] = {}  # by the term's name
         self._away: dict[str, int] = {}  # brokers with cells of this home, since when
         self._moving: dict[str, int] = {}  # terms that come, since when
@@ -58,42 +70,43 @@ class CellHomes(Hosting):
         self._again_at: dict[str, int] = {}  # terms that failed here, at home
         self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
-        self._over = EndedTerms(self._is_away, self._mail.tell)
+        self._over = EndedTerms(self.is_away, self._mail.tell)
         self._mail.on_said |= {
-            cell_frames.Missing: self._cell_missing,
-            cell_frames.Running: self._cell_running,
-            cell_frames.Refused: self._cell_refused,
-            cell_frames.Named: self._cell_named,
-            cell_frames.Results: self._cell_results,
-            cell_frames.Saved: self._cell_saved,
-            cell_frames.Settled: self._cell_settled,
-            cell_frames.Asked: self._cells_asked_for,
+            cell_messages.Missing: self._cell_missing,
+            cell_messages.Running: self._cell_running,
+            cell_messages.Refused: self._cell_refused,
+            cell_messages.Named: self._cell_named,
+            cell_messages.Results: self._cell_results,
+            cell_messages.Saved: self._cell_saved,
+            cell_messages.Settled: self._cell_settled,
+            cell_messages.Asked: self._cells_asked_for,
         }
 
     # --- where cells are to run ------------------------------------------------------------
 
-    def _cell_placed(self, message: CellPlaced) -> None:
-        book, broker = self.durable.network.book, message.broker
-        there = book.goes_to(message.cell)
-        if there is None or (broker != self.me and broker not in self.ways.via):
-            self.counts["cells_not_placed"] += 1
+    def place(self, cell: str, broker: str) -> None:
+        """Have a cell run at a broker; passed over and counted where that cannot be."""
+        there = self._book.goes_to(cell)
+        if there is None or self.is_away(broker):
+            self._lent.counts["cells_not_placed"] += 1
         elif there != broker:
-            self._move(message.cell, broker)
+            self._move(cell, broker)
 
     def _move(self, cell: str, broker: str, reason: str = "") -> None:
-        self._tell_network(cell_told.CellMoved(cell, broker, reason))
-        self.counts["cells_moved"] += 1
-        self._look_at_cells()
+        self._record(home_records.CellMoved(cell, broker, reason))
+        self._lent.counts["cells_moved"] += 1
+        self.look()
 
-    def _look_at_cells(self) -> None:
+    def look(self) -> None:
         """Ask hosts for what is to run there, where that is another than before."""
-        book = self.durable.network.book
+        book = self._book
         if not book.cells and not self._wishes:
             return
-        wanted = _wishes(book, self.durable.catalogue)
+        # All of it, each time: what a host is to run follows from the book, and from nothing else.
+        wanted = _wishes(book, self._catalogue)
         before, self._wishes = self._wishes, wanted
         coming = [_which(one, one.coming).name for one in book.cells.values() if one.coming]
-        self._moving = {name: self._moving.get(name, self._now) for name in coming}
+        self._moving = {name: self._moving.get(name, self._clock()) for name in coming}
         for name, one in wanted.items():
             if _resumes(book, name, self._failed) or before.get(name) != one:
                 self._wish(one)
@@ -104,47 +117,41 @@ class CellHomes(Hosting):
                 self._over.end(one.broker, one.which)
 
     def _wish(self, one: _Wish) -> None:
-        if one.broker != self.me and one.broker not in self.ways.via:
-            self._away.setdefault(one.broker, self._now)
-        self._mail.tell(one.broker, cell_frames.Wanted(one.which, one.keys, one.standing))
+        if self.is_away(one.broker):
+            # It is asked as soon as it is found; the wait for that begins now.
+            self._away.setdefault(one.broker, self._clock())
+        self._mail.tell(one.broker, cell_messages.Wanted(one.which, one.keys, one.standing))
 
-    def _found(self, origin: str) -> None:
-        super()._found(origin)
-        self._actors.found(origin)
+    def found(self, origin: str) -> None:
+        """Ask a broker to which there is a way for what is to run there."""
         self._away.pop(origin, None)
         self._over.found(origin)
         for one in [wish for wish in self._wishes.values() if wish.broker == origin]:
             self._wish(one)
 
-    def _lost(self, origin: str) -> None:
-        super()._lost(origin)
+    def lost(self, origin: str) -> None:
+        """Note since when there is no way to a host."""
         if any(one.broker == origin for one in self._wishes.values()):
-            self._away[origin] = self._now
-
-    def _forget(self, broker: str) -> None:
-        super()._forget(broker)
-        if any(broker in cell.origins for cell in self.durable.network.book.cells.values()):
-            self._tell_network(told.BrokerForgotten(broker))
-        self._leave_host(broker, "it was forgotten")
+            self._away[origin] = self._clock()
 
     def _leave_lost_hosts(self) -> None:
         """Have cells run elsewhere whose host was not reached for long."""
         for broker, since in list(self._away.items()):
-            if self._now - since >= HOST_LOST_MS:
+            if self._clock() - since >= HOST_LOST_MS:
                 del self._away[broker]
-                self._leave_host(broker, "its host was not reached")
+                self.leave_host(broker, "its host was not reached")
 
     def _give_up_moves(self) -> None:
         """Let cells stay where they are that did not get away for long."""
         for name, since in self._moves_to_give_up():
-            if self._now - since >= MOVING_MS_MAX:
+            if self._clock() - since >= MOVING_MS_MAX:
                 cell, _ = cell_of(name)
-                stays = self.durable.network.book.cells[cell].serving.broker
+                stays = self._book.cells[cell].serving.broker
                 self._move(cell, stays, "it did not begin there")
 
     def _moves_to_give_up(self) -> list[tuple[str, int]]:
         """Terms that come, since when, of cells that run where they were meanwhile."""
-        cells = self.durable.network.book.cells
+        cells = self._book.cells
         return [
             (name, since)
             for name, since in self._moving.items()
@@ -154,28 +161,38 @@ class CellHomes(Hosting):
     def _is_lost(self, cell: Kept) -> bool:
         """Tell whether it no longer runs where it serves, as far as this is known here."""
         failed = _which(cell, cell.serving).name in self._failed
-        return failed or self._is_away(cell.serving.broker)
+        return failed or self.is_away(cell.serving.broker)
 
     def _begin_again(self) -> None:
         """Have cells begin anew that failed here, a while ago."""
         for name, at in list(self._again_at.items()):
-            if at <= self._now:
+            if at <= self._clock():
                 del self._again_at[name]
                 self._wish(self._wishes[name])
 
-    def _leave_host(self, broker: str, reason: str) -> None:
-        for cell in list(self.durable.network.book.cells.values()):
+    def leave_host(self, broker: str, reason: str) -> None:
+        """Have no cell stay at a broker, for this reason."""
+        for cell in list(self._book.cells.values()):
             if cell.coming is not None and cell.coming.broker == broker:
+                # Back to where it serves, if it runs there still; else the home runs it itself,
+                # which needs nobody.
                 lost = cell.serving.broker == broker or self._is_lost(cell)
-                self._move(cell.name, self.me if lost else cell.serving.broker, reason)
+                self._move(cell.name, self._lent.me if lost else cell.serving.broker, reason)
             elif cell.serving.broker == broker and cell.coming is None:
-                self._move(cell.name, self.me, reason)
+                self._move(cell.name, self._lent.me, reason)
 
-    def _is_away(self, broker: str) -> bool:
-        return broker != self.me and broker not in self.ways.via
+    def is_away(self, broker: str) -> bool:
+        """Tell whether there is no way to a broker."""
+        return broker != self._lent.me and broker not in self._lent.via
 
-    def _homes_wake(self) -> list[int]:
-        """When something is due of all this."""
+    def wake(self) -> None:
+        """Time has passed."""
+        self._leave_lost_hosts()
+        self._give_up_moves()
+        self._begin_again()
+
+    def next_wake(self) -> list[int]:
+        """Return when something is due of all this."""
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
         lost = [since + HOST_LOST_MS for since in self._away.values()]
         return [*lost, *moving, *self._again_at.values()]
@@ -184,117 +201,115 @@ class CellHomes(Hosting):
 
     def _goes_on(self, host: str, which: Which) -> Kept | None:
         """The cell of a term that is not over; else the host is told that it is."""
-        cell = self.durable.network.book.cells.get(which.cell)
+        cell = self._book.cells.get(which.cell)
         if cell is not None and cell.since == which.since and cell.term(which.term) is not None:
             return cell
         self._over.end(host, which)
         return None
 
-    def _cell_running(self, host: str, one: cell_frames.Running) -> None:
-        cell, catalogue = self._goes_on(host, one.which), self.durable.catalogue
+    def _cell_running(self, host: str, one: cell_messages.Running) -> None:
+        cell, catalogue = self._goes_on(host, one.which), self._catalogue
         if cell is None or one.standing is None:
             return
         if one.standing == standing_of(catalogue, cell.keys):
             return
         if rows := unheard(catalogue, cell.keys, one.standing):
-            self._tell_network(cell_told.CellStood(cell.name, rows))
-            self._look_at_cells()
+            self._record(home_records.CellStood(cell.name, rows))
+            self.look()
         else:
             self._wish(self._wishes[one.which.name])
 
-    def _cell_missing(self, host: str, one: cell_frames.Missing) -> None:
+    def _cell_missing(self, host: str, one: cell_messages.Missing) -> None:
         cell = self._goes_on(host, one.which)
-        if cell is None:
-            return
-        source = self.durable.network.source_of(cell.keys[0])
-        text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
-        origins = {name: tuple(types) for name, types in cell.origins.items()}
-        standing = standing_of(self.durable.catalogue, cell.keys)
-        calls = self.durable.given.versions(source.text, source.functions)
-        said = _options(cell, self.durable.options), text, tables, origins
-        what = (tuple(cell.keys), *said, cell.snapshot, standing, calls)
-        self._mail.tell(host, cell_frames.Hosted(one.which, *what))
+        if cell is not None:
+            self._mail.tell(host, self._lent.describe(cell, one.which))
 
-    def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
+    def _cell_refused(self, host: str, one: cell_messages.Refused) -> None:
         cell = self._goes_on(host, one.which)
         if cell is None:
             return
         name = one.which.name
-        if host == self.me:
-            self._again_at[name] = self._now + BEGIN_AGAIN_MS
+        if host == self._lent.me:
+            # There is no other broker to give it to: it begins from its snapshot in a while.
+            self._again_at[name] = self._clock() + BEGIN_AGAIN_MS
             return
-        self.counts["cells_refused"] += 1
+        self._lent.counts["cells_refused"] += 1
         words: dict[str, str | int] = {"cell": name, "broker": host, "reason": one.reason}
-        self._sender.out.append(Note("warning", "cell_refused", words))
+        self._lent.note("warning", "cell_refused", words)
+        # The term that serves has failed, and is not to be gone back to.
         if cell.coming is None or cell.coming.number != one.which.term:
             self._failed[name] = None
-        self._move(cell.name, self.me if self._is_lost(cell) else cell.serving.broker, one.reason)
+        self._move(
+            cell.name, self._lent.me if self._is_lost(cell) else cell.serving.broker, one.reason
+        )
 
-    def _cell_named(self, host: str, one: cell_frames.Named) -> None:
+    def _cell_named(self, host: str, one: cell_messages.Named) -> None:
         if self._goes_on(host, one.which) is None:
             return
-        if not self.durable.network.book.knows(one.which.cell, one.origins):
-            self._tell_network(cell_told.CellNamed(one.which.cell, one.origins))
-        self._mail.tell(host, cell_frames.Noted(one.which, one.life, one.origins))
+        # Said also where it was known: the answer may have been lost.
+        if not self._book.knows(one.which.cell, one.origins):
+            self._record(home_records.CellNamed(one.which.cell, one.origins))
+        self._mail.tell(host, cell_messages.Noted(one.which, one.life, one.origins))
 
-    def _cell_results(self, host: str, one: cell_frames.Results) -> None:
+    def _cell_results(self, host: str, one: cell_messages.Results) -> None:
         cell = self._goes_on(host, one.which)
         if cell is None:
             return
-        which, book = one.which, self.durable.network.book
+        which, book = one.which, self._book
         place = (which.cell, which.term, one.life, one.floor, one.first)
-        what = cell_told.CellResults(*place, one.rows)
+        what = home_records.CellResults(*place, one.rows)
         known = book.takes(what)
         if known is None:
             return  # what is before it comes again
         if known < len(one.rows):
-            self._tell_network(what)
+            self._record(what)
         term = cell.term(which.term)
         assert term is not None
-        self._mail.tell(host, cell_frames.Taken(which, one.life, term.next))
+        self._mail.tell(host, cell_messages.Taken(which, one.life, term.next))
 
-    def _cell_saved(self, host: str, one: cell_frames.Saved) -> None:
+    def _cell_saved(self, host: str, one: cell_messages.Saved) -> None:
         if self._goes_on(host, one.which) is None:
             return
         which, name = one.which, one.which.name
+        # A snapshot that comes again, as the answer was lost, is written down once.
         if self._last_stored.get(name) != (one.life, one.number):
             place = (which.cell, which.term, one.life, one.floor, one.end)
-            what = cell_told.CellSaved(*place, one.snapshot)
-            if not self.durable.network.book.saves(what):
+            what = home_records.CellSaved(*place, one.snapshot)
+            if not self._book.saves(what):
                 return  # results before it are missing: both come again
-            self._tell_network(what)
+            self._record(what)
             self._last_stored[name] = (one.life, one.number)
-            self._look_at_cells()
-        self._mail.tell(host, cell_frames.Stored(which, one.life, one.number))
+            self.look()
+        self._mail.tell(host, cell_messages.Stored(which, one.life, one.number))
 
-    def _cell_settled(self, host: str, one: cell_frames.Settled) -> None:
+    def _cell_settled(self, host: str, one: cell_messages.Settled) -> None:
         if self._goes_on(host, one.which) is not None:
             place = (one.which.cell, one.which.term, one.life, one.next)
-            what = cell_told.CellSettled(*place, one.reached)
-            book = self.durable.network.book
+            what = home_records.CellSettled(*place, one.reached)
+            book = self._book
             if not book.settles(what):
                 return
             before = len(book.of)
-            self._tell_network(what)
+            self._record(what)
             if len(book.of) < before:  # what has ended needs no cell
-                self._look_at_cells()
-                if self.deciding is not None:
-                    self.deciding.touched()
+                self.look()
+                self._lent.touched()
 
-    def _settle_cells(self) -> None:
+    def settle(self) -> None:
         """Ask the cells that serve how far they are settled; each once in a while."""
-        if self._now < self._settle_at:
+        if self._clock() < self._settle_at:
             return
-        self._settle_at = self._now + SETTLE_MS
-        for cell in self.durable.network.book.cells.values():
-            to_settle = cell_frames.Settle(_which(cell, cell.serving))
+        self._settle_at = self._clock() + SETTLE_MS
+        for cell in self._book.cells.values():
+            to_settle = cell_messages.Settle(_which(cell, cell.serving))
             self._mail.tell(cell.serving.broker, to_settle)
 
-    def _cells_asked_for(self, origin: str, one: cell_frames.Asked) -> None:
-        book = self.durable.network.book
-        mine = [name for name in one.terms if self._mail.home_of(name) == self.me]
+    def _cells_asked_for(self, origin: str, one: cell_messages.Asked) -> None:
+        book = self._book
+        # Of others this broker knows nothing, and silence keeps what is kept.
+        mine = [name for name in one.terms if self._mail.home_of(name) == self._lent.me]
         if over := tuple([name for name in mine if book.is_over(*cell_of(name))]):
-            self._mail.tell(origin, cell_frames.Over(over))
+            self._mail.tell(origin, cell_messages.Over(over))
 
 
 class EndedTerms:
@@ -305,7 +320,7 @@ class EndedTerms:
     """
 
     def __init__(
-        self, is_away: Callable[[str], bool], tell: Callable[[str, cell_frames.Ended], None]
+        self, is_away: Callable[[str], bool], tell: Callable[[str, cell_messages.Ended], None]
     ) -> None:
         self._is_away = is_away
         self._tell = tell
@@ -319,12 +334,12 @@ class EndedTerms:
             if len(unheard) > UNHEARD_MAX:
                 del unheard[next(iter(unheard))]
         else:
-            self._tell(host, cell_frames.Ended(which))
+            self._tell(host, cell_messages.Ended(which))
 
     def found(self, host: str) -> None:
         """Tell a host to which there is a way again."""
         for which in self._unheard.pop(host, {}):
-            self._tell(host, cell_frames.Ended(which))
+            self._tell(host, cell_messages.Ended(which))
 
 
 def _which(cell: Kept, term: Term) -> Which:
@@ -342,7 +357,7 @@ def _resumes(book: CellBook, name: str, failed: dict[str, None]) -> bool:
     return True
 
 
-def _wishes(book: CellBook, catalogue: Catalogue) -> dict[str, _Wish]:
+def _wishes(book: CellBook, catalogue: StandingCatalogue) -> dict[str, _Wish]:
     """By name, the terms of a home's cells as they are to run."""
     wanted = {}
     for cell in book.cells.values():
@@ -352,13 +367,3 @@ def _wishes(book: CellBook, catalogue: Catalogue) -> dict[str, _Wish]:
                 wish = _Wish(_which(cell, term), term.broker, keys, standing)
                 wanted[wish.which.name] = wish
     return wanted
-
-
-def _options(cell: Kept, options: BrokerOptions) -> dict[str, int]:
-    """The options of a home that bear on results, as a host is told them."""
-    said = {
-        "lateness_ms": options.lateness_ms,
-        "drift_ppm": options.drift_ppm,
-        "idle_timeout_ms": options.idle_timeout_ms,
-    }
-    return said | {cell_frames.SPLITS: 1} if cell.splits else said

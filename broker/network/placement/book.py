@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from broker.core.network.cell_told import CellResults, CellSaved, CellSettled, Row
+from broker.network.placement.home_records import CellResults, CellSaved, CellSettled, Row
 
 Key = tuple[str, str]
 
@@ -117,6 +117,7 @@ class CellBook:
             return
         cell.reason = reason
         if cell.serving.broker == broker:
+            # It runs there: a move to elsewhere that is under way is called off.
             cell.coming = None
         elif cell.coming is None or cell.coming.broker != broker:
             cell.terms += 1
@@ -124,6 +125,7 @@ class CellBook:
             if cell.active:
                 cell.coming = term
             else:
+                # Nothing was given out yet and no state is stored: no term has to go on meanwhile.
                 cell.serving = term
 
     def is_over(self, name: str, term: int) -> bool:
@@ -145,6 +147,10 @@ class CellBook:
         """Tell whether these types of these origins are written down already."""
         known = self.cells[name].origins
         return all(set(types) <= set(known.get(origin, ())) for origin, types in origins.items())
+
+    def needs(self, broker: str) -> bool:
+        """Tell whether a cell needs something of a broker."""
+        return any(broker in cell.origins for cell in self.cells.values())
 
     def forget_origin(self, broker: str) -> None:
         """Nobody is to wait for a broker any more."""
@@ -185,6 +191,7 @@ class CellBook:
             name = "\0".join((row[0], row[1], _id_of(row[3]).id))
             before = cell.ids.setdefault(name, {})
             if not before:
+                # No run has found it since the last snapshot, so it was never given out.
                 found.append(row)
             before[term.run] = number
         term.next = one.first + known + len(rows)
@@ -192,6 +199,7 @@ class CellBook:
             del cell.ids[next(iter(cell.ids))]
             self.forgotten += 1
         if not cell.active:
+            # The subscriber was not told *active*: until then nothing counts for certain.
             cell.held += found
             return []
         return found
@@ -202,6 +210,7 @@ class CellBook:
         term = None if cell is None else cell.term(one.term)
         if term is None or one.life < term.life:
             return None
+        # A new process of the host counts from the snapshot on, and takes back nothing.
         return one.floor if one.life > term.life else term.next
 
     def _now_at(self, cell: Kept, one: CellResults | CellSaved) -> Term:
@@ -255,6 +264,7 @@ class CellBook:
         cell = self.cells[one.cell]
         term = self._now_at(cell, one)
         if term is cell.coming:
+            # It has a state of its own behind all origins' answers: the old term can end.
             cell.serving, cell.coming = term, None
             cell.reason = ""
         cell.run, cell.end, cell.snapshot = term.run, one.end, one.snapshot
@@ -288,5 +298,7 @@ def _by_key(one: CellSettled) -> list[tuple[Key, int]]:
 
 def _let_go(cell: Kept) -> None:
     """Forget the results that nothing behind the last snapshot finds again."""
+    # A result that the run of the snapshot numbered before its end is in the snapshot: whatever
+    # begins from there does not find it again. One that only another run has found may come.
     run, end = cell.run, cell.end
     cell.ids = {name: at for name, at in cell.ids.items() if at.get(run, end) >= end}

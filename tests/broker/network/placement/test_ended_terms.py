@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.network import cell_homes
-from broker.core.network.cell_frames import Ended, Which
-from broker.core.network.cell_homes import EndedTerms
+from broker.network.placement import homes
+from broker.network.placement.cell_messages import Ended, Which
+from broker.network.placement.homes import EndedTerms
 
 HOSTS = ["b1", "b2"]
 STEPS = st.lists(
@@ -46,7 +46,7 @@ def test_every_host_hears_of_every_term_once_there_is_a_way(steps):
 
 
 def test_of_too_many_terms_the_latest_are_told(monkeypatch):
-    monkeypatch.setattr(cell_homes, "UNHEARD_MAX", 3)
+    monkeypatch.setattr(homes, "UNHEARD_MAX", 3)
     heard = []
     over = EndedTerms(lambda _: True, lambda _, said: heard.append(said.which.term))
     for number in range(5):

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
-from broker.core.suspension.agreement import Rows
+from broker.network.placement.suspension import Rows
 
 Row: TypeAlias = tuple[str, str, str, bytes]  # subscriber, subscription, actor, result as JSON
 Reached: TypeAlias = tuple[str, str, int]  # subscriber, subscription, up to when it is settled
@@ -21,6 +21,7 @@ class CellMoved(Struct, array_like=True, frozen=True, tag="cell_moved"):
 
     outlasts: ClassVar[bool] = True
 
+    # No term: the book numbers terms, so that the same records give the same numbers.
     cell: str
     broker: str
     reason: str = ""  # why it does not stay where it was to be
@@ -83,3 +84,6 @@ class CellStood(Struct, array_like=True, frozen=True, tag="cell_stood"):
 
     cell: str
     rows: Rows
+
+
+HomeRecord: TypeAlias = CellMoved | CellNamed | CellResults | CellSaved | CellSettled | CellStood
