@@ -1,7 +1,7 @@
 """The tables, views and folders that a file of jobs fills, and what is in them at the moment.
 
-Owns the list for `headwater server tables`. Must not know Spark. Invariant: it only reads; what is
-not there yet is listed without rows.
+Owns the list for `headwater server tables`, and the names of the same in Spark SQL. Must not know
+streams. Invariant: it only reads; what is not there yet is listed without rows.
 """
 
 from collections.abc import Iterable
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from server.checkpoint import begun_of
 from server.config import ConfigPart, read
 from server.errors import ServerError
-from server.history import files_of
+from server.history import LIST, files_of, shown_folder
+from server.jobs.reading import options_of
 from server.sinks.database import opened
 from server.sinks.shown import TableName, views_of
 from server.sinks.views import CATALOGUE, catalogue_of, columns_of, seen_of, view_name
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from sqlalchemy import Connection, Engine
 
 
@@ -37,6 +39,28 @@ def tables(path: Path) -> list[dict[str, Any]]:
                 entries = _database(sink, tables)
             listed += [{"job": job.name, "sink": name} | entry for entry in entries]
     return listed
+
+
+def name_views(spark: "SparkSession", path: Path) -> list[str]:
+    """Have Spark SQL know histories by their jobs' names and brokers by their sources'.
+
+    Return these names. Raises ServerError.
+    """
+    jobs = read(path)
+    views: dict[str, DataFrame] = {}
+    for source in jobs.sources.values():
+        if source.kind == "brokers":
+            options = options_of(source, "", in_step=False)
+            del options["consumer"]  # looking is no reason to keep results
+            views[source.name] = spark.read.format("headwater").options(**options).load()
+    for job in jobs.jobs.values():
+        for sink in (jobs.sinks[name] for name in job["sink"]):
+            folder = shown_folder(jobs.path(sink["path"])) if sink.kind == "parquet" else None
+            if folder is not None and (folder / LIST).is_dir():
+                views[job.name] = spark.read.parquet(str(folder))
+    for name, frame in views.items():
+        frame.createOrReplaceTempView(f"`{name}`")
+    return list(views)
 
 
 def _folder(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from server.errors import ServerError
+from server.source.places import POSTPONED, Postponed, places_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -48,8 +49,8 @@ def recorded(folder: Path) -> dict[str, tuple[str, int]]:
         planned = [int(file.name) for file in offsets.iterdir() if file.name.isdigit()]
         newest = max(number for number in planned if number <= last)
         lines = (offsets / str(newest)).read_text(encoding="utf-8").splitlines()
-        places = {name: str(text).split(":") for name, text in json.loads(lines[2]).items()}
-        return {name: (parts[0], int(parts[1])) for name, parts in places.items()}
+        places = Postponed(state / POSTPONED).rewound(places_of(json.loads(lines[2])))
+        return {name: (place.epoch, place.next) for name, place in places.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 

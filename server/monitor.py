@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from server.config import TIMED, ConfigPart, Jobs
 from server.source.log import Log, LogError
 from server.source.options import Login
-from server.source.places import LogPlace, places_in, places_of
+from server.source.places import POSTPONED, LogPlace, Postponed, places_in, places_of
 
 EVERY_S: Final = 2.0  # a broker is asked where its log ends
 ROUND_S_MAX: Final = 30.0
@@ -177,8 +177,10 @@ class Monitor:
         places: dict[str, LogPlace] = {}
         read = [_places(source.get("endOffset")) for source in latest.get("sources", ())]
         # Before its first batch is done, a stream is where the run before has left it.
-        for of_source in read if any(read) else places_in(self._checkpoint(stream)):
-            for name, place in of_source.items():
+        checkpoint = self._checkpoint(stream)
+        postponed = Postponed(checkpoint.parent / POSTPONED)
+        for of_source in read if any(read) else places_in(checkpoint):
+            for name, place in postponed.rewound(of_source).items():
                 # A join reads twice: the one that is behind counts.
                 if name not in places or place.next < places[name].next:
                     places[name] = place

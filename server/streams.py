@@ -6,6 +6,7 @@ stream that failed for a reason that may pass is begun again, later each time; o
 something or was told wrongly stays down, and says why.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from server.jobs.reading import same_by_id
 from server.sinks.batches import Batches, folder_of
 from server.sinks.files import PARTITION, by_day
 from server.source.log import tell
+from server.source.places import POSTPONED, unfinished_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 AGAIN_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 ONCE_MAX: Final = 5  # attempts at a bounded run
 CALM_S: Final = 300.0  # up for so long, it is begun again at once when it fails
+_NAMED: Final = re.compile(r"\b([A-Za-z]\w*(?:Error|Exception)): \S")
 # What trying again does not mend, by the names of errors as they come out of Spark's own.
 FINAL: Final = ("LostError", "EpochError", "OptionError", "JobsError", "LanguageError")
 
@@ -105,7 +108,12 @@ class JobStream:
 
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
         jobs = placed(self.jobs, place)
-        writer = self._writer(jobs, frame_of(spark, jobs, self.job, self.consumer), place)
+        batches = self._opened(jobs, place)
+        # What some sink has in full must come to the others in full, too.
+        whole = batches.hold(unfinished_in(place.folder / "spark"))
+        postponed = None if whole else place.folder / POSTPONED
+        frame = frame_of(spark, jobs, self.job, self.consumer, postponed)
+        writer = self._writer(jobs, frame, place, batches)
         trigger = self.job["trigger"]
         if trigger is None:
             trigger = self.jobs.server["trigger"]
@@ -171,8 +179,9 @@ class JobStream:
         self.error = short(error)
         # Who waits for the end of a bounded run is told rather than kept waiting for ever: one that
         # found a broker away has waited for it.
-        in_vain = once and (self.failures == ONCE_MAX or "AwayError" in error)
-        self.down = in_vain or any(name in error for name in FINAL)
+        names = names_in(error)
+        in_vain = once and (self.failures == ONCE_MAX or "AwayError" in names)
+        self.down = in_vain or any(name in names for name in FINAL)
         pause_s = AGAIN_S[min(self.failures, len(AGAIN_S)) - 1]
         self._again_s = self.clock() + pause_s
         then = "it stays down" if self.down else f"again in {pause_s:g} s"
@@ -180,8 +189,13 @@ class JobStream:
 
     # --- sinks --------------------------------------------------------------------------------
 
-    def _writer(self, jobs: Jobs, frame: "DataFrame", place: Checkpoint) -> Any:
+    def _opened(self, jobs: Jobs, place: Checkpoint) -> Batches:
         self._close()
+        sinks = tuple(jobs.sinks[sink.name] for sink in self.sinks)
+        self._batches = Batches(jobs, self.job, sinks, place)
+        return self._batches
+
+    def _writer(self, jobs: Jobs, frame: "DataFrame", place: Checkpoint, batches: Batches) -> Any:
         sinks = tuple(jobs.sinks[sink.name] for sink in self.sinks)
         if [sink.kind for sink in sinks] == ["parquet"]:
             # Spark's own way, which needs no Python for a batch.
@@ -189,8 +203,15 @@ class JobStream:
             writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
             writer = writer.option("maxRecordsPerFile", str(sinks[0]["file_rows"]))
             return writer.option("path", str(folder))
-        batches = self._batches = Batches(jobs, self.job, sinks, place)
         return frame.writeStream.foreachBatch(batches)
+
+
+def names_in(error: str) -> list[str]:
+    """Return the names of the errors that a text tells of.
+
+    Lines of code stand in it as well, such as `except LostError:`, through which another has come.
+    """
+    return _NAMED.findall(error)
 
 
 def short(error: str) -> str:

@@ -5,6 +5,7 @@ Owns the plans. Must not know where rows come from or go. Invariant: every row t
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -28,14 +29,21 @@ _PARTS: Final = 8  # into which rows to be told apart are split, by their keys; 
 _NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
-def frame_of(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
-    """Return the job's rows, as a stream. Raises JobsError."""
+def frame_of(
+    spark: "SparkSession",
+    jobs: Jobs,
+    job: ConfigPart,
+    consumer: str,
+    postponed: Path | None = None,
+) -> "DataFrame":
+    """Return the job's rows, as a stream. Raises JobsError.
+
+    `postponed` is a folder for what a job that need not wait for brokers puts off.
+    """
+    if job.kind == "history":
+        return rows(spark, jobs, job, consumer, postponed=postponed)
     frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
     return frame
-
-
-def _history(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
-    return rows(spark, jobs, job, consumer)
 
 
 def _windows(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
@@ -224,7 +232,6 @@ def unfolded(frame: "DataFrame") -> "DataFrame":
 
 
 _KINDS: Final[dict[str, Callable[..., Any]]] = {
-    "history": _history,
     "windows": _windows,
     "join": _join,
     "dedup": _dedup,

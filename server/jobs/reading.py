@@ -5,6 +5,7 @@ Invariant: jobs that go by event time read brokers in step, all others each brok
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # windows close, and are the sooner behind what brokers promise the smaller batches are.
 IN_STEP_ROWS: Final = 50_000
 ALONE_ROWS: Final = 200_000
+POSTPONE_S: Final = 10  # each attempt of a task at a broker that is gone keeps the others waiting
 _DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDuplicates… alone
 
 
@@ -31,6 +33,7 @@ def rows(
     consumer: str,
     columns: Iterable[str] | None = None,
     *more: str,
+    postponed: Path | None = None,
 ) -> "DataFrame":
     """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
 
@@ -47,6 +50,9 @@ def rows(
     in_step = job.kind in TIMED
     options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
     options |= _of_history(jobs, job)
+    if postponed is not None:
+        options["postponed"] = str(postponed)
+        options.setdefault("readRetry", str(POSTPONE_S))
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)

@@ -36,6 +36,10 @@ class DatabaseSink:
         """Put a batch there, unless it is."""
         self._database.write(rows.table, batch)
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether a batch is there, or may be."""
+        return self._database.holds(batch)
+
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
@@ -53,6 +57,10 @@ class AlertSink:
         listed = rows.table.to_pylist()
         self._alerts.send([row for row in listed if not self._alerted.holds(row)])
 
+    def holds(self, _batch: int) -> bool:
+        """Each row has an id, by which a repeat is recognised."""
+        return False
+
     def close(self) -> None:
         """Nothing is open between batches."""
 
@@ -65,6 +73,10 @@ class ConsoleSink:
         for row in rows.table.to_pylist():
             sys.stdout.write(f"{payload_of(row)}\n")
         sys.stdout.flush()
+
+    def holds(self, _batch: int) -> bool:
+        """Keep nothing."""
+        return False
 
     def close(self) -> None:
         """Nothing is open."""
@@ -92,6 +104,10 @@ class Batches:
         finally:
             if self._kept:
                 frame.unpersist()
+
+    def hold(self, batch: int | None) -> bool:
+        """Tell whether a batch is in any of them, or may be."""
+        return batch is not None and any(sink.holds(batch) for sink in self._sinks)
 
     def close(self) -> None:
         """Let go of what they hold open."""

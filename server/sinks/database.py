@@ -75,6 +75,21 @@ class Database:
         self._views.follow(engine, table, rows)
         return True
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether a batch is there; it may be, where the database cannot be asked."""
+        import sqlalchemy as sa
+
+        engine = self._engine = self._engine or opened(self._url)
+        ledger = _ledger(sa.MetaData())
+        query = sa.select(ledger.c.batch).where(ledger.c.stream == self._stream)
+        try:
+            ledger.create(engine, checkfirst=True)
+            with engine.connect() as connection:
+                latest = connection.execute(query).scalar_one_or_none()
+        except sa.exc.SQLAlchemyError:
+            return True
+        return latest is not None and batch <= latest
+
     def close(self) -> None:
         """Close all connections."""
         if self._engine is not None:

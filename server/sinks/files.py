@@ -39,6 +39,11 @@ class FilesSink:
         self._sink = self._sink or _java_sink(self._folder, self._file_rows)
         self._sink.add(batch, by_day(rows.frame))
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether Spark's list has a batch: by itself, or in what it has made of many."""
+        names = (file.name.partition(".")[0] for file in self._folder.glob("_spark_metadata/*"))
+        return any(name.isdigit() and int(name) >= batch for name in names)
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -30,5 +30,8 @@ class BatchSink(Protocol):
     def take(self, rows: BatchRows, batch: int) -> None:
         """Put a batch there. Raises ServerError."""
 
+    def holds(self, batch: int) -> bool:
+        """Tell whether a batch is there, or may be; not where rows tell that they are repeats."""
+
     def close(self) -> None:
         """Let go of what is open."""

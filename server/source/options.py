@@ -41,6 +41,7 @@ _KINDS: Final = {
     "history": "the folder of a history, with which a stream begins",
     "since": "milliseconds, or broker=offset separated by commas",
     "notegaps": "the folder of a history, beside which gaps are noted",
+    "postponed": "a folder for notes of what a batch leaves out, as its broker is away",
     "user": "a name",
     "passwordenv": "the name of an environment variable",
     "passwordfile": "a path",
@@ -102,6 +103,7 @@ class SourceOptions:
     history: str | None = None
     since: int | Mapping[str, int] | None = None  # where a broker is begun: in ms, or its offset
     note_gaps: str | None = None
+    postponed: str | None = None
     login: Login = Login()
 
     @property
@@ -143,6 +145,7 @@ class SourceOptions:
             history=given.get("history"),
             since=_since(given),
             note_gaps=given.get("notegaps"),
+            postponed=given.get("postponed") or None,
             login=Login(
                 given.get("user"),
                 given.get("passwordenv"),

@@ -6,15 +6,26 @@ may change; a broker that is no more stays in it, so that it goes on where it wa
 back. Each result of a lost log is read once, at the lost broker or at its heir; the place at the
 lost broker says up to where, wherever that was. A lost log is known by its epoch: the broker may
 come back with another disk, or be read under another name.
+
+Spark writes down where a batch ends before it is read, and will not have it end elsewhere. What was
+to be read of a broker that is gone by then would keep all others waiting. So it is postponed: that
+is noted beside the checkpoint before the batch is read, the batch is then without it however often
+it is run, and the next one goes back to where the range began. A `turn` counts how often that was,
+so that a note is of one batch alone.
 """
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-_FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18})?(?::(-?\d{1,18})?(?::(\d{1,18}))?)?)?")
+POSTPONED: Final = "postponed"  # a folder beside that of Spark's own
+_FORM = re.compile(
+    r"([^:]*):(\d{1,18})"
+    r"(?::(-?\d{1,18})?(?::(-?\d{1,18})?(?::(\d{1,18})?(?::(\d{1,18}))?)?)?)?"
+)
 
 
 class LogPlace(NamedTuple):
@@ -22,6 +33,7 @@ class LogPlace(NamedTuple):
 
     `mark_ms` is where the watermark stood, for all brokers, behind the batch that ended here. That
     batch read from `first` on: what is before was read at another broker (None: nothing was).
+    `turn` is how often reading went back to what was postponed.
     """
 
     epoch: str
@@ -29,12 +41,72 @@ class LogPlace(NamedTuple):
     reached_ms: int | None = None
     mark_ms: int | None = None
     first: int | None = None
+    turn: int = 0
 
     def text(self) -> str:
         """As it stands in the checkpoint."""
         times = ["" if ts is None else str(ts) for ts in (self.reached_ms, self.mark_ms)]
         times.append("" if self.first is None else str(self.first))
+        times.append(str(self.turn) if self.turn else "")
         return ":".join((self.epoch, str(self.next), *times)).rstrip(":")
+
+
+class PostponedRange(NamedTuple):
+    """A half-open range of a broker's log that a batch was to read, and has left out."""
+
+    broker: str
+    epoch: str
+    begin: int
+    end: int
+    turn: int
+
+
+class Postponed:
+    """The ranges that batches of one stream have left out; None: it leaves out nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def put(self, left: PostponedRange) -> None:
+        """Note a range, so that it stays noted whatever dies. Raises OSError."""
+        if self._folder is None:
+            raise ValueError("this stream leaves out nothing")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for path in (self._folder / ":".join(map(str, left)), self._folder):
+            flags = os.O_RDONLY if path == self._folder else os.O_WRONLY | os.O_CREAT
+            opened = os.open(path, flags, 0o666)
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
+
+    def holds(self, left: PostponedRange) -> bool:
+        """Tell whether a batch has left this out."""
+        return self._folder is not None and (self._folder / ":".join(map(str, left))).exists()
+
+    def rewound(self, places: Mapping[str, LogPlace]) -> dict[str, LogPlace]:
+        """Return the places before which everything was read, of those where a batch has ended."""
+        read = dict(places)
+        for left in self._noted():
+            place = places.get(left.broker)
+            ended = (left.epoch, left.end, left.turn)
+            if place is not None and (place.epoch, place.next, place.turn) == ended:
+                read[left.broker] = place._replace(next=left.begin, turn=place.turn + 1)
+        return read
+
+    def forget(self, places: Mapping[str, LogPlace]) -> None:
+        """Drop the notes of batches that lie before one which has ended here."""
+        for left in self._noted():
+            place = places.get(left.broker)
+            if place is not None and left.turn < place.turn and self._folder is not None:
+                (self._folder / ":".join(map(str, left))).unlink(missing_ok=True)
+
+    def _noted(self) -> Iterator[PostponedRange]:
+        if self._folder is None or not self._folder.is_dir():
+            return
+        for name in sorted(file.name for file in self._folder.iterdir()):
+            broker, epoch, begin, end, turn = name.split(":")
+            yield PostponedRange(broker, epoch, int(begin), int(end), int(turn))
 
 
 def places_of(offset: Mapping[str, object]) -> dict[str, LogPlace]:
@@ -52,21 +124,38 @@ def places_in(checkpoint: Path) -> list[dict[str, LogPlace]]:
 
     Nothing where there was none, or where the checkpoint is of something else.
     """
+    postponed = Postponed(checkpoint.parent / POSTPONED)
     try:
-        commits = (checkpoint / "commits").iterdir()
-        done = max(int(file.name) for file in commits if file.name.isdigit())
+        done = max(_numbers_in(checkpoint / "commits"))
         lines = (checkpoint / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()[2:]
-        return [places_of(json.loads(line)) for line in lines if line.startswith("{")]
+        places = [places_of(json.loads(line)) for line in lines if line.startswith("{")]
+        return [postponed.rewound(each) for each in places]
     except (OSError, ValueError):
         return []
+
+
+def unfinished_in(checkpoint: Path) -> int | None:
+    """Return the number of the batch that was planned and is not done; None where there is none."""
+    try:
+        planned = max(_numbers_in(checkpoint / "offsets"), default=-1)
+        done = max(_numbers_in(checkpoint / "commits"), default=-1)
+    except OSError:
+        return None
+    return planned if planned > done else None
+
+
+def _numbers_in(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return [int(file.name) for file in folder.iterdir() if file.name.isdigit()]
 
 
 def _place(name: str, value: object) -> LogPlace:
     match = _FORM.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f"the checkpoint holds {value!r} for {name}: not of this source")
-    numbers = [None if digits is None else int(digits) for digits in match.group(3, 4, 5)]
-    return LogPlace(match[1], int(match[2]), *numbers)
+    reached_ms, mark_ms, first = (int(text) if text else None for text in match.group(3, 4, 5))
+    return LogPlace(match[1], int(match[2]), reached_ms, mark_ms, first, int(match[6] or 0))
 
 
 # --- results of lost logs ------------------------------------------------------------------------

@@ -96,7 +96,8 @@ class Planner:
         for name, span in spans.items():
             if span.end > span.begin:
                 first = ends[name].first if ends[name] != start[name] else None
-                ends[name] = LogPlace(span.epoch, span.end, span.reached_ms, mark_ms, first)
+                reached = span.end, span.reached_ms, mark_ms
+                ends[name] = LogPlace(span.epoch, *reached, first, start[name].turn)
                 self._follow_home(homes[name], known[name].standing, span.end, ends)
         marked = next((name for name in start if name in known), None)
         if ends == start and marked is not None and holds.is_due(mark_ms):
@@ -238,7 +239,7 @@ class Planner:
             return place.next
         message = gap(name, place.next, log.earliest)
         if self.options.fail_on_loss:
-            raise LostError(f"{message}{GO_ON}")
+            raise LostError(f"{message}{going_on(self.options)}")
         self._tell(message)
         note_gap(self.options.note_gaps, HistoryGap(name, place.epoch, place.next, log.earliest))
         return log.earliest
@@ -320,6 +321,12 @@ def gap(name: str, begin: int, end: int) -> str:
         f"broker {name}: offsets {begin} to {end - 1} ({end - begin} offsets) were taken by"
         f" retention before they were read"
     )
+
+
+def going_on(options: SourceOptions) -> str:
+    """Return how a stream goes on without what retention took, and a history gets it after all."""
+    mended = ", and `headwater server mend` can take them from another history then (--from)"
+    return GO_ON + (mended if options.note_gaps else "")
 
 
 def neither(name: str, begin: int, end: int, folder: str) -> str:

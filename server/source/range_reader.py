@@ -18,7 +18,7 @@ from server.source.gaps import HistoryGap, note_gap
 from server.source.history import page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
-from server.source.planning import GO_ON, LostError, gap
+from server.source.planning import LostError, gap, going_on
 from server.source.rows import Page, RowOrigin, chosen, has_msgpack, mark_alone, page_of
 
 AGAIN_S: Final = 0.25
@@ -232,7 +232,7 @@ class RangeReader:
     def _passed(self, part: LogRange, begin: int, end: int) -> int:
         message = gap(part.broker, begin, end)
         if self._options.fail_on_loss or end <= begin:
-            raise LostError(f"{message}{GO_ON}")
+            raise LostError(f"{message}{going_on(self._options)}")
         tell(message)
         note_gap(self._options.note_gaps, HistoryGap(part.broker, part.epoch, begin, end))
         return end

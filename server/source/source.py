@@ -7,6 +7,7 @@ Spark wants one, so that it holds nothing but options until it is asked for some
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -29,7 +30,7 @@ from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill
 from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
-from server.source.places import LogPlace, offset_of, places_of
+from server.source.places import LogPlace, Postponed, PostponedRange, offset_of, places_of
 from server.source.planning import Planner, mark_of
 from server.source.range_reader import (
     LogRange,
@@ -137,6 +138,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._logs: dict[str, Log | JoinedLog] = {}
         self._targets: Mapping[str, KnownBroker] | None = None
         self._said: dict[str, tuple[str, int]] = {}  # what was acknowledged, as (epoch, offset)
+        self._postponed = Postponed(Path(options.postponed) if options.postponed else None)
+        self._begun: object = None  # the batch whose ranges were given last
 
     # Spark's names, one and all.
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
@@ -167,6 +170,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offsets at which the batch that begins at `start` ends. Raises LogError."""
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         places = places_of(start)
+        back = self._postponed.rewound(places)
+        if back != places:
+            return offset_of(back)  # a batch without rows, so that it stands in the checkpoint
+        self._postponed.forget(places)
         live = self._targets is None
         brokers = self._look() if self._targets is None else self._targets
         try:
@@ -201,12 +208,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a batch; brokers that are seen first in it have none yet."""
         before, after = places_of(start), places_of(end)
+        # What was read at an heir counts for the lost log: they are read in one batch, or neither.
+        moved = (place for name, place in after.items() if before.get(name) != place)
+        whole = self._begun == (start, end) or any(place.first is not None for place in moved)
+        self._begun = (start, end)
         stretches: list[Stretch] = []
         for name, _ in self._brokers():
             begin, stop = before.get(name), after.get(name)
             if begin is not None and stop is not None and begin.epoch == stop.epoch:
                 first = begin.next if stop.first is None else max(stop.first, begin.next)
-                stretches.append(Stretch(name, begin.epoch, first, stop.next))
+                stretch = Stretch(name, begin.epoch, first, stop.next)
+                if not self._left_out(stretch, begin.turn, whole=whole):
+                    stretches.append(stretch)
         missing = [
             name
             for name, place in after.items()
@@ -234,6 +247,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
         return _read(self.options, self.columns, partition)
+
+    def _left_out(self, stretch: Stretch, turn: int, *, whole: bool) -> bool:
+        """Tell whether a batch is without what was planned of a broker, which is away by now.
+
+        That is decided when the batch is begun: asked once more, as the batch has another sink, it
+        has to be `whole`, as the first may have it all. A bounded run reads all brokers or none.
+        """
+        left = PostponedRange(*stretch, turn)
+        if self._postponed.holds(left):
+            return True
+        options = self.options
+        if whole or options.postponed is None or self._targets is not None:
+            return False
+        if stretch.begin >= stretch.end or options.align or options.on_away == "fail":
+            return False
+        seen, past = self._look().get(stretch.broker), self._history()
+        if seen is None or not isinstance(seen.away, AwayError):
+            return False
+        if past is not None and all(passage.kept for passage in past.passages(*stretch)):
+            return False
+        self._postponed.put(left)
+        tell(
+            f"{seen.away}; offsets {stretch.begin} to {stretch.end - 1} were to be read of it:"
+            " others go on, and these are read when it is back"
+        )
+        return True
 
     def _ranges(self, stretches: Sequence[Stretch]) -> list[LogRange]:
         """The ranges of these stretches, each of one place where it can be read."""
@@ -267,7 +306,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge: a broker need not keep what came before for this consumer."""
-        self._say_read(places_of(end))
+        self._say_read(self._postponed.rewound(places_of(end)))
 
     def stop(self) -> None:
         """Spark reads no more."""

@@ -6,6 +6,7 @@ figures depend on the recording, the seed and the cell alone; one that was done 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -66,6 +67,17 @@ GUESSED = {
     },
 }
 """With an error, at the fewest subscriptions of each setting."""
+
+BEHIND = (
+    "broker/core/routing",
+    "broker/engine/filter",
+    "simulation/papers",
+    "simulation/propagation",
+)
+"""The rooms whose code decides what a run gives,"""
+
+SHOWING = ("__main__.py", "plots.py", "tables.py")
+"""but for the files that only show it."""
 
 COMPARED = {ALONE: Strategy(ALONE, received=Check.PAIRWISE, sent=Check.PAIRWISE)}
 VARIANTS = {
@@ -130,7 +142,31 @@ def identity(data: Path, seed: int, settings: Sequence[Setting]) -> str:
     """Digest what figures depend on: those of another one are not to be reused."""
     digest = hashlib.sha256(data.read_bytes())
     digest.update(repr((seed, tuple(settings))).encode())
+    root = Path(__file__).parents[2]
+    for folder in BEHIND:
+        for file in sorted((root / folder).glob("*.py")):
+            if file.name in SHOWING:
+                continue
+            digest.update(meaning(file.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:16]
+
+
+def meaning(source: str) -> str:
+    """Return what a module does, as a text: another comment or docstring is no other code."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def run_cell(folder: Path, cell: Cell) -> Figures:

@@ -1,4 +1,4 @@
-"""Faults in the server tier: a version that is shown too early, or a consumer that goes too early.
+"""Faults in the server tier: what is shown or forgotten too early, read in part or never again.
 
 Owns the table for `server`. Must not know how faults are run. Invariant: as for fault.Fault.
 """
@@ -10,8 +10,36 @@ from tests.planted.fault import part
 MIGRATION = ("tests/server/test_migration.py",)
 SHARDS = ("tests/server/test_shards.py",)
 UPKEEP = ("tests/server/test_upkeep.py",)
+POSTPONED = ("tests/server/test_postponed.py",)
 
 TABLE = [
+    *part(
+        "server/source/places.py",
+        r"""
+postponed-for-ever: reading never goes back to what a batch has left out
+- read[left.broker] = place._replace(next=left.begin, turn=place.turn + 1)
++ read[left.broker] = place
+""",
+        tests=POSTPONED,
+    ),
+    *part(
+        "server/source/source.py",
+        r"""
+sinks-differ: a batch that one sink has in full comes to the next without a broker
+- if whole or options.postponed is None or self._targets is not None:
++ if options.postponed is None or self._targets is not None:
+""",
+        tests=POSTPONED,
+    ),
+    *part(
+        "server/streams.py",
+        r"""
+code-is-an-error: the name of an error in a line of code on the way ends a stream for good
+- return _NAMED.findall(error)
++ return re.findall(r"(\w+Error)", error)
+""",
+        tests=("tests/server/test_monitor.py",),
+    ),
     *part(
         "server/upkeep/versions.py",
         r"""

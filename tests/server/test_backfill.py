@@ -147,6 +147,13 @@ def test_what_a_history_did_not_get_is_noted_beside_it(one, past):
     assert [gap.name for gap in (past[0] / "_headwater_gaps").iterdir()] == ["a:ea:30:50"]
 
 
+def test_what_a_history_does_not_get_is_told_with_the_command_that_mends_it(one, past):
+    with Stream({"a": one}, noteGaps=str(past[0])) as stream:
+        stream.offset = {"a": "ea:30"}
+        with pytest.raises(LostError, match=r"offsets 30 to 49 \(20 offsets\) .*server mend"):
+            stream.batch(ReadMaxRows(7))
+
+
 def test_a_hole_among_the_rows_is_no_gap(tmp_path):
     """A broker leaves an offset out now and then."""
     with FakeLog("ea") as log:

@@ -327,6 +327,23 @@ def test_what_would_lose_something_stays_down(told, capsys):
     assert "it stays down" in capsys.readouterr().err
 
 
+def test_a_line_of_code_on_the_way_of_an_error_is_no_error(told, capsys):
+    """As Spark tells of a broker that went away while it was read."""
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead)
+    stream.fall(
+        "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most\n"
+        '  File "server/source/range_reader.py", line 194, in _pages\n'
+        "    except EpochError:\n"
+        '  File "server/source/log.py", line 201, in _ask\n'
+        '    raise AwayError(f"broker {self.broker} cannot be reached: {why}") from None\n'
+        "server.source.log.AwayError: broker b cannot be reached: connection reset by peer\n"
+        "SQLSTATE: 38000"
+    )
+    assert stream.look(None, once=False)
+    assert not stream.down
+    assert "again in 1 s" in capsys.readouterr().err
+
+
 def test_a_bounded_run_does_not_try_for_ever(told, capsys):
     stream = Falling(
         told.stream.jobs, told.stream.job, told.stream.sinks, told.stream.lead, lambda: 0.0

@@ -19,6 +19,7 @@ import pytest
 import headwater
 from language import check_text
 from server import process
+from server.catalogue import name_views
 from server.config import read
 from server.detection.mapping import event_of
 from server.history import table_of
@@ -209,6 +210,23 @@ def test_a_job_of_two_sinks_reads_each_log_once(spark, two, tmp_path):
             )
             if log.end == 30:
                 log.add(*[result(n, 1000 * n + 500) for n in range(30, 33)])
+
+
+def test_spark_sql_knows_histories_and_brokers_by_their_names(spark, two, tmp_path):
+    for log in two.values():
+        log.add(*[result(n, 1000 * n + 500) for n in range(30)])
+    file = jobs_file(tmp_path, two, HISTORY)
+    assert name_views(spark, file) == ["region", "slowly"]  # nothing was written yet
+    run_once(spark, file)
+    assert name_views(spark, file) == ["region", "slowly", "history"]
+    kept = [dict(log.acks) for log in two.values()]
+    for log in two.values():
+        log.add(result(99, 99_000))
+    counts = "select broker, count(*) as rows from {} group by broker order by broker"
+    for name, rows in (("history", 30), ("region", 31)):
+        found = spark.sql(counts.format(name)).collect()
+        assert list(map(tuple, found)) == [("a", rows), ("b", rows)]
+    assert [log.acks for log in two.values()] == kept  # who looks is no consumer
 
 
 def exact(spark, folder, logs):

@@ -21,6 +21,7 @@ from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
 from server.sinks.batches import Batches
 from server.sinks.database import LEDGER, Database, expanded
+from server.sinks.files import FilesSink
 from server.sinks.shown import TableName
 from server.sinks.views import view_name
 from tests.broker.running import CONFIG, RunningBroker, client, take
@@ -112,6 +113,28 @@ def test_a_batch_that_is_given_again_is_passed_over(url):
     assert [row["id"] for row in rows_of(url)] == ["a", "b", "c", "d"]
     (ledger,) = rows_of(url, LEDGER)
     assert ledger == {"stream": "frost-db", "checkpoint": "c1", "batch": 2, "rows": 4}
+
+
+def test_sinks_tell_whether_they_have_a_batch(url, tmp_path):
+    """What one of them has is not to be run again without a part of it."""
+    with closing(Database(url, TableName("frost"), "frost-db", "c1")) as database:
+        assert not database.holds(0)
+        database.write(batch("a"), 0)
+        assert database.holds(0)
+        assert not database.holds(1)
+    listed = tmp_path / "files" / "_spark_metadata"
+    files = FilesSink(listed.parent)
+    assert not files.holds(0)
+    listed.mkdir(parents=True)
+    (listed / "9.compact").touch()
+    (listed / ".10.crc").touch()
+    assert [files.holds(n) for n in (3, 9, 10)] == [True, True, False]
+
+
+def test_a_batch_is_taken_for_kept_where_the_database_does_not_answer():
+    url = "postgresql+psycopg://nobody@127.0.0.1:1/none"
+    with closing(Database(url, TableName("frost"), "frost-db", "c1")) as database:
+        assert database.holds(0)
 
 
 def test_a_batch_that_fails_leaves_nothing(url, monkeypatch):

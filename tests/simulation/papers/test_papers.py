@@ -29,6 +29,7 @@ from simulation.papers.experiment import (
     identity,
     keep,
     kept,
+    meaning,
     run_cell,
 )
 from simulation.papers.holding import estimate
@@ -326,6 +327,15 @@ def test_runs_with_few_subscriptions_come_first_and_those_with_many_can_be_left_
     assert counts == sorted(counts)
     assert len(counts) == len(PAPER) * (3 * (len(APPROACHES) + 4) + len(GUESSED))
     assert {cell.count for cell in cells(PAPER, 400)} == {100, 400}
+
+
+def test_figures_of_other_code_are_not_those_of_now() -> None:
+    code = "def load(events):\n    return len(events)\n"
+    told = (
+        '"""Counts."""\n\ndef load(events):\n    """How many."""\n    return len(events)  # all\n'
+    )
+    assert meaning(code) == meaning(told)
+    assert meaning(code) != meaning(code.replace("len", "sum"))
 
 
 def test_cells_side_by_side_give_what_they_give_in_a_row(recording, tmp_path) -> None:
