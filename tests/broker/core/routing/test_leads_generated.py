@@ -7,7 +7,7 @@ import pytest
 from broker.core.routing import router
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, HOLD_AND_PROBE
 from simulation.propagation.reading import read_scenario
-from simulation.propagation.run import Network, simulate
+from simulation.propagation.run import PropagationNetwork, simulate
 from tests.oracles import propagation as oracle
 from tests.simulation.propagation.drawn import draw, write
 
@@ -39,14 +39,14 @@ def delivers(folder, seed, drawn, monkeypatch):
     read = read_scenario(write(folder, scenario, rows))
     draw_of = Random(seed)
     monkeypatch.setattr(router, "leads_of", leads_drawn(draw_of, 0.6))
-    publish = Network.publish
+    publish = PropagationNetwork.publish
 
     def published(self, node, event):
         if draw_of.random() < 0.2:
             self.look_at_rates(event.start)
         publish(self, node, event)
 
-    monkeypatch.setattr(Network, "publish", published)
+    monkeypatch.setattr(PropagationNetwork, "publish", published)
     outcome = simulate(read, HOLD_AND_PROBE)
     monkeypatch.undo()
     got = {name: set(some) for name, some in outcome.delivered.items()}
