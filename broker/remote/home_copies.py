@@ -20,7 +20,7 @@ Places: TypeAlias = dict[str, Place]
 
 
 class Successors(Protocol):
-    """Who took over whom."""
+    """Knows the homes that were taken over."""
 
     def heirs(self) -> dict[str, list[str]]:
         """Return, by home, who took it over, the last one last."""
