@@ -262,6 +262,7 @@ class Coordinator:
             word = Submission(
                 self.me, self._life, 0, self.settings.radius, need.key, need.name, need.host,
                 claim.host, claim.term, need.inputs, need.rates, need.sends, need.not_at,
+                need.filters,
             )  # fmt: skip
             length = len(encoded(word))
             size += length

@@ -102,7 +102,8 @@ class Known:
         word = self.submissions.get(piece)
         if word is None:
             return None
-        return word.inputs, word.rates, word.sends, word.not_at, self.planned(piece)[0]
+        planned = self.planned(piece)[0]
+        return word.inputs, word.rates, word.sends, word.not_at, word.filters, planned
 
     def forget(self, broker: str) -> bool:
         """There is no way to a broker any more; tell whether anything was known of it."""
