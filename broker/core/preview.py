@@ -119,7 +119,7 @@ def travels_in_words(
     for task in [graph.tasks[key] for key in graph.tasks if key in begun]:
         times = allowed.promised({name: promised(name) for name in primitives(task, graph.tasks)})
         operators = asked_operators(task, times, joins_ms)
-        lines += [(task.name, in_words(operator)) for operator in operators]
+        lines += [(task.name, line) for line in sorted(map(in_words, operators))]
     return _by_task(lines)
 
 

@@ -156,7 +156,10 @@ class _Kept:
 
 
 def _duration(text: str | None, usual_ms: int) -> int:
-    return usual_ms if text is None else duration_ms(text)
+    try:
+        return usual_ms if text is None else duration_ms(text)
+    except ValueError as error:
+        raise FaultError(str(error)) from None
 
 
 def _events(

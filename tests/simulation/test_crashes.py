@@ -57,7 +57,7 @@ def test_a_run_does_not_depend_on_the_hash_seed():
         )
         said.add(done.stdout)
     assert len(said) == 1
-    assert said.pop().startswith("Outcome(seed=5, ")
+    assert said.pop().startswith("CrashOutcome(seed=5, ")
 
 
 @pytest.mark.timeout(60)

@@ -40,6 +40,8 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
                 row |= _compared(evaluator, network, laid, number, price)
                 if row["parts"]:
                     row["why"] = f"it merges what {len(row['parts'])} brokers fold; {row['why']}"
+        elif network is not None:
+            row["why"] = f"{row['host']} is not in view of this broker; ask {row['home']}"
         tasks.append(row)
     accounts = [] if view is None else _accounts(view)
     brokers = [] if view is None else _brokers(view, laid, known)

@@ -31,7 +31,7 @@ def rows(heading):
 
 
 def test_every_limit_is_there_with_its_default_and_what_happens():
-    told = rows("MqttLimits")
+    told = rows("Limits")
     limits = MqttLimits()
     expected = [(item.name, str(getattr(limits, item.name))) for item in fields(MqttLimits)]
     assert [(name, default) for name, default, _ in told] == expected

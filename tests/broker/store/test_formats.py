@@ -65,13 +65,14 @@ def test_the_first_format_can_be_written_on(tmp_path):
     async def run() -> None:
         async with opened(path) as (store, outbox):
             future = asyncio.get_running_loop().create_future()
-            outbox.append([Row(8, "new", "Frost", "team", "alerts", 1, b"")], 5, future.set_result)
+            added = Row(8, "new", "Frost", "team", "alerts", 1, b"{}")
+            outbox.append([added], 5, future.set_result)
             assert await future is None
             assert await outbox.ts_at(8) == max(ENDS_MS)
             size = await store.read(
                 lambda one: one.exec_driver_sql("SELECT kept_bytes FROM outbox_log").scalar()
             )
-            assert size == sum(len(row.payload) for row in rows) + 9 * ROW_BYTES
+            assert size == sum(len(row.payload) for row in [*rows, added]) + 9 * ROW_BYTES
 
     asyncio.run(run())
 

@@ -62,20 +62,20 @@ class SplitLine(Line):
         assert isinstance(place, PlannedPlace)
         assert place.planning is not None
         one = place.planning.coordinator
-        assert one.laid is not None
-        return plan(one.laid, one.known, one.settings.price_percent)
+        return plan(one.running(), one.known, one.settings.price_percent)
 
 
 @pytest.mark.timeout(300)
 def test_rows_are_merged_where_most_of_them_are_made_and_the_plan_says_so() -> None:
     run = SplitLine(3, [(SLOW, FAST)])
     told = []
-    run.happens[1] = [lambda: told.append(run.plan_of(0)["tasks"][0])]
+    run.happens[1] = [lambda: told.extend(run.plan_of(at)["tasks"][0] for at in (2, 0))]
     outcome = run.run()
     assert run.hosts == ["b4"]
     assert outcome.results > 0
     assert (told[0]["host"], told[0]["parts"]) == ("b4", ["b0", "b4"])
     assert told[0]["why"].startswith("it merges what 2 brokers fold; at b3, the next best, ")
+    assert told[1]["why"] == "b4 is not in view of this broker; ask b2"
 
 
 class TwoLengths(SplitLine):
@@ -91,7 +91,7 @@ class TwoLengths(SplitLine):
 def test_windows_of_different_length_of_one_text_are_split_with_a_header_each() -> None:
     run = TwoLengths(3, [(SLOW, FAST)])
     told = []
-    run.happens[1] = [lambda: told.append(run.plan_of(0)["tasks"])]
+    run.happens[1] = [lambda: told.append(run.plan_of(2)["tasks"])]
     outcome = run.run()
     (tasks,) = told
     assert [task["subscriptions"] for task in tasks] == ["Many", "More"]
