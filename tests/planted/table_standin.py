@@ -142,6 +142,20 @@ home-unwritten: nobody writes down which stand-in was chosen
     tests=HOMES,
 )
 
+GRANTED = part(
+    "broker/core/standby/stand_ins.py",
+    r"""
+granted-never: a stand-in does not answer for the lease, so its home gives out nothing
+- self._mail.tell(home, LeaseGranted(question.run, question.number))
++ ()
+
+lapsed-alone: a home with a lease is taken over by a person's word alone
+- if copy.rows or copy.given.end > inherited.upto(copy.epoch):
++ if not copy.home:
+""",
+    tests=HOMES,
+)
+
 ADOPTION = part(
     "broker/core/standby/adoption.py",
     r"""
@@ -190,4 +204,4 @@ end-garbled: a reply that confirms nothing confirms a cancellation
     tests=ASKED,
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *ADOPTION, *REMOTE, *ENDED)
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GRANTED, *ADOPTION, *REMOTE, *ENDED)

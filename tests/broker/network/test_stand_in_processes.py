@@ -45,6 +45,17 @@ class Line(Fleet):
     def pairs(self, broker):
         return [tuple(result["events"]["a"]) for result in self.results(broker)]
 
+    def homes(self, at):
+        """Return where each subscription is at home as a broker lists it, and if that is away."""
+        _, answer = self.brokers[at].get("/v1/subscriptions?client=anna&network=1")
+        rows = answer["subscriptions"]
+        return [(row["subscription"], row["home"], row.get("away", False)) for row in rows]
+
+    def unreached(self, at):
+        """Return the brokers that one cannot ask."""
+        _, answer = self.brokers[at].get("/v1/status?network=1")
+        return [row["broker"] for row in answer["unreached"]]
+
     def feed(self):
         return self.network("b2")["stand_ins"]
 
@@ -73,6 +84,29 @@ def run(scenario, *arguments, line=None):
     asyncio.run(main_())
 
 
+async def has_a_stand_in(line, capsys):
+    """See how far that follows, at another broker."""
+    assert await line.command("status", at="b0") == 0
+    assert "b1 following" in capsys.readouterr().out
+    assert await line.command("ls", "--json", at="b0") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["home"], row["stand_in"], row["stand_in_state"]) == ("b2", "b1", "following")
+
+
+async def is_listed_while_away(line, capsys):
+    """See at every broker what the home had, and where that can go on."""
+    for at in ("b0", "b1"):
+        await line.until(lambda at=at: line.homes(at) == [("Pair", "b2", True)])
+        assert await line.command("ls", at=at) == 0
+        told = capsys.readouterr()
+        assert "b2 (away)" in told.out
+        assert "`headwater take-over b2`, asked of b1" in told.err
+        assert await line.command("status", at=at) == 1
+        assert "`headwater take-over b2`, asked of b1" in capsys.readouterr().err
+        assert await line.command("cancel", "Pair", "--as", "anna", at=at) == 1
+        assert "`b1` has a copy of it" in capsys.readouterr().err
+
+
 @pytest.mark.timeout(240)
 def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
     async def scenario(line):
@@ -88,6 +122,8 @@ def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
         await asyncio.sleep(KNOWN_S)
         given_out = line.pairs("b2")
 
+        await has_a_stand_in(line, capsys)
+
         # One that can be reached is not taken over, nor by a broker without a copy.
         assert await line.command("take-over", "b2") == 1
         assert await line.command("take-over", "b2", at="b0") == 1
@@ -100,6 +136,8 @@ def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
         await line.destroy()
         await line.publish(5)
         await line.until(lambda: "b2" not in line.network("b1")["tree"])
+
+        await is_listed_while_away(line, capsys)
         assert await line.command("take-over", "b2", "--json") == 0
         reply = json.loads(capsys.readouterr().out)
         assert reply["subscriptions"] == [["anna", "Pair"]]
@@ -109,12 +147,17 @@ def test_a_home_whose_disk_is_gone_goes_on_at_its_stand_in(tmp_path, capsys):
         await line.until(lambda: {*just_given_out, *line.pairs("b1")} == set(wanted))
         assert len(line.pairs("b1")) == len(set(line.pairs("b1")))
         assert set(given_out).isdisjoint(line.pairs("b1"))
+        await line.until(lambda: line.homes("b0") == [("Pair", "b1", False)])
+        assert await line.command("ls", at="b0") == 0
+        assert "b1 has taken b2 over" in capsys.readouterr().err
 
         # It comes back with nothing, and has no subscription; the new home ends it.
         line.begin("b2")
         await asyncio.to_thread(line.brokers["b2"].__enter__)
         await line.until(lambda: line.feed()["taken_over"] == {"b2": ["b1"]})
         assert line.subscribed("b2") == []
+        # A tree that changes begins its sessions again: a question that is under way is lost then.
+        await line.until(lambda: line.unreached("b0") == [])
         path = "/v1/subscriptions/Pair?client=anna&network=1"
         status, reply = await asyncio.to_thread(line.brokers["b0"].get, path, "DELETE")
         assert (status, reply.get("home")) == (200, "b1"), reply
