@@ -201,14 +201,11 @@ class Works:
             return -1
         return now - self._lost.setdefault(key, now)
 
-    def rate(self, key: str, rates: Rates) -> bool:
-        """Keep what a submission takes in and sends by now; tell whether it is at home here."""
-        if key not in self._works:
-            return False
+    def rate(self, key: str, rates: Rates) -> None:
+        """Keep what a submission at home here takes in and sends by now."""
         taken = sorted(rates.inputs.items(), key=lambda row: (-row[1], row[0]))
         some = [(place, rate) for place, rate in taken[: bounds.INPUTS_MAX] if rate]
         self._rates[key] = Rates(dict(sorted(some)), rates.sends, rates.filters)
-        return True
 
     def needs(self, only: str = "") -> tuple[Need, ...]:
         """Return what is to be said of all, or of one key."""
