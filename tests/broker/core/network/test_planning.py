@@ -47,6 +47,7 @@ subscription Storm from hall to alerts detect Squall as s without Wet(mm > 3) as
 """
 HOSTING = f"""
 import asyncio, sys
+from types import SimpleNamespace
 from broker.config import Config
 from broker.config.coordinator import CoordinatorSection
 from broker.core.broker import BrokerOptions
@@ -58,7 +59,8 @@ from language.reading.parser import parser
 
 core = DurableBroker(BrokerOptions(name="a", networked=True, cells=True), Limits())
 async def made_ready():
-    Networking(Config(coordinator=CoordinatorSection(enabled=True)), core, 1)
+    log = SimpleNamespace(epoch=1)
+    Networking(Config(coordinator=CoordinatorSection(enabled=True)), core, 1, log)
 
 asyncio.run(made_ready())
 before, made = set(sys.modules), parser.cache_info().misses
