@@ -134,4 +134,24 @@ home-unleased: a home gives out results although its lease has lapsed
     tests=SIMULATED,
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME)
+GUARDED = part(
+    "broker/core/standby/guarded_home.py",
+    r"""
+home-silenced: a home whose stand-in was forgotten gives out nothing any more
+- return self._upto(now)
+-         delivered
++ return None
++         delivered
+
+home-waits-for-nobody: a home that nobody stands in for waits for a lease
+- bool(feed.stand_in) and (feed.is_bound or bool(self._lease.lease_ms))
++ feed.is_bound or bool(self._lease.lease_ms)
+
+home-sleepless: a home that never reached its stand-in looks all the time
+- not (self.feed.is_bound or self._lease.lease_ms):
++ not self.feed.is_bound:
+""",
+    tests=("tests/broker/core/standby",),
+)
+
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED)
