@@ -154,4 +154,40 @@ home-sleepless: a home that never reached its stand-in looks all the time
     tests=("tests/broker/core/standby",),
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED)
+VOID = (
+    *part(
+        "broker/core/standby/home_changes.py",
+        r"""
+void-copied: results that the home has disowned are in its stand-in's copy
+- for result in results if result.payload]
++ for result in results]
+""",
+        tests=("tests/broker/core/standby",),
+    ),
+    *part(
+        "broker/core/standby/adoption.py",
+        r"""
+void-adopted: a take-over stops at a result that the home has disowned
+- if row.offset >= upto and row.result[3]]:
++ if row.offset >= upto]:
+""",
+        tests=("tests/broker/core/standby",),
+    ),
+)
+
+JOINED = part(
+    "broker/bridge/supply.py",
+    r"""
+joined-twice: a joined server gets what another broker has given out
+- if result.payload and not result.is_silent:
++ if result.payload:
+
+joined-void: a joined server gets results without a payload
+- if result.payload and not result.is_silent:
++ if not result.is_silent:
+""",
+    tests=("tests/broker/bridge/test_supply.py",),
+    only="another_broker",
+)
+
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED, *VOID, *JOINED)
