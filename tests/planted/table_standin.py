@@ -190,4 +190,33 @@ joined-void: a joined server gets results without a payload
     only="another_broker",
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED, *VOID, *JOINED)
+LINES = (
+    *part(
+        "broker/network/delivery/feed.py",
+        r"""
+lines-unbounded: promises pile up as long as a stand-in is away
+- for each in waiting[1:]:
++ for each in ():
+
+lines-starved: a promise gives way to each later one, and none ever leaves
+- for each in waiting[1:]:
++ for each in waiting:
+""",
+        tests=DELIVERY,
+    ),
+    *part(
+        "broker/network/placement/cell_messages.py",
+        r"""
+lines-mixed: what one life of a cell was promised gives way to what another was
+- {said.which.since} {said.life}"
++ {said.which.since}"
+
+lines-of-all: a promise gives way to one that does not say the same
+- if not isinstance(said, Taken | Stored):
++ if not isinstance(said, Taken | Stored | Noted):
+""",
+        tests=("tests/broker/network/placement/test_cell_lines.py",),
+    ),
+)
+
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED, *VOID, *JOINED, *LINES)

@@ -161,7 +161,9 @@ class StandIns:
         self._hear_early()
 
     def _withholds(self, to: str, said: cell_messages.Said) -> bool:
-        return bool(self.feed.stand_in) and self.feed.withholds(to, cell_messages.encoded(said))
+        if not self.feed.stand_in:
+            return False
+        return self.feed.withholds(to, cell_messages.encoded(said), cell_messages.line_of(said))
 
     def look(self, now: int) -> list[Effect]:
         """Say what is due; what is to be done besides."""
