@@ -219,4 +219,33 @@ lines-of-all: a promise gives way to one that does not say the same
     ),
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED, *VOID, *JOINED, *LINES)
+GATE = (
+    *part(
+        "broker/core/commit_gate.py",
+        r"""
+fence-uncounted: what has left the fence counts as waiting for ever
+- self.fenced_bytes -= _size_bytes(ready[-1])
++ ()
+
+fence-disowned: what was taken over counts as it did before
+- self.fenced_bytes = sum(map(_size_bytes, self._fenced))
++ ()
+""",
+        tests=("tests/broker/core/test_commit_gate.py",),
+    ),
+    *part(
+        "broker/driver/promises.py",
+        r"""
+fence-endless: results pile up in memory while the stand-in does not answer
+- if self.commits.fenced_bytes > self.waiting_bytes_max:
++ if self.commits.fenced_bytes > 2 * self.waiting_bytes_max:
+
+fence-stuck: intake stays shut although the stand-in has answered
+- if self.commits.fenced_bytes <= self.waiting_bytes_max // 2:
++ if self.commits.fenced_bytes < 0:
+""",
+        tests=("tests/broker/test_promises.py",),
+    ),
+)
+
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED, *VOID, *JOINED, *LINES, *GATE)
