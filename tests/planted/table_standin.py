@@ -248,4 +248,30 @@ fence-stuck: intake stays shut although the stand-in has answered
     ),
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *GUARDED, *VOID, *JOINED, *LINES, *GATE)
+WANTED = part(
+    "broker/core/standby/stand_ins.py",
+    r"""
+wanted-early: a person has a home taken over that may count on its lease
+- if (left_ms := self._lease_left_ms(home, now)) and not is_forced:
++ if (left_ms := self._lease_left_ms(home, now)) and False:
+
+wanted-begun: a stand-in that begins takes over a home to which it has just granted a lease
+- lease_ms if left_ms is None else left_ms)
++ 0 if left_ms is None else left_ms)
+""",
+    tests=("tests/broker/core/standby",),
+)
+
+TABLE = (
+    *FEED,
+    *SUCCESSIONS,
+    *LEASE,
+    *FENCE,
+    *HOME,
+    *GUARDED,
+    *VOID,
+    *JOINED,
+    *LINES,
+    *GATE,
+    *WANTED,
+)
