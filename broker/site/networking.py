@@ -279,8 +279,9 @@ class Networking:
         """Return who stands in for this broker and for whom it does, as metrics."""
         feed, copies = self.broker.stand_ins.feed, self.broker.durable.network.standing_in
         name = feed.stand_in
+        wanted = name or feed.setting  # one that there is not follows as little
         return {
-            "stand_in": {name: int(feed.state == "following")} if name else {},
+            "stand_in": {wanted: int(feed.state == "following")} if wanted else {},
             "stand_in_behind": {name: feed.behind} if name else {},
             "stands_in_for": {home: len(copy.rows) for home, copy in copies.homes.items()},
         }
