@@ -1,7 +1,7 @@
 """Faults in what a home and its stand-in say to each other, and in who took over whom.
 
-Owns the tables for `broker/network/delivery`. Must not know how faults are run. Invariant: as for
-fault.Fault.
+Owns the tables for `broker/network/delivery`, `broker/core/standby` and what brokers ask each other
+of copies. Must not know how faults are run. Invariant: as for fault.Fault.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ fence-shut: a result waits for a stand-in that does not answer
     tests=DELIVERY,
 )
 
-SIMULATED = ("tests/simulation/standins",)
+HOMES = ("tests/broker/core/standby",)
 
 HOME = part(
     "broker/core/standby/guarded_home.py",
@@ -130,8 +130,64 @@ HOME = part(
 home-unleased: a home gives out results although its lease has lapsed
 - if not self._lease.lease_ms or not self._lease.holds(now):
 + if not self._lease.lease_ms:
+
+home-forgetful: a process chooses a stand-in although an earlier one had another
+- self.feed.remember(chosen.broker)
++ ()
+
+home-unwritten: nobody writes down which stand-in was chosen
+- self._tell(StandInChosen(feed.stand_in, lease_ms))
++ ()
 """,
-    tests=SIMULATED,
+    tests=HOMES,
+)
+
+ADOPTION = part(
+    "broker/core/standby/adoption.py",
+    r"""
+chosen-unsaved: a snapshot lacks which stand-in was chosen
+- chosen = [self.chosen.broker, self.chosen.lease_ms]
++ chosen = ["", 0]
+
+adopted-whole: what was cancelled at a home is there again at its heir
+- if key in wanted:
++ if key:
+""",
+    tests=HOMES,
+)
+
+ASKED = ("tests/broker/remote/test_home_copies.py", "tests/broker/remote/test_states.py")
+
+REMOTE = part(
+    "broker/remote/home_copies.py",
+    r"""
+copies-last: the copy of whoever was asked last counts, however old it is
+- best[home] = max((copies[home], broker), best.get(home, ((-1, -1), "")))
++ best[home] = copies[home], broker
+
+copies-own: a stand-in that is asked passes over the copy that it has itself
+- asked = [self._me, *[name
++ asked = [*[name
+""",
+    tests=ASKED,
+)
+
+ENDED = part(
+    "broker/remote/subscriptions.py",
+    r"""
+listed-twice: what was taken over is listed once more from a copy of before
+- if _generation(row) not in listed]
++ if row]
+
+end-outrun: a cancellation that a take-over outruns is refused
+- if heirs:
++ if heirs[:0]:
+
+end-garbled: a reply that confirms nothing confirms a cancellation
+- if isinstance(reply.get("ok"), bool):
++ if reply is not None:
+""",
+    tests=ASKED,
 )
 
 GUARDED = part(
@@ -151,7 +207,7 @@ home-sleepless: a home that never reached its stand-in looks all the time
 - not (self.feed.is_bound or self._lease.lease_ms):
 + not self.feed.is_bound:
 """,
-    tests=("tests/broker/core/standby",),
+    tests=HOMES,
 )
 
 VOID = (
@@ -162,7 +218,7 @@ void-copied: results that the home has disowned are in its stand-in's copy
 - for result in results if result.payload]
 + for result in results]
 """,
-        tests=("tests/broker/core/standby",),
+        tests=HOMES,
     ),
     *part(
         "broker/core/standby/adoption.py",
@@ -171,7 +227,7 @@ void-adopted: a take-over stops at a result that the home has disowned
 - if row.offset >= upto and row.result[3]]:
 + if row.offset >= upto]:
 """,
-        tests=("tests/broker/core/standby",),
+        tests=HOMES,
     ),
 )
 
@@ -259,7 +315,40 @@ wanted-begun: a stand-in that begins takes over a home to which it has just gran
 - lease_ms if left_ms is None else left_ms)
 + 0 if left_ms is None else left_ms)
 """,
-    tests=("tests/broker/core/standby",),
+    tests=HOMES,
+)
+
+SITE = (
+    *part(
+        "broker/site/networking.py",
+        r"""
+site-unforgettable: a home cannot be freed of a stand-in that this process never met
+- if not (is_stand_in or knows(
++ if not (knows(
+
+site-unseen: where nobody stands in no series says so
+- wanted = name or feed.setting
++ wanted = name
+""",
+        tests=("tests/broker/site/test_networking_stand_in.py",),
+    ),
+    *part(
+        "broker/site/unread.py",
+        r"""
+site-unbounded: all that nobody has read is in memory at a start
+- while size_bytes > GIVEN_BYTES_MAX:
++ while size_bytes > 2 * GIVEN_BYTES_MAX:
+
+site-gap: a stand-in is told that it has what retention took
+- first = begin = min(end, max(begin, gone.standing.earliest))
++ begin = min(end, max(begin, gone.standing.earliest))
+
+site-dropped: a stand-in is told that it has what found no room
+- first = row.offset + 1
++ ()
+""",
+        tests=("tests/broker/site/test_unread.py",),
+    ),
 )
 
 TABLE = (
@@ -268,10 +357,14 @@ TABLE = (
     *LEASE,
     *FENCE,
     *HOME,
+    *ADOPTION,
+    *REMOTE,
+    *ENDED,
     *GUARDED,
     *VOID,
     *JOINED,
     *LINES,
     *GATE,
     *WANTED,
+    *SITE,
 )
