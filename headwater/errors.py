@@ -124,6 +124,12 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "The broker that was asked has no copy of the home, or one from before another became its"
         " stand-in. Nothing was changed.",
     ),
+    "HW522": Meaning(
+        "a home whose lease has not lapsed",
+        "A home with `links.stand_in_lease_ms` gives out results for as long as it may count on its"
+        " lease, also where nobody can reach it; taken over earlier, two would."
+        " Nothing was changed.",
+    ),
 }
 
 

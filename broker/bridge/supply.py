@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker import logs
 from broker.bridge.join import Join
+from broker.core.effects import Emission
 
 if TYPE_CHECKING:
     from broker.store import Outbox, Row
@@ -78,13 +79,14 @@ class Supply:
         self._wake.set()
         join.on_room = self._look
 
-    def offer(self, results: Sequence[SuppliedResult]) -> None:
-        """Results that were just stored, in order."""
+    def offer(self, results: Sequence[Emission]) -> None:
+        """Results that were just stored, in order; silent and void ones are passed over."""
         if self._first is None:
             self._first = results[0].offset
         for result in results:
             if result.offset == self._next and self._room():
-                self._put(result)
+                if result.payload and not result.is_silent:
+                    self._put(result)
                 self._next += 1
             self._end = max(self._end, result.offset + 1)
         self._wake.set()

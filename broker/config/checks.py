@@ -16,6 +16,7 @@ OPEN_DOOR = (
     "(`headwater user add NAME --role administrate --file rights.toml`, with "
     '`rights = "rights.toml"` under [broker]) or listen on "127.0.0.1"'
 )
+LEASE_MS_MIN = 1_000  # a third of it is time enough for a question and its answer
 LINKS_SECURED = "set `secret_file`, or `tls_cert`, `tls_key` and `tls_ca`,"
 
 
@@ -84,6 +85,7 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
             why = f'"{host}" may be another machine, and whoever answers there would be believed'
             yield "links.seeds", f"{why}; {LINKS_SECURED}"
     yield from _discovery(links)
+    yield from _lease(links)
     for name, address in links.peers.items():
         host, port = address_of(address)
         if not (is_loopback(host) or links.secret_file or links.tls_ca):
@@ -102,6 +104,17 @@ def _discovery(links: LinksSection) -> Iterator[tuple[str, str]]:
         yield "links.discover", f'{why}; set host = "0.0.0.0", or leave `discover` out'
     elif not (links.host or links.secret_file or links.tls_ca):
         yield "links.discover", f"whoever announces himself would be believed; {LINKS_SECURED}"
+
+
+def _lease(links: LinksSection) -> Iterator[tuple[str, str]]:
+    """Check that a lease is one, and of a stand-in."""
+    lease_ms = links.stand_in_lease_ms
+    if 0 < lease_ms < LEASE_MS_MIN:
+        why = f"{lease_ms} ms lapse before a stand-in can answer, so no result would be given out"
+        yield "links.stand_in_lease_ms", f"{why}; set {LEASE_MS_MIN} or more, or 0 for none"
+    if lease_ms and not links.stand_in:
+        why = "nobody stands in who could take over; set `stand_in`, or leave the lease out"
+        yield "links.stand_in_lease_ms", why
 
 
 def _seeds(text: str) -> list[tuple[str, int]]:

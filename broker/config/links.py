@@ -128,7 +128,7 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
         About(
             "the stand-in takes over by itself once it has heard nothing of this broker for so "
             "long; this broker then gives out results only while the stand-in can be heard. "
-            "0: by a person's word alone, see docs/network.md",
+            "0: by a person's word alone; else 1000 or more, see docs/network.md",
             unit="ms",
             at_least=0,
             at_most=86_400_000,

@@ -39,6 +39,8 @@ from broker.core.effects import (
     disowned,
 )
 
+RESULT_BYTES = 250  # of a result beside its payload, about
+
 
 class CommitMark(Struct, frozen=True):
     """Leaves in its turn: all that was promised before it has left; `token` is its owner's."""
@@ -60,6 +62,7 @@ class CommitGate:
         self._answers: deque[Reply | None] = deque()  # None: a change that is not stored yet
         self.fence: int | None = None  # None: no result waits for a stand-in
         self._fenced: deque[Held] = deque()
+        self.fenced_bytes = 0  # of the results among these
 
     def __len__(self) -> int:
         """Count what waits, frames excepted."""
@@ -90,11 +93,13 @@ class CommitGate:
                 for place, held in enumerate(line):
                     if isinstance(held, Emit):
                         line[place] = Emit(disowned(held.results, to), held.after)
+            self.fenced_bytes = sum(map(_size_bytes, self._fenced))
             return []
         self.fence = to.upto
         ready: list[Held] = []
         while self._fenced and not self._is_fenced(self._fenced[0]):
             ready.append(self._fenced.popleft())
+            self.fenced_bytes -= _size_bytes(ready[-1])
         return ready
 
     def _is_fenced(self, effect: Held) -> bool:
@@ -135,6 +140,13 @@ class CommitGate:
                 self._fenced or self._is_fenced(effect)
             ):
                 self._fenced.append(effect)
+                self.fenced_bytes += _size_bytes(effect)
                 continue
             released.append(effect)
         return released
+
+
+def _size_bytes(effect: Held) -> int:
+    if not isinstance(effect, Emit):
+        return 0
+    return sum([RESULT_BYTES + len(result.payload) for result in effect.results])

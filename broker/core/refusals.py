@@ -43,6 +43,7 @@ NO_COPY: Final = "HW518"
 REACHABLE: Final = "HW519"
 ITSELF: Final = "HW520"
 LATER_COPY: Final = "HW521"
+LEASED: Final = "HW522"
 
 
 class Sentence(NamedTuple):
@@ -123,6 +124,10 @@ TABLE: Final[dict[str, Sentence]] = {
     LATER_COPY: Sentence(
         "{holder} has a later copy of {home} than {me}",
         "ask {holder}: `headwater take-over` with its address as `--broker`",
+    ),
+    LEASED: Sentence(
+        "{home} may count on its lease, and give out results, for {left_s} s more",
+        "wait: {me} then takes it over by itself; `--force` does so now, if {home} has ended",
     ),
 }
 

@@ -86,6 +86,7 @@ class Promises:
         }
         self.send: Callable[[SendFrame], None]  # of a broker with links
         self.delivered: Callable[[int], None] = lambda _offset: None
+        self.stand_in: Callable[[], str] = str  # the name of the one that results wait for
         self._inner = inner
         self._outbox = outbox
         self._gate = gate
@@ -119,6 +120,7 @@ class Promises:
     def durable(self, number: int) -> None:
         """All records up to the number are durable."""
         self._go_on(self.commits.commit(number))
+        self._look_at_fence()
         if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
             self._gate.open("journal behind")
 
@@ -130,9 +132,17 @@ class Promises:
 
     def _promise(self, promised: Held) -> None:
         self._go_on(self.commits.put(promised))
+        self._look_at_fence()
 
     def _move_fence(self, to: ReleaseResults | DisownResults) -> None:
         self._go_on(self.commits.move_fence(to))
+        if self.commits.fenced_bytes <= self.waiting_bytes_max // 2:
+            self._gate.open("stand-in behind")
+
+    def _look_at_fence(self) -> None:
+        if self.commits.fenced_bytes > self.waiting_bytes_max:
+            why = f"results wait for the answer of the stand-in `{self.stand_in()}`"
+            self._gate.shut("stand-in behind", why)
 
     def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []

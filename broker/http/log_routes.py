@@ -11,6 +11,13 @@ from broker.http.route import COUNT, TEXT, Answer, Parameter, Route, Schema, sha
 
 TIME: Final[Schema] = {"type": "integer"}
 _GAP: Final = shape_of("from to", **{"from": COUNT, "to": COUNT})
+_INHERITED: Final = shape_of(
+    "home epoch from to runs",
+    home=TEXT,
+    epoch=TEXT,
+    runs={"type": "array", "items": {"type": "array", "items": COUNT}},
+    **{"from": COUNT, "to": COUNT},
+)
 _CONSUMER: Final[dict[str, Schema]] = {
     "consumer": TEXT,
     "offset": COUNT,
@@ -29,6 +36,7 @@ LOG_SCHEMAS: Final[dict[str, Schema]] = {
         settled={"type": ["integer", "null"]},
         subscriptions=COUNT,
         behind=TEXT,
+        inherited={"type": "array", "items": _INHERITED},
     ),
     "LogRange": shape_of(
         "epoch from to rows",

@@ -160,7 +160,7 @@ FAMILIES: Final = (
     Family(
         "stand_in",
         "headwater_stand_in_following",
-        "1 while the stand-in of this broker follows it, else 0",
+        "1 while the stand-in of this broker follows it, else 0; `*` while there is no neighbour",
         ("broker",),
         kind="gauge",
     ),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
 from broker.core.commit_gate import CommitGate
-from broker.core.effects import Emission, SendFrame
+from broker.core.effects import SendFrame
 from broker.core.network.cell_views import knows
 from broker.core.network.messages import (
     DrainRequested,
@@ -30,7 +30,6 @@ from broker.core.network.messages import (
 )
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
-from broker.core.standby.home_copy import GIVEN_MAX
 from broker.driver.runner import Runner
 from broker.errors import StartError
 from broker.links.face import LinkFace, LinkNews, own_traffic
@@ -45,7 +44,8 @@ from broker.remote.home_copies import HomeCopies
 from broker.remote.states import StandInState
 from broker.site.network_view import network_view
 from broker.site.power import CpuReports
-from broker.store import Outbox
+from broker.site.unread import unread
+from broker.store import Outbox, StoreError
 
 if TYPE_CHECKING:
     from broker.core.network.planning import Planning
@@ -133,12 +133,13 @@ class Networking:
     async def _recall(self) -> None:
         """Have the stand-in know what readers of the log have not read, from now on."""
         log = self._log
-        least = await log.least_read()
-        first = log.end if least is None else max(log.earliest, log.end - GIVEN_MAX, least)
-        rows = await log.read(first, log.end)
-        words = [(r.id, r.end_ms, r.subscriber, r.subscription, r.actor, r.payload) for r in rows]
-        unread = [Emission(*each, row.offset) for each, row in zip(words, rows, strict=True)]
-        self.broker.stand_ins.home.recall(unread, first, log.end)
+        end = log.end
+        try:
+            least = await log.least_read()
+            results, first = await unread(log, least, end)
+        except StoreError as error:
+            raise StartError(f"the output log cannot be read: {error}") from None
+        self.broker.stand_ins.home.recall(results, first, end)
         self._runner.put(ResultsRead(least))
         log.on_read = lambda offset: self._runner.put(ResultsRead(offset))
 
@@ -214,7 +215,9 @@ class Networking:
 
     def forget(self, broker: str) -> bool:
         """Nobody is to wait for a broker any more; False where it is not known."""
-        if not knows(self.broker.durable.network, self.broker.topology, broker):
+        # A stand-in that was gone before this process began is in no topology.
+        is_stand_in = bool(broker) and broker == self.broker.stand_ins.feed.stand_in
+        if not (is_stand_in or knows(self.broker.durable.network, self.broker.topology, broker)):
             return False
         self._runner.put(ForgetRequested(broker))
         return True
@@ -284,8 +287,9 @@ class Networking:
         """Return who stands in for this broker and for whom it does, as metrics."""
         feed, copies = self.broker.stand_ins.feed, self.broker.durable.network.standing_in
         name = feed.stand_in
+        wanted = name or feed.setting  # one that there is not follows as little
         return {
-            "stand_in": {name: int(feed.state == "following")} if name else {},
+            "stand_in": {wanted: int(feed.state == "following")} if wanted else {},
             "stand_in_behind": {name: feed.behind} if name else {},
             "stands_in_for": {home: len(copy.rows) for home, copy in copies.homes.items()},
         }

@@ -215,6 +215,7 @@ class Site:
         promises.hold = networking.holding(promises.hold)
         keeping.on_durable = networking.durable
         promises.send, promises.delivered = networking.send, networking.delivered
+        promises.stand_in = lambda: networking.broker.stand_ins.feed.stand_in
         networking.attach(runner, promises.commits)
         return runner
 

@@ -24,8 +24,10 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from broker.store.errors import StoreError
 from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Settled, Standing, Taken
 from broker.store.writer import Done
 
@@ -68,6 +70,7 @@ class Outbox:
         self._looked_end = log.end
         self._unlooked_bytes = 0
         self._looking = False
+        self._noting: asyncio.Future[None] | None = None  # held, as nobody else does
 
     @classmethod
     async def open(
@@ -164,6 +167,8 @@ class Outbox:
                 consumer.gap_end - 1,
                 consumer.missed,
             )
+        if outcome.lapsed and self.on_read is not None:
+            self._noting = asyncio.ensure_future(self._note_moved())
 
     def _move(self, end: int) -> None:
         if end > self.end:
@@ -238,6 +243,11 @@ class Outbox:
     async def least_read(self) -> int | None:
         """Return the offset before which every consumer has everything; None: there is none."""
         return min([consumer.offset for consumer in await self.consumers()], default=None)
+
+    async def _note_moved(self) -> None:
+        """Tell how far readers are that retention has moved; else the next acknowledgement does."""
+        with suppress(StoreError):
+            await self._note_read()
 
     async def _note_read(self) -> None:
         if self.on_read is not None:

@@ -105,8 +105,11 @@ class Postponed:
         if self._folder is None or not self._folder.is_dir():
             return
         for name in sorted(file.name for file in self._folder.iterdir()):
-            broker, epoch, begin, end, turn = name.split(":")
-            yield PostponedRange(broker, epoch, int(begin), int(end), int(turn))
+            broker, *words = name.split(":")
+            if len(words) == 4 and all(word.isdecimal() for word in words[1:]):
+                epoch, begin, end, turn = words
+                yield PostponedRange(broker, epoch, int(begin), int(end), int(turn))
+            # Else it is no note: a file that somebody, or a file system, has put there.
 
 
 def places_of(offset: Mapping[str, object]) -> dict[str, LogPlace]:

@@ -66,6 +66,11 @@ def test_peers_are_a_table_in_a_file_and_a_list_elsewhere(tmp_path):
             '[links]\ndiscover = true\nsecret_file = "s"\ntls_cert = "a"\ntls_key = "b"',
             ["links.tls_cert: ", "could not be checked"],
         ),
+        (
+            '[links]\nstand_in = "*"\nstand_in_lease_ms = 999',
+            ["links.stand_in_lease_ms: ", "999 ms lapse", "set 1000 or more"],
+        ),
+        ("[links]\nstand_in_lease_ms = 1000", ["links.stand_in_lease_ms: ", "nobody stands in"]),
         ("[link_limits]\nsilence_ms = 100", ["silence_ms must be more than heartbeat_ms"]),
     ],
 )
@@ -107,3 +112,10 @@ def test_a_setting_of_an_earlier_version_is_refused_with_what_has_come_in_its_pl
         load(file)
     with pytest.raises(ConfigError, match=r"first_wait_ms: no such key: .*all brokers"):
         load(None, flags={"links.first_wait_ms": "500"})
+
+
+@pytest.mark.parametrize("lease_ms", [0, 1_000])
+def test_a_lease_is_none_or_long_enough_for_an_answer(tmp_path, lease_ms):
+    path = tmp_path / "site.toml"
+    path.write_text(f'[links]\nstand_in = "*"\nstand_in_lease_ms = {lease_ms}\n')
+    assert load(path).config.links.stand_in_lease_ms == lease_ms

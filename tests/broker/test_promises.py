@@ -5,7 +5,17 @@ import asyncio
 import pytest
 
 from broker import logs
-from broker.core.effects import Acknowledge, Append, Emission, Emit, Enlist, Entry, Reply
+from broker.core.commit_gate import RESULT_BYTES
+from broker.core.effects import (
+    Acknowledge,
+    Append,
+    Emission,
+    Emit,
+    Enlist,
+    Entry,
+    ReleaseResults,
+    Reply,
+)
 from broker.driver.gate import IntakeGate
 from broker.driver.promises import Promises
 
@@ -237,3 +247,23 @@ def test_an_effect_that_fails_stops_no_other():
     scene.durable(2)
     assert scene.outside.done == [("reply", "r1"), *both(2)]
     assert scene.promises.faults == 1
+
+
+def test_intake_is_held_while_too_much_waits_for_the_stand_in_and_says_for_which():
+    scene = Scene(waiting_bytes_max=2 * (RESULT_BYTES + 2))
+    scene.promises.stand_in = lambda: "roof"
+    scene.promises.commits.fence = 0
+    scene.told(1, results=2)
+    scene.durable(1)
+    assert scene.calls == []
+    scene.told(2, results=1)
+    scene.durable(2)
+    assert scene.calls == ["hold"]
+    assert scene.gate.reasons() == ["results wait for the answer of the stand-in `roof`"]
+    scene.promises.kept[ReleaseResults](ReleaseResults(1))
+    assert scene.calls == ["hold"]  # those of one step leave together
+    scene.promises.kept[ReleaseResults](ReleaseResults(2))
+    assert scene.calls == ["hold", "release"]
+    assert scene.promises.commits.fenced_bytes == RESULT_BYTES + 2
+    scene.promises.kept[ReleaseResults](ReleaseResults(3))
+    assert scene.promises.commits.fenced_bytes == 0

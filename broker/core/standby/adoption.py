@@ -185,7 +185,8 @@ class Adoption:
         core, own_first = self._core, self.next_offset() + len(out.results)
         offsets: list[int] = []
         upto = self.inherited.upto(copy.epoch)  # it may have been taken over before
-        for row in [row for row in copy.given.rows if row.offset >= upto]:
+        # A home of an earlier release may have said void results as well.
+        for row in [row for row in copy.given.rows if row.offset >= upto and row.result[3]]:
             subscriber, name, actor, payload = row.result
             own = core.catalogue.subscriptions.get((subscriber, name))
             before = len(out.results)

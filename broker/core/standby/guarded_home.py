@@ -116,7 +116,8 @@ class GuardedHome:
         """Say what is due; return the offset before which results may leave now."""
         self._now = now
         if not (self.feed.setting or self.feed.stand_in):
-            return None
+            # One that was forgotten leaves results behind that nobody is waited for with.
+            return self._upto(now)
         delivered = self._delivered
         read = delivered if self._read is None else self._read
         self.feed.change(self._changes.delivered(delivered, read), now, lazy_ms=DELIVERED_MS)
@@ -126,6 +127,9 @@ class GuardedHome:
         self.feed.look(now, self._via, neighbours)
         if self.feed.is_reachable and (number := self._lease.ask(now)) is not None:
             self._mail.tell(self.feed.stand_in, LeaseAsked(self.feed.run, number))
+        return self._upto(now)
+
+    def _upto(self, now: int) -> int | None:
         return self._fence.upto if self._is_fencing and self._moves_fence(now) else None
 
     def _remember(self) -> None:
@@ -146,7 +150,8 @@ class GuardedHome:
     def _moves_fence(self, now: int) -> bool:
         """Let results go that the stand-in has, or that nobody waits for."""
         feed = self.feed
-        is_leased = feed.is_bound or bool(self._lease.lease_ms)
+        # Nobody has a copy where nobody stands in, so nobody takes over either.
+        is_leased = bool(feed.stand_in) and (feed.is_bound or bool(self._lease.lease_ms))
         if is_leased:
             if not self._lease.lease_ms or not self._lease.holds(now):
                 return False
@@ -183,6 +188,6 @@ class GuardedHome:
         wakes = [self.feed.next_wake()]
         if self.feed.is_reachable:
             wakes.append(self._lease.next_wake())
-        if self._is_fencing and not self.feed.is_bound:
+        if self._is_fencing and not (self.feed.is_bound or self._lease.lease_ms):
             wakes.append(self._fence.next_wake())
         return min([wake for wake in wakes if wake is not None], default=None)

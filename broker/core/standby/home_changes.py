@@ -116,7 +116,8 @@ class HomeChanges:
 
     def given(self, results: Sequence[Emission]) -> list[bytes]:
         """Return the changes that results have got offsets; those of cells were said with them."""
-        rows = [_given_row(result) for result in results]
+        # One without a payload is void, see `disowned`: nobody is to have it.
+        rows = [_given_row(result) for result in results if result.payload]
         self._given.add(rows)
         in_cells = [row for row in rows if row.result[:2] in self._home.book.of]
         others = [row for row in rows if row.result[:2] not in self._home.book.of]

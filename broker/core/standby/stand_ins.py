@@ -19,7 +19,7 @@ from broker.core.network import told
 from broker.core.network.messages import ResultsDelivered, ResultsRead, TakeOverRequested
 from broker.core.network.sessions import FrameSender
 from broker.core.recovery.durable import DurableBroker
-from broker.core.refusals import ITSELF, NO_COPY, REACHABLE, refused, trouble
+from broker.core.refusals import ITSELF, LEASED, NO_COPY, REACHABLE, refused, trouble
 from broker.core.standby.adoption import answer_of
 from broker.core.standby.guarded_home import GuardedHome
 from broker.network.delivery.lease import LeaseGrants
@@ -88,6 +88,7 @@ class StandIns:
         self.feed = self.home.feed
         self._grants = LeaseGrants()
         self._asked: dict[str, LeaseAsked] = {}  # for their leases, by these homes, just now
+        self._wanted: list[TakeOverRequested] = []  # just now, too
         self._exchange = SuccessionExchange(network.successions, self._say, tell)
         mail.withholds, mail.home_of = self._withholds, network.successions.home_of
         mail.on_said |= {
@@ -161,13 +162,16 @@ class StandIns:
         self._hear_early()
 
     def _withholds(self, to: str, said: cell_messages.Said) -> bool:
-        return bool(self.feed.stand_in) and self.feed.withholds(to, cell_messages.encoded(said))
+        if not self.feed.stand_in:
+            return False
+        return self.feed.withholds(to, cell_messages.encoded(said), cell_messages.line_of(said))
 
     def look(self, now: int) -> list[Effect]:
         """Say what is due; what is to be done besides."""
         if upto := self.home.look(now):
             self.effects.append(ReleaseResults(upto))
         self._grant(now)
+        self._look_at_wanted(now)
         self._look_at_lapsed(now)
         effects, self.effects = self.effects, []
         return effects
@@ -220,9 +224,17 @@ class StandIns:
                 self._grants.grant(home, now)
 
     def take_over(self, message: TakeOverRequested) -> None:
-        """Take over a home, or say why not."""
+        """Take over a home, or say why not: as of the time of this message, by `look`."""
+        self._wanted.append(message)
+
+    def _look_at_wanted(self, now: int) -> None:
+        wanted, self._wanted = self._wanted, []
+        for message in wanted:
+            self._take_over(message, now)
+
+    def _take_over(self, message: TakeOverRequested, now: int) -> None:
         home = message.home
-        refusal = self._refusal(home, is_forced=message.is_forced)
+        refusal = self._refusal(home, now, is_forced=message.is_forced)
         if refusal is not None:
             payload = refused([refusal]).payload()
         else:
@@ -233,14 +245,23 @@ class StandIns:
             Reply(message.reply_to, message.client, "take-over", payload, after=after)
         )
 
-    def _refusal(self, home: str, *, is_forced: bool) -> Any:
+    def _refusal(self, home: str, now: int, *, is_forced: bool) -> Any:
         if home == self.me:
             return trouble(ITSELF, home=f"`{home}`")
         if home not in self._network.standing_in.homes:
             return trouble(NO_COPY, home=f"`{home}`", me=f"`{self.me}`")
         if home in self._via and not is_forced:
             return trouble(REACHABLE, home=f"`{home}`")
+        if (left_ms := self._lease_left_ms(home, now)) and not is_forced:
+            words = {"home": f"`{home}`", "me": f"`{self.me}`"}
+            return trouble(LEASED, **words, left_s=-(-left_ms // 1_000))
         return None
+
+    def _lease_left_ms(self, home: str, now: int) -> int:
+        """Return how long a home may count on its lease; one just heard of for all of it."""
+        lease_ms = self._network.standing_in.homes[home].lease_ms
+        left_ms = self._grants.left_ms(home, now)
+        return min(lease_ms, lease_ms if left_ms is None else left_ms)
 
     # --- successions -----------------------------------------------------------------------
 

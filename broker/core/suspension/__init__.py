@@ -1,8 +1,8 @@
 """Suspended subscriptions whose tasks run elsewhere than at their homes.
 
-Owns the rows in which a home and the hosts of its cells tell each other which subscriptions are
-suspended, and what either makes of them. Must not know frames, cells, or when a step of an agent is
-too much work.
+Owns what a home and the hosts of its cells make of the rows in which they tell each other which
+subscriptions are suspended (`broker.network.placement.suspension`). Must not know frames, cells, or
+when a step of an agent is too much work.
 
 Invariant: a home counts how often each has begun anew, and both ends say that count with whatever
 they say; so what was said before a new beginning changes nothing behind it. What a home has heard

@@ -5,8 +5,8 @@ not know what a change says, links or clocks. Invariant: a promise that rests on
 behind the stand-in's acknowledgement of it, in the order in which promises were made, unless the
 stand-in is none or has been away for `WAIT_MS`; then the home goes on alone, as it did before.
 
-A home always goes on: it gives out results at once, and takes events, whether or not its stand-in
-follows. What waits is only what lets *others* forget: origins their events, hosts their results.
+It takes events whether or not its stand-in follows; results wait as `fence` says. One bound by a
+lease never goes on alone. What waits here lets *others* forget: origins events, hosts results.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class HomeFeed:
         self._is_lost = False
         self._lazy_at: int | None = None
         self._withheld: dict[tuple[str, bytes], int] = {}  # behind which change
+        self._lines: dict[tuple[str, str], list[bytes]] = {}  # of these, by broker and line
 
     def __len__(self) -> int:
         """Count the promises that are withheld."""
@@ -106,17 +107,33 @@ class HomeFeed:
         if len(self._changes) > CHANGES_MAX or self._size_bytes > CHANGES_BYTES_MAX:
             self._begin_anew()
 
-    def withholds(self, to: str, promise: bytes) -> bool:
-        """Withhold a promise to a broker if the stand-in lacks what it rests on."""
+    def withholds(self, to: str, promise: bytes, line: str = "") -> bool:
+        """Withhold a promise to a broker if the stand-in lacks what it rests on.
+
+        Of a `line`, other than "", each promise to a broker says all that those before it say.
+        """
         if not self.stand_in or self._is_alone:
             return False
         if not self._withheld and self.kept >= self.number:
             return False
         self._withheld.setdefault((to, promise), self.number)
+        if line:
+            self._shorten(to, promise, line)
         if self._lazy_at is not None:
             # Somebody waits now: what could wait is said with the next look.
             self._lazy_at = 0
         return True
+
+    def _shorten(self, to: str, promise: bytes, name: str) -> None:
+        """Keep the first promise of a line and the last: with the last alone none might ever leave.
+
+        For there may be a later one each time before the stand-in has answered.
+        """
+        line = self._lines.get((to, name), ())
+        waiting = [each for each in line if (to, each) in self._withheld and each != promise]
+        for each in waiting[1:]:
+            del self._withheld[to, each]
+        self._lines[to, name] = [*waiting[:1], promise]
 
     # --- the stand-in ----------------------------------------------------------------------
 
@@ -233,6 +250,8 @@ class HomeFeed:
         for promise in ready:
             del self._withheld[promise]
             self._bring(*promise)
+        if not self._withheld:
+            self._lines.clear()
 
     def next_wake(self) -> int | None:
         """Return when something is due."""

@@ -44,7 +44,7 @@ class Succeeded(Struct, array_like=True, frozen=True, tag="succeeded"):
 
 
 class HomeTaken(Struct, array_like=True, frozen=True, tag="home_taken"):
-    """A person has this broker take over a home of which it has a copy."""
+    """A person, or a lapsed lease, has this broker take over a home of which it has a copy."""
 
     outlasts: ClassVar[bool] = True
     enlists: ClassVar[bool] = True

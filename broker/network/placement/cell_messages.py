@@ -218,6 +218,14 @@ Said: TypeAlias = (
 # What lets others forget something: a home says it behind what its stand-in has.
 RESTING = (Noted, Taken, Stored, Ended, Over)
 
+
+def line_of(said: Said) -> str:
+    """Return a name for those of which each says all that those before it say; "" of any other."""
+    if not isinstance(said, Taken | Stored):
+        return ""
+    return f"{type(said).__name__} {said.which.name} {said.which.since} {said.life}"
+
+
 encoded = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Said).decode
 

@@ -6,6 +6,7 @@ import json
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from broker.bridge import supply as supplying
 from broker.bridge.supply import CONSUMER
@@ -229,5 +230,31 @@ def test_a_server_that_is_joined_no_more_is_forgotten(tmp_path, mosquitto):
                     break
                 await asyncio.sleep(0.01)
             assert sorted(await reached(outbox)) == [f"{CONSUMER}j0", "spark"]
+
+    asyncio.run(scene())
+
+
+class Near:
+    """A join whose server takes whatever comes."""
+
+    name = "j0"
+    room = 100
+
+    def oldest_offset(self):
+        return None
+
+
+def test_what_another_broker_gives_out_is_passed_over(tmp_path):
+    async def scene():
+        async with opened(tmp_path) as outbox:
+            put = []
+            supply = supplying.Supply(Near(), outbox, put.append, lambda: NOW_MS)
+            running = asyncio.create_task(supply.run())
+            await until(lambda: supply._next == 0)
+            first, silent, void, last = [emission(offset) for offset in range(4)]
+            supply.offer([first, replace(silent, is_silent=True), replace(void, payload=b"")])
+            supply.offer([last])
+            assert [result.offset for result in put] == [0, 3]
+            running.cancel()
 
     asyncio.run(scene())

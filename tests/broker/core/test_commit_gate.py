@@ -1,6 +1,6 @@
 """Nothing leaves before the record behind which it stands, and each line keeps its order."""
 
-from broker.core.commit_gate import CommitGate, CommitMark
+from broker.core.commit_gate import RESULT_BYTES, CommitGate, CommitMark
 from broker.core.effects import (
     Acknowledge,
     DisownResults,
@@ -115,3 +115,18 @@ def test_what_was_taken_over_is_disowned_before_its_record_is_durable_as_well():
     assert gate.commit(1) == []
     [left] = gate.move_fence(ReleaseResults(1))
     assert left.results[0].payload == b""
+
+
+def test_the_bytes_of_what_waits_at_the_fence_are_counted():
+    gate = CommitGate(1)
+    gate.fence = 0
+    gate.put(emit(0, 1))
+    gate.put(CommitMark(1, "settled"))
+    gate.put(emit(2))
+    assert gate.fenced_bytes == 3 * (RESULT_BYTES + len(b"{}"))
+    gate.move_fence(DisownResults((("anna", "S2"),), 0))
+    assert gate.fenced_bytes == 3 * RESULT_BYTES + 2 * len(b"{}")
+    gate.move_fence(ReleaseResults(2))
+    assert gate.fenced_bytes == RESULT_BYTES
+    gate.move_fence(ReleaseResults(3))
+    assert gate.fenced_bytes == 0

@@ -127,6 +127,19 @@ def test_consumers_and_age_bound_the_log(url):
     asyncio.run(run())
 
 
+def test_who_is_moved_by_retention_is_told_of(url):
+    async def run() -> None:
+        async with opened(url, Retention(age_ms_max=100)) as outbox:
+            await appended(outbox, *[row(n) for n in range(10)])
+            await outbox.acknowledge("spark", 4, 5)
+            told: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+            outbox.on_read = told.set_result
+            outbox.retain(200)
+            assert await asyncio.wait_for(told, 10) == 10
+
+    asyncio.run(run())
+
+
 def test_results_stay_until_the_slowest_consumer_has_them(url):
     async def run() -> None:
         async with opened(url, Retention(acked_age_ms=0, age_ms_max=1_000)) as outbox:

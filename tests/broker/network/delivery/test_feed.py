@@ -149,3 +149,25 @@ def test_too_many_changes_are_one_copy(count):
     wire.feed.change([b"x"] * count, 1)
     (message,) = wire.look(1, "roof")
     assert isinstance(message, HomeChanged if count == CHANGES_MAX else HomeEntrusted)
+
+
+def test_of_promises_that_say_more_and_more_the_first_waits_and_the_last():
+    wire = Wire().following()
+    wire.feed.change([b"x"], 1)
+    for number in range(100):
+        wire.feed.change([b"x"], 1)
+        assert wire.feed.withholds("host", b"taken %d" % number, "taken")
+        assert wire.feed.withholds("host", b"taken %d" % number, "taken")  # it is said again
+        assert wire.feed.withholds("shed", b"taken %d" % number, "taken")
+    assert len(wire.feed) == 4
+    wire.keep(2)  # it has what the first rests on: that one waits for no other
+    assert wire.brought == [("host", b"taken 0"), ("shed", b"taken 0")]
+    wire.feed.withholds("host", b"taken on", "taken")
+    wire.feed.withholds("host", b"taken still", "taken")
+    wire.keep(101)
+    assert wire.brought[2:] == [
+        ("host", b"taken 99"),
+        ("shed", b"taken 99"),
+        ("host", b"taken still"),
+    ]
+    assert len(wire.feed) == 0
