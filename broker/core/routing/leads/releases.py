@@ -103,13 +103,14 @@ class EventReleases:
         """Take events that came from a neighbour, or entered here; return what goes for them."""
         released: dict[str, list[Released]] = {}
         probes: list[Send] = []
-        bit = self.bits[came_from]
+        bit, asked = self.bits[came_from], self.probing.asked
         for event in events:
             held = self._store.add(event, came_from)
             if held is None:
                 continue
             held.sent |= bit | bit << 1
-            self.probing.tell(held, probes)
+            if asked:
+                self.probing.tell(held, probes)
             for name, matcher in self.matchers.items():
                 if name != came_from or name == LOCAL:
                     _gather(released, name, matcher.offer(held))
