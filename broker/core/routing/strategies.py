@@ -95,7 +95,7 @@ def asked_of_all(
 ) -> Plan:
     """Return what is asked of these neighbours."""
     asked = {name: asked_of(operator, name, directory, leads) for name in others}
-    return {name: some for name, some in asked.items() if some}
+    return {name: operators for name, operators in asked.items() if operators}
 
 
 def parts(

@@ -1,4 +1,4 @@
-"""Events that are told so that others may go which wait for them: probes.
+"""Probes: events that a neighbour is told of, so that what waits for them there may go.
 
 Owns what was heard as a probe, and which events are told each neighbour. Must not know how leads
 are chosen. Invariant: a neighbour that was asked for events only together with silent ones is told
@@ -51,14 +51,14 @@ class Probing:
         return bool(self._matchers)
 
     def link(self, bits: dict[str, int]) -> None:
-        """Begin anew with these neighbours, each with the bit of what it was told."""
+        """Forget all neighbours and begin with these, each with the bit of what it was told."""
         self.heard = Store(self._events.numbers)
         self._bits, self._matchers = {}, {}
         for name, bit in bits.items():
             self.add(name, bit)
 
     def add(self, name: str, bit: int) -> None:
-        """Begin anew with a neighbour."""
+        """Begin with a neighbour that was told nothing; `bit` marks what it is told."""
         for held in self.heard.everything():
             held.sent &= ~bit
         self._bits[name] = bit
