@@ -16,7 +16,8 @@ RATE_AT_MOST = 2**50  # bytes a second, as many as brokers tell each other
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
     """Placement of tasks in a network of brokers, see docs/planning.md.
 
-    All brokers of a network should have the same settings here, but for the three limits.
+    All brokers of a network should have the same settings here, but for the three limits; while
+    they differ in `radius`, some of them plan nothing.
     """
 
     enabled: Annotated[

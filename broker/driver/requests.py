@@ -11,7 +11,7 @@ submission are seen by it, and a large text does not stop a broker.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -38,7 +38,11 @@ from broker.driver.runner import Core, Runner
 from broker.engine.limits import Limits
 from broker.http.pages.value_types import Standing, ValueTypes
 from broker.network.replication.absence_watch import waiting_for
+from broker.remote.desk import CallDesk
 from broker.remote.functions import NetworkFunctions
+from broker.remote.home_copies import HomeCopies
+from broker.remote.question import row_of
+from broker.remote.states import StandInState
 from broker.remote.subscriptions import NetworkSubscriptions
 from broker.rights.contents import beyond_quota
 from broker.rights.current import CurrentRights
@@ -87,6 +91,15 @@ class Requests:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="check")
         self._holding = False
         self._patience: asyncio.TimerHandle | None = None
+        self._stand_in: Callable[[], StandInState | None] = lambda: None
+
+    def link(
+        self, calls: CallDesk, copies: HomeCopies, stand_in: Callable[[], StandInState | None]
+    ) -> None:
+        """Ask the other brokers from now on; `stand_in` returns how that of this home follows."""
+        self.network.link(calls, copies)
+        self.functions.link(calls)
+        self._stand_in = stand_in
 
     def put(self, request: Request, asker: Principal = NOBODY) -> None:
         """Take a request of `asker`, or refuse it where too many wait."""
@@ -257,7 +270,7 @@ class Requests:
         return [entry for entry in self._listed() if visible(judge, asker, entry)]
 
     def _listed(self) -> list[dict[str, Any]]:
-        return listed(self._runner.core)
+        return listed(self._runner.core, self._stand_in())
 
     def _told(self, request: ListRequested, asker: Principal) -> list[Effect]:
         """The subscriptions, in answer to whom they were asked by."""
@@ -293,26 +306,24 @@ def _size(request: Request) -> int:
     return len(request.text) if isinstance(request, SpecificationSubmitted) else len(request.name)
 
 
-def listed(core: Core) -> list[dict[str, Any]]:
-    """All that are at home here; `waits_for` are brokers that are away and that it waits for."""
+def listed(core: Core, stand_in: StandInState | None = None) -> list[dict[str, Any]]:
+    """All that are at home here; `waits_for` are brokers that are away and that it waits for.
+
+    `stand_in` is that of this home.
+    """
     waiting: dict[tuple[str, str], list[str]] = {}
     if isinstance(core, DurableBroker) and core.options.networked:
         for broker, keys in waiting_for(core.network, core.now).items():
             for key in keys:
                 waiting.setdefault(key, []).append(broker)
+    further: dict[str, str] = {}
+    if stand_in is not None:
+        further = {"stand_in": stand_in.broker, "stand_in_state": stand_in.state}
     return [
         {
-            "subscription": subscription.name,
-            "subscriber": subscription.subscriber,
-            "actor": subscription.actor,
-            "seq": subscription.seq,
-            "state": "suspended" if subscription.suspended else subscription.state,
-            "results": subscription.results,
-            "client": subscription.client,
-            "since": subscription.since,
-            **({} if subscription.ends is None else {"ends": subscription.ends}),
-            **({"suspended": subscription.suspended} if subscription.suspended else {}),
+            **row_of(subscription),
             **({"waits_for": waiting[subscription.key]} if subscription.key in waiting else {}),
+            **further,
         }
         for subscription in core.subscriptions
     ]

@@ -11,7 +11,7 @@ from broker.http.route import COUNT, NAMES, TEXT, Answer, Parameter, Route, Sche
 
 _UNREACHED: Schema = {
     "type": "array",
-    "items": shape_of("broker reason", broker=TEXT, reason=TEXT),
+    "items": shape_of("broker reason", broker=TEXT, reason=TEXT, stand_in=TEXT, taken_over_by=TEXT),
 }
 _OF_TASKS: Schema = {
     "type": "array",
@@ -86,6 +86,9 @@ SCHEMAS: dict[str, Schema] = {
         ends={"type": "integer"},
         waits_for=NAMES,
         home=TEXT,
+        away={"type": "boolean"},
+        stand_in=TEXT,
+        stand_in_state=TEXT,
     ),
     "Subscriptions": shape_of(
         "subscriptions",

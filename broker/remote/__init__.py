@@ -14,7 +14,8 @@ judged by the rights of the broker where it was made; it ends in a bounded time;
 from an answer is named in it, with the reason.
 
 The way: `desk.CallDesk` asks one broker and waits; `subscriptions.NetworkSubscriptions` lists and
-ends; `functions.NetworkFunctions` takes files of user functions, which travel by themselves once
-they are here. A list that each broker floods when it changes was rejected: it would be steady
-traffic for what is rarely asked.
+ends; what is at home at a broker that is away it lists from the copy of a stand-in, which
+`home_copies.HomeCopies` finds. `functions.NetworkFunctions` takes files of user functions, which
+travel by themselves once they are here. A list that each broker floods when it changes was
+rejected: it would be steady traffic for what is rarely asked.
 """

@@ -1,7 +1,8 @@
 """What brokers ask each other of subscriptions, and what of it their homes make.
 
-Owns these shapes and the pages of a list. Must not know the event loop or who asks. Invariant: a
-question names one subscription as it was installed once; a later one of the same name is another.
+Owns these shapes, the row of a subscription and the pages of a list. Must not know the event loop
+or who asks. Invariant: a question names one subscription as it was installed once; a later one of
+the same name is another.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from broker.core.catalogue import Installed
 from broker.core.messages import CancelRequested, Done, ResumeRequested
 from broker.network.replication.cancellations import Generation
 
@@ -58,6 +60,22 @@ class _Listed(msgspec.Struct):
     client: str
     seq: int
     since: int
+
+
+def row_of(subscription: Installed) -> Row:
+    """Return a subscription as lists have it."""
+    return {
+        "subscription": subscription.name,
+        "subscriber": subscription.subscriber,
+        "actor": subscription.actor,
+        "seq": subscription.seq,
+        "state": "suspended" if subscription.suspended else subscription.state,
+        "results": subscription.results,
+        "client": subscription.client,
+        "since": subscription.since,
+        **({} if subscription.ends is None else {"ends": subscription.ends}),
+        **({"suspended": subscription.suspended} if subscription.suspended else {}),
+    }
 
 
 def page_of(rows: Sequence[Row], after: Key | None) -> ListPage:

@@ -12,6 +12,21 @@ from typing import Any
 import msgspec
 
 from broker.remote.desk import CallDesk, Reply, UnansweredError
+from broker.remote.home_copies import HomeCopies
+
+
+class StandInState(msgspec.Struct):
+    """The stand-in of a home, and how far it follows.
+
+    `behind` counts the changes that it is not known to have. `lease_ms` 0: it takes over by a
+    person's word alone; else `leased` tells if the home may give out results now.
+    """
+
+    broker: str
+    state: str
+    behind: int
+    lease_ms: int = 0
+    leased: bool = True
 
 
 class BrokerState(msgspec.Struct):
@@ -27,6 +42,7 @@ class BrokerState(msgspec.Struct):
     held: int
     received: int
     memory_bytes: int | None = None
+    stand_in: StandInState | None = None
 
 
 class NetworkStates:
@@ -35,21 +51,28 @@ class NetworkStates:
     def __init__(self, state: Callable[[], BrokerState]) -> None:
         self._state = state
         self._calls: CallDesk | None = None
+        self._copies: HomeCopies | None = None
 
-    def link(self, calls: CallDesk) -> None:
+    def link(self, calls: CallDesk, copies: HomeCopies) -> None:
         """Ask the other brokers from now on, and answer them."""
-        self._calls = calls
+        self._calls, self._copies = calls, copies
         calls.answers["state"] = self._asked
 
     async def listing(self) -> Reply:
-        """Return the state of this broker and those of all others, by name, and who gave none."""
+        """Return the state of this broker and those of all others, by name, and who gave none.
+
+        Of these also who stands in for them, or has taken them over.
+        """
         others = [] if self._calls is None else self._calls.others()
         replies = await asyncio.gather(*[self._state_of(name) for name in others])
         states = [reply for reply in replies if isinstance(reply, BrokerState)]
         by_name = sorted(states, key=lambda state: state.broker)
+        unreached = [reply for reply in replies if not isinstance(reply, BrokerState)]
+        away = [row["broker"] for row in unreached]
+        remarks = await self._copies.remarks(away) if self._copies is not None else {}
         return {
-            "brokers": [msgspec.structs.asdict(state) for state in (self._state(), *by_name)],
-            "unreached": [reply for reply in replies if not isinstance(reply, BrokerState)],
+            "brokers": [msgspec.to_builtins(state) for state in (self._state(), *by_name)],
+            "unreached": [row | remarks.get(row["broker"], {}) for row in unreached],
         }
 
     async def _state_of(self, broker: str) -> BrokerState | Reply:
@@ -65,4 +88,5 @@ class NetworkStates:
         return state
 
     async def _asked(self, _question: Mapping[str, Any]) -> Reply:
-        return msgspec.structs.asdict(self._state())
+        state: Reply = msgspec.to_builtins(self._state())
+        return state

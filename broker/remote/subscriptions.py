@@ -17,6 +17,7 @@ from broker.core.catalogue import Installed
 from broker.core.messages import CancelRequested, Done
 from broker.core.refusals import RefusedError, Trouble, refused, trouble
 from broker.remote.desk import CallDesk, Reply, UnansweredError
+from broker.remote.home_copies import HomeCopies
 from broker.remote.question import EndQuestion, key_of, page_of, read_page
 from broker.rights.homes import EndRequest, meant, visible
 from broker.rights.judge import Principal, RightsJudge
@@ -30,6 +31,12 @@ class Unreached(NamedTuple):
 
     broker: str
     reason: str
+    stand_in: str = ""  # which has a copy of it
+    taken_over_by: str = ""
+
+    def row(self) -> dict[str, str]:
+        """Return it for people."""
+        return {name: value for name, value in self._asdict().items() if value}
 
 
 class Installation(Protocol):
@@ -64,22 +71,31 @@ class NetworkSubscriptions:
         self._runner = runner
         self._listed = listed
         self._calls: CallDesk | None = None
+        self._copies: HomeCopies | None = None
 
-    def link(self, calls: CallDesk) -> None:
+    def link(self, calls: CallDesk, copies: HomeCopies) -> None:
         """Ask the other brokers from now on, and answer them."""
-        self._calls = calls
-        calls.answers |= {"list": self._list_page, "end": self._asked_end}
+        self._calls, self._copies = calls, copies
+        answers = {"list": self._list_page, "copied": self._copied_page, "end": self._asked_end}
+        calls.answers |= answers
 
     # --- what is asked here --------------------------------------------------------------------
 
     async def listing(self, judge: RightsJudge, asker: Principal) -> Reply:
-        """List the subscriptions of which `asker` may know, and the brokers that gave no list."""
+        """List the subscriptions of which `asker` may know, and the brokers that gave no list.
+
+        Of such a broker its stand-in lists the copy that it has, each row marked as `away`.
+        """
         if self._calls is None:
             return {"subscriptions": [r for r in self._listed() if visible(judge, asker, r)]}
         rows, silent = await self._rows(self._others())
+        silent = await self._remarked(silent)
+        # What a copy of before a take-over lists, and its heir as well, is at home there.
+        listed = {_generation(row) for row in rows}
+        rows += [row for row in await self._copied(silent) if _generation(row) not in listed]
         return {
             "subscriptions": [row for row in rows if visible(judge, asker, row)],
-            "unreached": [row._asdict() for row in silent],
+            "unreached": [row.row() for row in silent],
         }
 
     async def end(
@@ -91,33 +107,48 @@ class NetworkSubscriptions:
         """
         asked = self._others() if not home else [] if home == self._me else [home]
         rows, silent = await self._rows(asked)
+        listed = [row for row in rows if not home or row["home"] == home]
         try:
-            listed = [row for row in rows if not home or row["home"] == home]
             row, client = meant(judge(), request, listed)
         except RefusedError as error:
             unknown = bool(home and silent)  # whether it has such a one
+            silent = await self._remarked(silent)
             return _refusal(() if unknown else error.troubles, silent)
         proven = request.asker.user is not None or client != request.client
-        names = (row[name] for name in ("subscriber", "subscription", "seq", "since"))
-        question = EndQuestion(done, client, proven, *names)
-        if row["home"] == self._me:
+        question = EndQuestion(done, client, proven, *_generation(row))
+        reply = await self._end_at(row["home"], question)
+        if _code_of(reply) == refusals.UNKNOWN_SUBSCRIPTION and not home:
+            # Another broker may have taken the home over since it was listed there.
+            rows, _ = await self._rows(asked)
+            heirs = [other["home"] for other in rows if _generation(other) == _generation(row)]
+            if heirs:
+                reply = await self._end_at(heirs[0], question)
+        return reply
+
+    async def _end_at(self, home: str, question: EndQuestion) -> Reply:
+        if home == self._me:
             reply = await self._end(question)
         else:
-            reply = await self._asked_to_end(row["home"], question)
-        if self._calls is None or reply.get("ok") is not True:
+            reply = await self._asked_to_end(home, question)
+        if self._calls is None or reply["ok"] is not True:
             return reply
-        return reply | {"home": row["home"]}
+        return reply | {"home": home}
 
     async def _asked_to_end(self, home: str, question: EndQuestion) -> Reply:
         assert self._calls is not None
+        words = {"home": f"`{home}`"}
         try:
-            return await self._calls.ask(home, "end", **msgspec.structs.asdict(question))
+            reply = await self._calls.ask(home, "end", **msgspec.structs.asdict(question))
         except UnansweredError as error:
-            words = {"home": f"`{home}`", "why": error}
+            words["why"] = str(error)
             if not error.was_sent:
                 return _refusal([trouble(refusals.UNREACHED, **words)])
-            words |= {"name": f"`{question.subscription}`", "done": question.done}
-            return _refusal([trouble(refusals.UNCONFIRMED, **words)])
+        else:
+            if isinstance(reply.get("ok"), bool):
+                return reply
+            words["why"] = "its reply cannot be read"
+        words |= {"name": f"`{question.subscription}`", "done": question.done}
+        return _refusal([trouble(refusals.UNCONFIRMED, **words)])
 
     def _others(self) -> list[str]:
         return [] if self._calls is None else self._calls.others()
@@ -134,7 +165,31 @@ class NetworkSubscriptions:
                 rows += [{**row, "home": broker} for row in listed]
         return rows, silent
 
-    async def _rows_of(self, broker: str) -> list[dict[str, Any]] | Unreached:
+    async def _remarked(self, silent: Sequence[Unreached]) -> list[Unreached]:
+        """Return these with who stands in for them, or has taken them over."""
+        away = [row.broker for row in silent]
+        remarks = {} if self._copies is None else await self._copies.remarks(away)
+        return [row._replace(**remarks.get(row.broker, {})) for row in silent]
+
+    async def _copied(self, silent: Sequence[Unreached]) -> list[dict[str, Any]]:
+        """Return what the stand-ins of these have of them."""
+        copied = [row for row in silent if row.stand_in]
+        lists = await asyncio.gather(*[self._copy_of(row.broker, row.stand_in) for row in copied])
+        return [
+            {**row, "home": home.broker, "away": True, "stand_in": home.stand_in}
+            for home, listed in zip(copied, lists, strict=True)
+            for row in listed
+        ]
+
+    async def _copy_of(self, home: str, stand_in: str) -> list[dict[str, Any]]:
+        if stand_in == self._me and self._copies is not None:
+            return self._copies.rows(home)
+        rows = await self._rows_of(stand_in, "copied", home=home)
+        return [] if isinstance(rows, Unreached) else rows
+
+    async def _rows_of(
+        self, broker: str, verb: str = "list", **words: str
+    ) -> list[dict[str, Any]] | Unreached:
         if self._calls is None or broker not in self._calls.others():
             return Unreached(broker, "no broker of that name is known here")
         rows: list[dict[str, Any]] = []
@@ -142,7 +197,7 @@ class NetworkSubscriptions:
             async with asyncio.timeout(LIST_S):
                 after = None
                 while True:
-                    page = read_page(await self._calls.ask(broker, "list", after=after))
+                    page = read_page(await self._calls.ask(broker, verb, after=after, **words))
                     rows += page.rows
                     if not page.more or not page.rows:
                         return rows
@@ -160,6 +215,12 @@ class NetworkSubscriptions:
         after = msgspec.convert(question.get("after"), tuple[str, str] | None)
         return msgspec.structs.asdict(page_of(self._listed(), after))
 
+    async def _copied_page(self, question: Mapping[str, Any]) -> Reply:
+        after = msgspec.convert(question.get("after"), tuple[str, str] | None)
+        home = msgspec.convert(question.get("home"), str)
+        rows = [] if self._copies is None else self._copies.rows(home)
+        return msgspec.structs.asdict(page_of(rows, after))
+
     async def _asked_end(self, question: Mapping[str, Any]) -> Reply:
         return await self._end(msgspec.convert(question, EndQuestion))
 
@@ -175,10 +236,29 @@ class NetworkSubscriptions:
         return msgspec.json.decode(await future, type=Reply)
 
 
+def _generation(row: Mapping[str, Any]) -> tuple[str, str, int, int]:
+    return row["subscriber"], row["subscription"], row["seq"], row["since"]
+
+
+def _code_of(reply: Reply) -> str:
+    """Return the code by which a reply refuses; "" if it has none."""
+    errors = reply.get("errors") or [{}]
+    return str(errors[0].get("code", ""))
+
+
+def _reason(row: Unreached) -> str:
+    """Return why a broker gave no answer, and who else may."""
+    if row.stand_in:
+        word = f"headwater take-over {row.broker}"
+        return f"{row.reason}; `{row.stand_in}` has a copy of it, and goes on with it by `{word}`"
+    heir = row.taken_over_by
+    return f"{row.reason}; `{heir}` has taken it over" if heir else row.reason
+
+
 def _refusal(troubles: Sequence[Trouble], silent: Sequence[Unreached] = ()) -> Reply:
     """Return the refusal, which also names who could not be asked."""
     unreached = [
-        trouble(refusals.UNREACHED, home=f"`{row.broker}`", why=row.reason)
+        trouble(refusals.UNREACHED, home=f"`{row.broker}`", why=_reason(row))
         for row in silent[:UNREACHED_MAX]
     ]
     return msgspec.json.decode(refused([*troubles, *unreached]).payload(), type=dict[str, Any])

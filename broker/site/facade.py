@@ -83,11 +83,10 @@ class Facade:
         self._networking = networking
         self._since_ms = runner.now_ms()
         self._states = NetworkStates(self._state)
-        places = networking.copies if networking is not None else dict
-        self._take_over = HomeTakeOver(runner.core.options.name, runner.put, places)
+        self._take_over = HomeTakeOver(runner.core.options.name, runner.put)
         if networking is not None:
-            self._states.link(networking.calls)
-            self._take_over.link(networking.calls)
+            self._states.link(networking.calls, networking.copies)
+            self._take_over.link(networking.calls, networking.copies)
         self._publishing_bytes = 0  # of events by HTTP that are not in the journal yet
 
     def healthy(self) -> bool:
@@ -196,6 +195,7 @@ class Facade:
             core.held(),
             core.ledger.events.received,
             int(usage().get("memory_bytes", 0)) or None,
+            self._networking.stand_in_state() if self._networking else None,
         )
 
     async def publish(

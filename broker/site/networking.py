@@ -41,6 +41,8 @@ from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
 from broker.network.session.told import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.remote.desk import CallDesk
+from broker.remote.home_copies import HomeCopies
+from broker.remote.states import StandInState
 from broker.site.network_view import network_view
 from broker.site.power import CpuReports
 from broker.store import Outbox
@@ -85,6 +87,7 @@ class Networking:
         self._runner: Runner
         self._commits: CommitGate
         self.calls: CallDesk
+        self.copies: HomeCopies
         try:
             self._face = LinkFace(config.broker.name, epoch, config.links, self, config.link_limits)
         except LinkConfigError as error:
@@ -97,6 +100,8 @@ class Networking:
         commits.fence = self._fence
         me, first = self.broker.me, self._epoch << CALL_BITS
         self.calls = CallDesk(me, first, self.broker.calls, runner.put, self._known)
+        core = self.broker.durable.network
+        self.copies = HomeCopies(me, self.calls, core.standing_in, core.successions)
         runner.carry_by(CallArrived, self.calls.receive)
 
     async def settled(self, folder: Path | None) -> None:
@@ -214,11 +219,6 @@ class Networking:
         self._runner.put(ForgetRequested(broker))
         return True
 
-    def copies(self) -> dict[str, tuple[int, int]]:
-        """Return how far the copies of other homes are, by their names."""
-        homes = self.broker.durable.network.standing_in.homes
-        return {name: (copy.run, copy.number) for name, copy in homes.items()}
-
     def delivered(self, offset: int) -> None:
         """Take in that the results before an offset were given out."""
         if self._fence is not None:
@@ -271,6 +271,14 @@ class Networking:
             for name, absence in brokers.items()
             if absence["subscriptions"]
         }
+
+    def stand_in_state(self) -> StandInState | None:
+        """Return how far the stand-in of this home follows; None where there is none."""
+        status = self.broker.stand_ins.home.status()
+        if not status["stand_in"]:
+            return None
+        words = status["stand_in"], status["state"], status["behind"], status["lease_ms"]
+        return StandInState(*words, leased=status.get("leased", True))
 
     def stand_ins(self) -> dict[str, dict[str, int]]:
         """Return who stands in for this broker and for whom it does, as metrics."""

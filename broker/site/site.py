@@ -182,8 +182,8 @@ class Site:
         self._server.on_subscriptions(self._listening.changed)
         self._requests = Requests(runner, self._config.limits, self._rights, self._server.quotas)
         if self._networking is not None:
-            self._requests.network.link(self._networking.calls)
-            self._requests.functions.link(self._networking.calls)
+            links = self._networking
+            self._requests.link(links.calls, links.copies, links.stand_in_state)
         self.reload = Reload(self._config, self._rights, self._server, self._delivery)
         self.reload.attach(runner, self._networking)
         arrivals = Arrivals(

@@ -125,6 +125,74 @@ def test_status_names_who_cannot_be_asked(face, capsys):
     assert json.loads(capsys.readouterr().out)["brokers"] == [STATE]
 
 
+STAND_IN = {
+    "broker": "roof", "state": "following", "behind": 0, "lease_ms": 0, "leased": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "cell"),
+    [
+        ({}, "roof following"),
+        ({"state": "copying", "behind": 7}, "roof copying, 7 behind"),
+        ({"lease_ms": 30_000}, "roof following, lease 30 s"),
+        ({"lease_ms": 500, "leased": False}, "roof following, lease 0.5 s not held"),
+    ],
+)
+def test_status_has_a_column_for_stand_ins_where_a_home_has_one(face, change, cell, capsys):
+    face.broker.states += [STATE | {"stand_in": STAND_IN | change}, STATE | {"broker": "roof"}]
+    assert main(["status", "--broker", face.url]) == 0
+    heads, home, other = capsys.readouterr().out.splitlines()
+    column = heads.index("STAND-IN")
+    assert home[column:].strip() == cell
+    assert other[column:].strip() == "-"
+    del face.broker.states[0]["stand_in"]
+    assert main(["status", "--broker", face.url]) == 0
+    assert "STAND-IN" not in capsys.readouterr().out
+
+
+AWAY = {"broker": "pi3", "reason": "no way leads there"}
+
+
+@pytest.mark.parametrize(
+    ("words", "remark"),
+    [
+        ({"stand_in": "roof"}, "`headwater take-over pi3`, asked of roof"),
+        ({"taken_over_by": "roof"}, "roof has taken pi3 over"),
+    ],
+)
+@pytest.mark.parametrize("command", ["status", "ls"])
+def test_who_has_the_subscriptions_of_a_home_that_is_away_is_told(
+    face, command, words, remark, capsys
+):
+    face.broker.states += [STATE]
+    face.broker.unreached += [AWAY | words]
+    assert main([command, "--broker", face.url]) == (1 if command == "status" else 0)
+    assert remark in capsys.readouterr().err
+
+
+def test_a_list_has_a_column_for_stand_ins_and_marks_what_is_a_copy(face, monkeypatch, capsys):
+    row = {"subscriber": "anna", "state": "active"}
+    listed = [
+        row | {"subscription": "A", "home": "hall", "stand_in": "pi1", "stand_in_state": "copying"},
+        row | {"subscription": "B", "home": "pi3", "stand_in": "roof", "away": True},
+        row | {"subscription": "C", "home": "roof"},
+    ]
+    monkeypatch.setattr(face.broker, "subscriptions", lambda _user: listed)
+    face.broker.unreached += [AWAY | {"stand_in": "roof"}]
+    assert main(["ls", "--broker", face.url]) == 0
+    captured = capsys.readouterr()
+    cells = [line.split("  ") for line in captured.out.splitlines()]
+    ends = [[cell.strip() for cell in line if cell.strip()][-2:] for line in cells]
+    assert ends == [
+        ["HOME", "STAND IN"],
+        ["hall", "pi1 (copying)"],
+        ["pi3 (away)", "roof"],
+        ["roof", "-"],
+    ]
+    assert "pi3 cannot be asked, and what is listed is a copy: no way" in captured.err
+
+
 def test_json_is_the_brokers_own_answer(face, spec, capsys):
     at = ["--broker", face.url, "--json"]
     assert main(["submit", spec("Frost"), *at]) == 0

@@ -12,6 +12,8 @@ ROUNDS = ("tests/planner/rounds",)
 SEEN = ("tests/broker/core/coordinator/test_seen.py",)
 SCOPE = ("tests/broker/core/coordinator/test_scope.py",)
 COORDINATOR = ("tests/broker/core/coordinator",)
+SHARED = ("tests/broker/core/coordinator/test_shared_parts.py",)
+FILTERS = ("tests/broker/core/operators/test_filters.py",)
 
 TABLE = [
     *part(
@@ -83,6 +85,36 @@ laid-by-receiver: what a broker may send bounds what it is sent
 +         if known.brokers[names[arc[1]]].link
 """,
         tests=SEEN,
+    ),
+    *part(
+        "broker/core/coordinator/laying.py",
+        """
+shared-all-nested: what is disjoint counts once, as if the smaller part lay within the larger
+-                 is_free = part.filter in covered[own] and all(part is not each for each in within)
++                 is_free = all(part is not each for each in within)
+
+shared-without-room: who covers two that overlap takes more than it does
+-                 if is_free and part.rate <= room:
++                 if is_free:
+""",
+        tests=SHARED,
+    ),
+    *part(
+        "broker/core/operators/filters.py",
+        """
+filter-written-twice: a home writes whole ends of ranges otherwise than who has read them
+-     return tuple(sorted(_decoded(written), key=_encoded))
++     return tuple(sorted([key for key in keys if key.type_name not in whole], key=_encoded))
+
+filter-inexact-covers: a key of which the fields do not say all covers what the fields say
+-         and outer.exact
++         and bool(outer)
+
+filter-lacking: an event that lacks the attribute is taken to be in a range
+-         if ends is None or ends[0] < low or high < ends[1]:
++         if ends is not None and (ends[0] < low or high < ends[1]):
+""",
+        tests=FILTERS,
     ),
     *part(
         "broker/core/coordinator/laying.py",

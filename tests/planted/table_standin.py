@@ -1,7 +1,7 @@
 """Faults in what a home and its stand-in say to each other, and in who took over whom.
 
-Owns the tables for `broker/network/delivery`. Must not know how faults are run. Invariant: as for
-fault.Fault.
+Owns the tables for `broker/network/delivery`, `broker/core/standby` and what brokers ask each other
+of copies. Must not know how faults are run. Invariant: as for fault.Fault.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ fence-shut: a result waits for a stand-in that does not answer
     tests=DELIVERY,
 )
 
-SIMULATED = ("tests/simulation/standins",)
+HOMES = ("tests/broker/core/standby",)
 
 HOME = part(
     "broker/core/standby/guarded_home.py",
@@ -130,8 +130,64 @@ HOME = part(
 home-unleased: a home gives out results although its lease has lapsed
 - if not self._lease.lease_ms or not self._lease.holds(now):
 + if not self._lease.lease_ms:
+
+home-forgetful: a process chooses a stand-in although an earlier one had another
+- self.feed.remember(chosen.broker)
++ ()
+
+home-unwritten: nobody writes down which stand-in was chosen
+- self._tell(StandInChosen(feed.stand_in, lease_ms))
++ ()
 """,
-    tests=SIMULATED,
+    tests=HOMES,
 )
 
-TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME)
+ADOPTION = part(
+    "broker/core/standby/adoption.py",
+    r"""
+chosen-unsaved: a snapshot lacks which stand-in was chosen
+- chosen = [self.chosen.broker, self.chosen.lease_ms]
++ chosen = ["", 0]
+
+adopted-whole: what was cancelled at a home is there again at its heir
+- if key in wanted:
++ if key:
+""",
+    tests=HOMES,
+)
+
+ASKED = ("tests/broker/remote/test_home_copies.py", "tests/broker/remote/test_states.py")
+
+REMOTE = part(
+    "broker/remote/home_copies.py",
+    r"""
+copies-last: the copy of whoever was asked last counts, however old it is
+- best[home] = max((copies[home], broker), best.get(home, ((-1, -1), "")))
++ best[home] = copies[home], broker
+
+copies-own: a stand-in that is asked passes over the copy that it has itself
+- asked = [self._me, *[name
++ asked = [*[name
+""",
+    tests=ASKED,
+)
+
+ENDED = part(
+    "broker/remote/subscriptions.py",
+    r"""
+listed-twice: what was taken over is listed once more from a copy of before
+- if _generation(row) not in listed]
++ if row]
+
+end-outrun: a cancellation that a take-over outruns is refused
+- if heirs:
++ if heirs[:0]:
+
+end-garbled: a reply that confirms nothing confirms a cancellation
+- if isinstance(reply.get("ok"), bool):
++ if reply is not None:
+""",
+    tests=ASKED,
+)
+
+TABLE = (*FEED, *SUCCESSIONS, *LEASE, *FENCE, *HOME, *ADOPTION, *REMOTE, *ENDED)

@@ -28,6 +28,7 @@ from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, lay
 from broker.core.coordinator.metering import Metering, rates_of
 from broker.core.coordinator.rounds_post import RoundsPost
+from broker.core.coordinator.scope import Geography
 from broker.core.coordinator.statement import (
     BrokerWord,
     Enclosed,
@@ -88,7 +89,8 @@ class Coordinator:
         self._changed: tuple[int, int] | None = None  # first and last since a network was laid
         self._is_void = True  # what is under way may have been lost on its way
         self._measure_at = 0
-        self._running: tuple[int, Laid] | None = None  # by the revision of what is known
+        # By the revision of what is known, the reach and the ways.
+        self._running: tuple[tuple[int, int, Geography], Laid] | None = None
 
     # --- from outside -----------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ class Coordinator:
         elif isinstance(word, Enclosed):
             inner = word_of(word.data)
             if isinstance(inner, BrokerWord | Submission | Withdrawn):
-                self._take(inner)
+                self._take_enclosed(inner)
         elif not self._is_astray(peer, word.origin):
             others = [name for name in self._around.peers() if name != peer]
             self._post.hear(word, others, self._now)
@@ -188,10 +190,11 @@ class Coordinator:
 
     def running(self) -> Laid:
         """Return the network with all tasks where they run, or were asked to, for people."""
-        if self._running is None or self._running[0] != self.known.revision:
-            geography = self._dissemination.geography
-            laid = lay(self.known, geography, self._reach, lambda word: (word.host, word.term))
-            self._running = self.known.revision, laid
+        geography, reach = self._dissemination.geography, self._reach
+        key = self.known.revision, reach, geography
+        if self._running is None or self._running[0] != key:
+            laid = lay(self.known, geography, reach, lambda word: (word.host, word.term))
+            self._running = key, laid
         return self._running[1]
 
     # --- what is said -----------------------------------------------------------------------
@@ -221,6 +224,14 @@ class Coordinator:
         if content != self.known.content(piece) or not is_kept:
             self._change()
 
+    def _take_enclosed(self, word: BrokerWord | Submission | Withdrawn) -> None:
+        """Take what came from farther than words travel, of brokers to whom there is a way."""
+        home = word.broker if isinstance(word, BrokerWord) else word.home
+        if home == self.me or self._around.via(home) is None:
+            self.counts["words_astray"] += 1
+        else:
+            self._take(word)
+
     def _look(self) -> None:
         """Read what is at home here, and state what differs from what was stated last."""
         reached = self._around.overlay().hops
@@ -234,7 +245,7 @@ class Coordinator:
     def _state_limits(self) -> None:
         """Say what this broker may take and send, to all who may look as far as here."""
         self._serial += 1
-        hops = max(2 * self.settings.radius, self.settings.radius + 1)
+        hops = min(max(2 * self.settings.radius, self.settings.radius + 1), bounds.HOPS_MAX)
         limits = (self.capacity.bytes_per_s, self.settings.egress, self.settings.link)
         word = BrokerWord(self.me, self._life, self._serial, hops, *limits, self.drained)
         self.counts["statements"] += 1
@@ -242,6 +253,8 @@ class Coordinator:
 
     def _state(self, key: str = "") -> None:
         """State each submission at home here, or that of a key, if it is other than stated."""
+        if key and (self.me, key) not in self.known.submissions:
+            return  # not stated yet, or left out: that is decided with all others
         reached = self._around.overlay().hops
         size = untold = 0
         for need in self.works.needs(key):
@@ -249,14 +262,14 @@ class Coordinator:
             word = Submission(
                 self.me, self._life, 0, self.settings.radius, need.key, need.name, need.host,
                 claim.host, claim.term, need.inputs, need.rates, need.sends, need.not_at,
+                need.filters,
             )  # fmt: skip
             length = len(encoded(word))
             size += length
-            if length > bounds.SUBMISSION_BYTES_MAX or size > bounds.STATEMENT_BYTES_MAX:
+            is_long = length > bounds.SUBMISSION_BYTES_MAX or size > bounds.STATEMENT_BYTES_MAX
+            if is_long or not self._restate(word):
                 untold += 1
                 self._withdraw(need.key)
-            else:
-                self._restate(word)
         if not key:
             self.untold = self.works.untold + untold
             self.claims.keep(self.works)
@@ -264,15 +277,18 @@ class Coordinator:
                 if home == self.me and gone not in self.works:
                     self._withdraw(gone)
 
-    def _restate(self, word: Submission) -> None:
-        """State a submission, if anything of it is other than stated."""
+    def _restate(self, word: Submission) -> bool:
+        """State a submission, if anything of it is other than stated; False: no room is left."""
         before = self.known.submissions.get(word.piece)
         serial = self._serial if before is None else before.serial
         if before is None or before != msgspec.structs.replace(word, serial=serial):
             self._serial += 1
             word = msgspec.structs.replace(word, serial=self._serial)
+            if not self.known.has_room(word):
+                return False
             self.counts["statements"] += 1
             self._take(word, "")
+        return True
 
     def _withdraw(self, key: str) -> None:
         if (self.me, key) in self.known.submissions:

@@ -24,7 +24,8 @@ from broker.core.coordinator.statement import (
 class Known:
     """Keep the newest words; `brokers` by name, `submissions` by (home, key).
 
-    `revision` grows with each change.
+    Only of brokers to whom there is a way, so of no more than the tree has. `revision` grows with
+    each change.
     """
 
     def __init__(self) -> None:
@@ -49,13 +50,18 @@ class Known:
         before, size = self.submissions.get(word.piece), len(encoded(word))
         if before is not None and before.place >= word.place:
             return False
-        if self._size - self._sizes.get(word.piece, 0) + size > bounds.KNOWN_BYTES_MAX:
+        if not self.has_room(word):
             raise StatementError("more is known of others than is allowed")
         self.drop(word.piece)
         self.submissions[word.piece] = word
         self._sizes[word.piece] = size
         self._size += size
         return True
+
+    def has_room(self, word: Submission) -> bool:
+        """Tell whether a word fits beside all others."""
+        others = self._size - self._sizes.get(word.piece, 0)
+        return others + len(encoded(word)) <= bounds.KNOWN_BYTES_MAX
 
     def withdraw(self, word: Withdrawn) -> Submission | None:
         """Take that a submission is gone; return the last word on it, where that was older."""
@@ -96,7 +102,8 @@ class Known:
         word = self.submissions.get(piece)
         if word is None:
             return None
-        return word.inputs, word.rates, word.sends, word.not_at, self.planned(piece)[0]
+        planned = self.planned(piece)[0]
+        return word.inputs, word.rates, word.sends, word.not_at, word.filters, planned
 
     def forget(self, broker: str) -> bool:
         """There is no way to a broker any more; tell whether anything was known of it."""

@@ -4,11 +4,14 @@ Owns the numbering of brokers, pieces and streams, and each broker's digest. Mus
 what. Invariant: two brokers that know the same of the submissions whose span a third is in have the
 same digest of it, and then its tables carry the same at both, whatever numbers each gives to what.
 
-A submission is one piece. What an origin sends of one type is one stream where all take as much of
-it. Where one takes clearly less than another, its part is taken to lie within the other's: there
-are then several streams, each of what the next one takes besides, and nothing that both want
-travels twice. Results go from the host to the home, which alone tells others. What lies beyond the
-brokers that are known counts as being at the last of them on the way there.
+A submission is one piece. What an origin sends of one type is one stream where all ask for the same
+and take as much of it. Where one takes clearly less than another that asks for the same, or for
+what covers its filter, its part lies within the other's: there are then several streams, each of
+what the next one takes besides, and nothing that both want travels twice. Parts of filters of which
+neither covers the other are counted both, as if they had nothing in common: that is right where
+they are disjoint, and too much where they overlap, so that limits are kept. Results go from the
+host to the home, which alone tells others. What lies beyond the brokers that are known counts as
+being at the last of them on the way there.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.scope import Geography
 from broker.core.coordinator.statement import BrokerWord, Input, Piece, Submission, encoded
+from broker.core.operators.filters import Filter, covered_by, filter_of
 from planner.layout import Layout, Role, Stream
 from planner.layout import Piece as PlannedPiece
 from planner.network import Network
@@ -68,19 +72,62 @@ def summary_of(number: int, word: BrokerWord, tables: Tables, version: int = 0) 
     return Summary(number, 0, version, capacity, egress, tables, word.drained)
 
 
-def levels_of(rates: Mapping[Input, Mapping[Piece, int]]) -> dict[Input, list[list[Piece]]]:
-    """Group the takers of each input by how much they take, those who take least first."""
-    levels_by_input: dict[Input, list[list[Piece]]] = {}
-    for place in sorted(rates):
-        levels: list[list[Piece]] = []
-        least = 0
-        for piece, rate in sorted(rates[place].items(), key=lambda row: (row[1], row[0])):
-            if not levels or rate > least + max(least * ALIKE_PERCENT // 100, ALIKE_LEAST):
-                levels.append([])
-                least = rate
-            levels[-1].append(piece)
-        levels_by_input[place] = [sorted(level) for level in levels]
-    return levels_by_input
+@dataclass(frozen=True, slots=True)
+class SharedPart:
+    """State which pieces take a part of an input, at `rate` bytes a second, and no others do."""
+
+    filter: Filter
+    rate: int
+    takers: list[Piece]
+
+
+def shared_parts(rates: Mapping[Piece, int], filters: Mapping[Piece, Filter]) -> list[SharedPart]:
+    """Return an input in parts, by the rates and filters of those who take some of it.
+
+    Each piece's parts come to its rate, or to that of the piece most like it. It has a part of a
+    filter that its own covers as far as that fits into its rate, the largest first.
+    """
+    by_filter: dict[Filter, dict[Piece, int]] = {}
+    for piece in sorted(rates):
+        by_filter.setdefault(filters[piece], {})[piece] = rates[piece]
+    covered = covered_by(tuple(sorted(by_filter, key=encoded)))
+    parts: list[SharedPart] = []
+    # What is covered comes first: whatever covers a filter covers more of them than that one does.
+    for own in sorted(by_filter, key=lambda each: (len(covered[each]), encoded(each))):
+        within: list[SharedPart] = []
+        below = 0
+        for level in _levels(by_filter[own]):
+            most = max(by_filter[own][piece] for piece in level)
+            left, room = max(0, most - below), _alike_up_to(most) - below
+            for part in sorted(parts, key=lambda each: -each.rate):
+                is_free = part.filter in covered[own] and all(part is not each for each in within)
+                if is_free and part.rate <= room:
+                    within.append(part)
+                    left, room = max(0, left - part.rate), room - part.rate
+            if left or not within:
+                within.append(SharedPart(own, left, []))
+                parts.append(within[-1])
+            for part in within:
+                part.takers.extend(level)
+            below = max(below, most)
+    return parts
+
+
+def _levels(rates: Mapping[Piece, int]) -> list[list[Piece]]:
+    """Group those who ask for the same by how much they take, those who take least first."""
+    levels: list[list[Piece]] = []
+    least = 0
+    for piece, rate in sorted(rates.items(), key=lambda row: (row[1], row[0])):
+        if not levels or rate > _alike_up_to(least):
+            levels.append([])
+            least = rate
+        levels[-1].append(piece)
+    return [sorted(level) for level in levels]
+
+
+def _alike_up_to(rate: int) -> int:
+    """Return the greatest rate that may be of the same events as this one."""
+    return rate + max(rate * ALIKE_PERCENT // 100, ALIKE_LEAST)
 
 
 def lay(known: Known, geography: Geography, reach: int, hosts: Hosts) -> Laid:
@@ -164,24 +211,22 @@ class _Ends:
 
 
 def _streams(words: list[Submission], ends: _Ends) -> tuple[list[Stream], list[int]]:
-    """Return the streams, and of each its rate in bytes a second.
-
-    A level's stream is what its most demanding piece takes more than those before.
-    """
+    """Return the streams, and of each its rate in bytes a second."""
     numbers = {word.piece: number for number, word in enumerate(words)}
     takers: dict[Input, dict[Piece, int]] = {}
+    filters: dict[str, dict[Piece, Filter]] = {}
     for word in words:
-        for place, rate in zip(word.inputs, word.rates, strict=True):
-            if ends.reached(place[0]):
-                takers.setdefault(place, {})[word.piece] = rate
+        for (origin, type_name), rate in zip(word.inputs, word.rates, strict=True):
+            asked = filters.setdefault(type_name, {})
+            if word.piece not in asked:
+                asked[word.piece] = filter_of(word.filters, type_name)
+            if ends.reached(origin):
+                takers.setdefault((origin, type_name), {})[word.piece] = rate
     streams: list[Stream] = []
-    for place, levels in levels_of(takers).items():
-        origin, below = ends.number(place[0]), 0
-        for depth, level in enumerate(levels):
-            most = max(takers[place][piece] for piece in level)
-            consumers = tuple(numbers[piece] for above in levels[depth:] for piece in above)
-            streams.append(Stream("", max(0, most - below), origin, None, consumers, ()))
-            below = max(below, most)
+    for place in sorted(takers):
+        for part in shared_parts(takers[place], filters[place[1]]):
+            consumers = tuple(numbers[piece] for piece in part.takers)
+            streams.append(Stream("", part.rate, ends.number(place[0]), None, consumers, ()))
     for number, word in enumerate(words):
         streams.append(Stream("", word.sends, None, number, (), (ends.number(word.home),)))
     return streams, [int(stream.rate) for stream in streams]
@@ -226,7 +271,8 @@ def _digests(
         span = geography.span((word.home, host, *(origin for origin, _ in word.inputs)))
         if span is None or span.hops > reach:
             continue
-        content = (word.home, word.key, word.inputs, word.rates, word.sends, word.not_at)
+        stated = (word.rates, word.sends, word.not_at, *word.filters)
+        content = (word.home, word.key, word.inputs, *stated)
         base = hashlib.blake2b(encoded(content), digest_size=DIGEST_BYTES).digest()
         for name in span.members(reach):
             if name in digests:

@@ -15,6 +15,8 @@ from msgspec import Struct, field
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import Input, Measured, Piece, Submission
+from broker.core.operators.filters import keys_told
+from broker.core.routing.operator import Key, Operator
 
 LOOKS = 6  # in the time that a rate is a mean over
 WARM_MS = 10_000  # what came since the last snapshot comes again first, in less time
@@ -32,13 +34,14 @@ class Counts(Struct, frozen=True):
 
     `inputs` in bytes by (origin, type), after the simple filters; `sent` in bytes of results.
     `state_bytes` is the size of the last snapshot, 0 before the first. `term` tells one beginning
-    from another.
+    from another. `asked` are the operators behind which the inputs come.
     """
 
     term: int
     inputs: dict[Input, int]
     sent: int
     state_bytes: int = 0
+    asked: tuple[Operator, ...] = ()
 
 
 Pace = Callable[[int, int], int]
@@ -46,10 +49,11 @@ Pace = Callable[[int, int], int]
 
 
 class Rates(Struct, frozen=True):
-    """Bytes a second."""
+    """Bytes a second, and behind which filters."""
 
     inputs: dict[Input, int]
     sends: int
+    filters: tuple[Key, ...] = ()
 
 
 class _Apart(Struct):
@@ -255,7 +259,9 @@ class Metering:
             by_origin: dict[str, dict[str, int]] = {}
             for (origin, type_name), rate in fresh.inputs.items():
                 by_origin.setdefault(origin, {})[type_name] = rate
-            words.append(Measured(home, me, key, by_origin, fresh.sends))
+            types = dict.fromkeys([type_name for _, type_name in fresh.inputs])
+            filters = keys_told(counts[home, key].asked, types)
+            words.append(Measured(home, me, key, by_origin, fresh.sends, filters))
         return words
 
     def __len__(self) -> int:
@@ -269,4 +275,4 @@ def rates_of(word: Measured) -> Rates:
         for origin, by_type in word.rates.items()
         for type_name, rate in by_type.items()
     }
-    return Rates(inputs, word.sends)
+    return Rates(inputs, word.sends, word.filters)

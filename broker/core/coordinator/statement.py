@@ -17,6 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.coordinator import bounds
+from broker.core.operators.filters import KEYS_MAX
+from broker.core.routing.operator import Key
 from planner.rounds import messages as m
 
 Input = tuple[str, str]
@@ -38,6 +40,7 @@ class Measured(Struct, array_like=True, frozen=True, tag=3):
     key: str
     rates: dict[str, dict[str, int]]  # by origin and type
     sends: int
+    filters: tuple[Key, ...] = ()  # of its inputs' types, as `Submission` has them
 
 
 class BrokerWord(Struct, array_like=True, frozen=True, tag=5):
@@ -67,7 +70,9 @@ class Submission(Struct, array_like=True, frozen=True, tag=6):
 
     It is `planned` to run where the rounds agreed on last, the `term`th time, and `host` runs it
     or was asked to. `sends` are the bytes a second that leave its host for its home. `not_at` are
-    brokers that do not take it up. Those within `scope` hops of its span hear of it.
+    brokers that do not take it up. Those within `scope` hops of its span hear of it. `filters` are
+    what it asks of events of its inputs' types; of a type of which they say nothing it asks for all
+    (an earlier version says nothing of any).
     """
 
     home: str
@@ -83,6 +88,7 @@ class Submission(Struct, array_like=True, frozen=True, tag=6):
     rates: tuple[int, ...]
     sends: int
     not_at: tuple[str, ...] = ()
+    filters: tuple[Key, ...] = ()
 
     @property
     def piece(self) -> Piece:
@@ -188,7 +194,8 @@ def word_of(data: bytes) -> Word:
             _check_hops(word.hops)
         case Submission():
             _check(word)
-        case Measured(rates=by_origin, sends=sends):
+        case Measured(rates=by_origin, sends=sends, filters=filters):
+            _check_filters(filters)
             rates = tuple(rate for by_type in by_origin.values() for rate in by_type.values())
             if len(rates) > bounds.INPUTS_MAX:
                 raise StatementError("rates of too many inputs")
@@ -209,6 +216,7 @@ def _check(word: Submission) -> None:
     if len(set(word.inputs)) < len(word.inputs):
         raise StatementError("a submission has an input twice")
     _check_hops(word.scope)
+    _check_filters(word.filters)
     _check_rates([*word.rates, word.sends])
     inputs = [part for pair in word.inputs for part in pair]
     _check_names([*word.piece, word.name, word.host, word.planned, *word.not_at, *inputs])
@@ -217,6 +225,11 @@ def _check(word: Submission) -> None:
 def _check_hops(hops: int) -> None:
     if not 0 <= hops <= bounds.HOPS_MAX:
         raise StatementError("a word goes too far")
+
+
+def _check_filters(filters: Sequence[Key]) -> None:
+    if len(filters) > KEYS_MAX:
+        raise StatementError("a submission says too much of what it asks for")
 
 
 def _check_rates(rates: Iterable[int]) -> None:

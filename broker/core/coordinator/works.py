@@ -15,6 +15,7 @@ from msgspec import Struct
 from broker.core.coordinator import bounds
 from broker.core.coordinator.metering import Rates
 from broker.core.coordinator.statement import Input
+from broker.core.routing.operator import Key
 
 NOTHING = Rates({}, 0)
 
@@ -43,6 +44,7 @@ class Need(Struct, frozen=True):
     rates: tuple[int, ...]
     sends: int
     not_at: tuple[str, ...]
+    filters: tuple[Key, ...]
 
 
 class _Stay(Struct):
@@ -199,14 +201,11 @@ class Works:
             return -1
         return now - self._lost.setdefault(key, now)
 
-    def rate(self, key: str, rates: Rates) -> bool:
-        """Keep what a submission takes in and sends by now; tell whether it is at home here."""
-        if key not in self._works:
-            return False
+    def rate(self, key: str, rates: Rates) -> None:
+        """Keep what a submission at home here takes in and sends by now."""
         taken = sorted(rates.inputs.items(), key=lambda row: (-row[1], row[0]))
         some = [(place, rate) for place, rate in taken[: bounds.INPUTS_MAX] if rate]
-        self._rates[key] = Rates(dict(sorted(some)), rates.sends)
-        return True
+        self._rates[key] = Rates(dict(sorted(some)), rates.sends, rates.filters)
 
     def needs(self, only: str = "") -> tuple[Need, ...]:
         """Return what is to be said of all, or of one key."""
@@ -223,6 +222,7 @@ class Works:
                     tuple(rates.inputs.values()),
                     rates.sends,
                     tuple(self._refused.get(key, ())),
+                    rates.filters,
                 )
             )
         return tuple(needs)

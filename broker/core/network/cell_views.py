@@ -14,6 +14,8 @@ from broker.core.network.header_cell import HeaderCell
 from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.ways import Ways
+from broker.core.routing.messages import LOCAL
+from broker.core.routing.operator import Operator
 from broker.network.overlay.topology import Topology
 from broker.network.placement.book import Kept
 from broker.network.placement.cell_view import CellState, CellView, home_of, is_cell
@@ -52,6 +54,7 @@ def _of_home(core: NetworkedBroker, one: Kept, cell: Cell | None) -> CellView:
         reason=one.reason,
         life=0 if cell is None else cell.life,
         counts=None if cell is None else cell.counted,
+        asked=() if cell is None else _asked(cell),
         faults=0 if cell is None else cell.faults,
     )
 
@@ -69,8 +72,13 @@ def _of_another(cell: Cell, me: str) -> CellView:
         snapshot_bytes=cell.saver.size_bytes,
         life=cell.life,
         counts=cell.counted,
+        asked=_asked(cell),
         faults=cell.faults,
     )
+
+
+def _asked(cell: Cell) -> tuple[Operator, ...]:
+    return tuple([operator for operator, _ in cell.router.operators(LOCAL)])
 
 
 def knows(core: NetworkedBroker, topology: Topology, broker: str) -> bool:

@@ -22,6 +22,7 @@ from broker.core.coordinator.works import Work
 from broker.core.effects import Note
 from broker.core.network import frames
 from broker.core.network.messages import CellPlaced
+from broker.core.routing.operator import Operator
 from broker.network.overlay.tree import Tree
 from broker.network.placement.cell_view import is_cell
 from broker.network.placement.snapshot_pace import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
@@ -168,7 +169,9 @@ class Planning:
             if one.counts is not None:
                 inputs = {place: load.size_bytes for place, load in one.counts.inputs.items()}
                 sent = one.counts.results.size_bytes
-                found[one.home, one.cell] = Counts(one.life, inputs, sent, one.snapshot_bytes)
+                asked = tuple([each for each in one.asked if isinstance(each, Operator)])
+                figures = (one.life, inputs, sent, one.snapshot_bytes)
+                found[one.home, one.cell] = Counts(*figures, asked)
         return found
 
     def state_rate(self, takes: int, size_bytes: int) -> int:

@@ -48,7 +48,8 @@ class CellView(Struct, frozen=True):
 
     `cell` is also the key of its submission: the home's name, a slash and a number. `host` is where
     it runs, "" while it runs nowhere; `moving_to` where it begins anew, "" while it does not.
-    `counts` are there where it runs here (`life` then tells one beginning from another).
+    `counts` are there where it runs here (`life` then tells one beginning from another), and so is
+    `asked`: the operators behind which its inputs come.
     """
 
     cell: str
@@ -63,6 +64,7 @@ class CellView(Struct, frozen=True):
     reason: str = ""  # why it did not go where it was placed last
     life: int = 0
     counts: CellCounts | None = None
+    asked: tuple[object, ...] = ()
     faults: int = 0  # messages and snapshots on which it failed where it runs here
 
 

@@ -8,6 +8,7 @@ import argparse
 from typing import Any
 
 from headwater.cli import http_client
+from headwater.cli.brokers.take_over import remark_of
 from headwater.cli.output import CommandError, complain, print_json, print_table
 from headwater.cli.reach import add_options, broker_of
 
@@ -41,12 +42,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(answer)
     else:
-        print_table(HEADS, [_row(state) for state in states])
+        rows = [_row(state) for state in states]
+        if any(state.get("stand_in") for state in states):
+            rows = [[*row, _stand_in(state)] for row, state in zip(rows, states, strict=True)]
+            print_table((*HEADS, "STAND-IN"), rows)
+        else:
+            print_table(HEADS, rows)
         for state in states:
             for reason in state["missing"]:
                 print(f"{state['broker']} takes no events: {reason}")
         for row in unreached:
             complain(f"headwater: {row['broker']} cannot be asked: {row['reason']}")
+            if remark := remark_of(row):
+                complain(f"headwater: {remark}")
     return 1 if unreached or any(state["missing"] for state in states) else 0
 
 
@@ -63,6 +71,20 @@ def _row(state: dict[str, Any]) -> list[object]:
         "-" if memory is None else round(memory / 1_000_000),
         state["version"],
     ]
+
+
+def _stand_in(state: dict[str, Any]) -> str:
+    """Return the stand-in of a home, how far it follows, and the lease."""
+    row = state.get("stand_in")
+    if not row:
+        return "-"
+    words = [f"{row['broker']} {row['state']}"]
+    if row["behind"]:
+        words.append(f"{row['behind']} behind")
+    if row["lease_ms"]:
+        held = "" if row["leased"] else " not held"
+        words.append(f"lease {row['lease_ms'] / 1_000:g} s{held}")
+    return ", ".join(words)
 
 
 def _lasting(seconds: int) -> str:

@@ -5,6 +5,8 @@ Owns the command's options and output. Must not know what a copy of a home holds
 """
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
@@ -46,3 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
         names = ", ".join(name for _, name in refusal["subscriptions"])
         print(f"not taken over: {names} ({refusal['reason']})")
     return 1 if answer["refused"] else 0
+
+
+def remark_of(unreached: Mapping[str, Any]) -> str:
+    """Return who has the subscriptions of a broker that cannot be asked; "": nobody is known."""
+    home, stand_in = unreached["broker"], unreached.get("stand_in")
+    if stand_in:
+        return (
+            f"{stand_in} has a copy of {home}; if {home} will not come back, have it go on "
+            f"there: `headwater take-over {home}`, asked of {stand_in}"
+        )
+    heir = unreached.get("taken_over_by")
+    return f"{heir} has taken {home} over" if heir else ""

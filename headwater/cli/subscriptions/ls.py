@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater.cli import http_client
+from headwater.cli.brokers.take_over import remark_of
 from headwater.cli.output import complain, print_json, print_table
 from headwater.cli.reach import BrokerAddress, add_options, broker_of
 from headwater.cli.subscriptions.results import time_of
 
 EXAMPLE = "  headwater ls --json"
 COLUMNS = ("subscription", "subscriber", "actor", "seq", "state", "results")
-FURTHER = ("home", "ends", "waits_for")  # shown where a row has them
+FURTHER = ("home", "ends", "waits_for", "stand_in")  # shown where a row has them
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print("no subscriptions; `headwater submit SPEC.hw` installs one")
     for row in answer.get("unreached", []):
-        complain(f"headwater: {row['broker']} cannot be asked, and is left out: {row['reason']}")
+        outcome = "what is listed is a copy" if "stand_in" in row else "is left out"
+        complain(f"headwater: {row['broker']} cannot be asked, and {outcome}: {row['reason']}")
+        if remark := remark_of(row):
+            complain(f"headwater: {remark}")
     return 0
 
 
@@ -64,6 +68,12 @@ def _asked(broker: BrokerAddress, *, alone: bool) -> dict[str, Any]:
 def _cell(entry: Mapping[str, Any], column: str) -> object:
     if column == "waits_for":
         return ", ".join(map(str, entry.get(column, []))) or "-"
+    if column == "home":
+        away = " (away)" if entry.get("away") else ""
+        return f"{entry.get(column)}{away}"
+    if column == "stand_in":
+        state = entry.get("stand_in_state", "following")
+        return entry.get(column, "-") if state == "following" else f"{entry[column]} ({state})"
     if column != "ends":
         return entry.get(column)
     return time_of(entry["ends"]) if "ends" in entry else "-"

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 
 from broker.credentials import hash_password, new_token, token_digest
-from broker.engine.ledger import MetricsLedger as CoreLedger
+from broker.engine.ledger import Ledger as CoreLedger
 from broker.http import HttpListenError, HttpOptions, MetricsLedger, handlers, listen, make_app
 from broker.http.openapi import is_open
 from broker.http.plan_shapes import PLAN_SCHEMAS

@@ -5,10 +5,15 @@ import asyncio
 import msgspec
 import pytest
 
+from broker.core.standby.copies_kept import CopiesKept
+from broker.network.delivery.messages import HomeEntrusted
+from broker.network.delivery.succession import SuccessionLog
 from broker.network.overlay.calls import CallArrived, reply_to
 from broker.remote import desk
 from broker.remote.desk import CallDesk
-from broker.remote.states import BrokerState, NetworkStates
+from broker.remote.home_copies import HomeCopies
+from broker.remote.states import BrokerState, NetworkStates, StandInState
+from tests.broker.remote.network_support import state_of
 
 
 def state(name):
@@ -25,8 +30,8 @@ class Reaches:
         return to not in self.cut
 
 
-def asked(replies, *cut):
-    """What `hall` lists when others reply so; None is no reply."""
+def asked(replies, *cut, kept=None):
+    """What `hall` lists when others reply so; None is no reply. `kept` are its copies of homes."""
     sent = []
 
     def put(message):
@@ -41,7 +46,7 @@ def asked(replies, *cut):
 
     async def scene():
         states = NetworkStates(lambda: state("hall"))
-        states.link(calls)
+        states.link(calls, HomeCopies("hall", calls, kept or CopiesKept(), SuccessionLog()))
         return await states.listing()
 
     return asyncio.run(scene()), sent
@@ -80,3 +85,28 @@ def test_a_broker_bears_the_name_by_which_it_was_asked():
 def test_without_links_there_is_one():
     answer = asyncio.run(NetworkStates(lambda: state("hall")).listing())
     assert [row["broker"] for row in answer["brokers"]] == ["hall"]
+
+
+def test_who_stands_in_for_a_home_and_how_far_it_follows_is_part_of_its_state():
+    stand_in = StandInState("roof", "following", 3, 30_000, leased=False)
+    other = state("pi1")
+    other.stand_in = stand_in
+    answer, _ = asked({"pi1": msgspec.to_builtins(other)})
+    own, row = answer["brokers"]
+    assert own["stand_in"] is None
+    assert row["stand_in"] == msgspec.to_builtins(stand_in)
+
+
+def test_an_earlier_version_tells_of_no_stand_in():
+    earlier = msgspec.to_builtins(state("pi1"))
+    del earlier["stand_in"]
+    answer, _ = asked({"pi1": earlier})
+    assert answer["brokers"][1]["stand_in"] is None
+
+
+def test_of_a_home_that_is_away_its_stand_in_is_told():
+    kept = CopiesKept()
+    kept.entrusted(HomeEntrusted("pi2", 1, 1, state_of("pi2", [])))
+    answer, _ = asked({"pi2": None, "pi3": None}, "pi2", "pi3", kept=kept)
+    rows = {row["broker"]: row.get("stand_in") for row in answer["unreached"]}
+    assert rows == {"pi2": "hall", "pi3": None}

@@ -151,6 +151,15 @@ class TightLine(TwoParts):
         return place.planning.plan()
 
 
+class FarLine(TightLine):
+    """The same, but that only the home has room: both windows are fed over both links."""
+
+    def _place(self, name: str) -> Place:
+        place = super()._place(name)
+        limits = replace(SETTINGS, capacity=0 if name == "b2" else 1)
+        return PlannedPlace(self.world, place.machine, limits)
+
+
 # ms between two readings; a snapshot holds the last thousand, so that less often is not worth it.
 SLOW, FAST = 500, 5
 
@@ -175,6 +184,21 @@ def test_two_windows_of_a_text_that_no_broker_has_room_for_are_at_two() -> None:
     assert not plan["limits_broken"]
     assert not plan["infeasible"]
     assert outcome.results > 0
+
+
+@pytest.mark.timeout(300)
+def test_windows_of_which_neither_takes_what_the_other_does_are_both_counted_on_a_link() -> None:
+    run = FarLine(3)
+    told: list[dict[str, Any]] = []
+    run.happens[2] = [lambda: told.append(run.plan())]
+    run.run()
+    (plan,) = told
+    assert [task["host"] for task in plan["tasks"]] == ["b2", "b2"]
+    loads = {(one["from"], one["to"]): one["bytes_per_s"] for one in plan["links"]}
+    takes = [task["takes_bytes_per_s"] for task in plan["tasks"]]
+    assert min(takes) > 10_000
+    assert loads["b0", "b1"] == loads["b1", "b2"] == sum(takes)
+    assert not any(planning.coordinator.rounds.unclear for planning in run._plannings())
 
 
 @pytest.mark.timeout(300)

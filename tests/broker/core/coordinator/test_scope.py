@@ -9,6 +9,7 @@ from broker.core.coordinator import bounds
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.claims import HostClaim, HostClaims
 from broker.core.coordinator.scope import Geography
+from broker.core.coordinator.statement import BrokerWord, Enclosed, encoded
 from broker.network.overlay.tree import Edge, Tree
 from tests.broker.core.coordinator.test_coordinator import check_sound, settled
 from tests.broker.core.coordinator.town import Town, drawn
@@ -145,3 +146,43 @@ def test_a_claim_gives_way_to_more_terms_and_to_a_host_that_is_out_of_reach() ->
     away = claims.settle("new", "lost", (), {"home"})
     assert away.stands_in
     assert claims.settle("new", "lost", (), {"home", "lost"}).host == "lost"
+
+
+def test_the_largest_radius_that_may_be_set_is_planned_with() -> None:
+    wide = CoordinatorSettings(measure_ms=6_000, radius=bounds.HOPS_MAX)
+    town = Town(1, 4, LINE[:3], {("b0", "A"): 1000.0}, {}, wide)
+    town.submit("b3", {("b0", "A"): 1.0})
+    settled(town)
+    assert all(len(house.coordinator.known.brokers) == 4 for house in town.alive)
+    assert town.jobs["b3/0"].host == "b0"
+    check_sound(town)
+
+
+def test_words_on_a_broker_to_whom_there_is_no_way_are_not_kept() -> None:
+    town = settled(Town(1, 3, LINE[:2], {("b2", "A"): 1000.0}))
+    coordinator = town.houses["b0"].coordinator
+    before = dict(coordinator.known.brokers)
+    ghost = BrokerWord("ghost", 1, 1, 0, 100, 0, 0, False)
+    coordinator.heard("b1", encoded(Enclosed("b0", encoded(ghost))), town.world.now)
+    assert coordinator.known.brokers == before
+    assert coordinator.counts["words_astray"] == 1
+    assert coordinator.quiet
+
+
+def test_a_broker_without_room_for_its_own_submissions_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it cannot keep stays at home, counted, as what is too long to be said."""
+    town = settled(Town(1, 3, LINE[:2], {("b2", "A"): 1000.0}))
+    monkeypatch.setattr(bounds, "KNOWN_BYTES_MAX", 0)
+    town.submit("b0", {("b2", "A"): 1.0})
+    town.run(30)
+    coordinator = town.houses["b0"].coordinator
+    assert coordinator.untold == 1
+    assert not coordinator.known.submissions
+    assert town.jobs["b0/0"].host == "b0"
+    monkeypatch.undo()
+    town.rate({("b2", "A"): 4000.0})
+    settled(town, 60)
+    assert coordinator.untold == 0
+    assert town.jobs["b0/0"].host == "b2"

@@ -14,6 +14,7 @@ from broker.core.effects import SendFrame
 from broker.core.network import frames
 from broker.core.network.linking import Linking
 from broker.core.network.messages import FramesReceived, LinkDown, LinkUp
+from broker.core.routing.operator import Operator
 from broker.network.overlay import told as topologies
 from broker.network.overlay.told import Woken
 from broker.network.overlay.tree import Tree
@@ -37,6 +38,7 @@ class Job:
     def __init__(self, home: str, number: int, inputs: dict[tuple[str, str], float], part: float):
         self.home, self.key, self.inputs, self.part = home, f"{home}/{number}", inputs, part
         self.host, self.term = "", 0
+        self.asked: tuple[Operator, ...] = ()
         self.moves: list[tuple[int, str]] = []
 
 
@@ -278,7 +280,8 @@ class Town:
             place: round((self._carried.get(place, 0.0) - began.get(place, 0.0)) * part)
             for place, part in job.inputs.items()
         }
-        return Counts(job.term, inputs, round(sum(inputs.values()) * job.part))
+        sent = round(sum(inputs.values()) * job.part)
+        return Counts(job.term, inputs, sent, asked=job.asked)
 
     # --- what came of it ------------------------------------------------------------------------
 
