@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from server.checkpoint import begun_of
-from server.config import ConfigPart, read
+from server.config import ConfigPart, Jobs, read
 from server.errors import ServerError
 from server.history import LIST, files_of, shown_folder
 from server.jobs.reading import options_of
@@ -44,9 +44,10 @@ def tables(path: Path) -> list[dict[str, Any]]:
 def name_views(spark: "SparkSession", path: Path) -> list[str]:
     """Have Spark SQL know histories by their jobs' names and brokers by their sources'.
 
-    Return these names. Raises ServerError.
+    Return these names. Raises ServerError, also where one name would stand for two.
     """
     jobs = read(path)
+    _check_names(jobs)
     views: dict[str, DataFrame] = {}
     for source in jobs.sources.values():
         if source.kind == "brokers":
@@ -61,6 +62,26 @@ def name_views(spark: "SparkSession", path: Path) -> list[str]:
     for name, frame in views.items():
         frame.createOrReplaceTempView(f"`{name}`")
     return list(views)
+
+
+def _check_names(jobs: Jobs) -> None:
+    """Raise ServerError where two would have one view; Spark takes no account of case."""
+    named: dict[str, str] = {}
+    shown = [
+        (source.name, f"sources.{source.name}")
+        for source in jobs.sources.values()
+        if source.kind == "brokers"
+    ]
+    for job in jobs.jobs.values():
+        folders = [name for name in job["sink"] if jobs.sinks[name].kind == "parquet"]
+        shown += [(job.name, f"jobs.{job.name} with sink {name}") for name in folders]
+    for name, owner in shown:
+        other = named.setdefault(name.lower(), owner)
+        if other != owner:
+            raise ServerError(
+                f"the view {name} of Spark SQL would be that of {other} and of {owner}:"
+                " another name, or a job with one folder, is needed"
+            )
 
 
 def _folder(path: Path) -> dict[str, Any]:

@@ -109,10 +109,10 @@ class JobStream:
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
         jobs = placed(self.jobs, place)
         batches = self._opened(jobs, place)
-        # What some sink has in full must come to the others in full, too.
+        # What some sink has, the others must get as well: no more is left out of it than was.
         whole = batches.hold(unfinished_in(place.folder / "spark"))
-        postponed = None if whole else place.folder / POSTPONED
-        frame = frame_of(spark, jobs, self.job, self.consumer, postponed)
+        postponed = place.folder / POSTPONED
+        frame = frame_of(spark, jobs, self.job, self.consumer, postponed, whole_first=whole)
         writer = self._writer(jobs, frame, place, batches)
         trigger = self.job["trigger"]
         if trigger is None:

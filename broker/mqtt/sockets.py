@@ -100,7 +100,7 @@ class Socket(asyncio.BufferedProtocol):
         data = bytes(self._turns.buffer[:size_bytes])
         try:
             driver.hub.received(self._connection, data, driver.now_ms())
-        except Exception:  # noqa: BLE001 - see `Driver.failed`
+        except Exception:  # noqa: BLE001 - see `MqttDriver.failed`
             driver.failed(self._connection)
         driver.perform()
         took_s = perf_counter() - began_s

@@ -35,13 +35,16 @@ def frame_of(
     job: ConfigPart,
     consumer: str,
     postponed: Path | None = None,
+    *,
+    whole_first: bool = False,
 ) -> "DataFrame":
     """Return the job's rows, as a stream. Raises JobsError.
 
-    `postponed` is a folder for what a job that need not wait for brokers puts off.
+    `postponed` is a folder for what a job that need not wait for brokers puts off; of the first
+    batch nothing more is put off with `whole_first`.
     """
     if job.kind == "history":
-        return rows(spark, jobs, job, consumer, postponed=postponed)
+        return rows(spark, jobs, job, consumer, postponed=postponed, whole_first=whole_first)
     frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
     return frame
 

@@ -34,6 +34,7 @@ def rows(
     columns: Iterable[str] | None = None,
     *more: str,
     postponed: Path | None = None,
+    whole_first: bool = False,
 ) -> "DataFrame":
     """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
 
@@ -51,7 +52,7 @@ def rows(
     options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
     options |= _of_history(jobs, job)
     if postponed is not None:
-        options["postponed"] = str(postponed)
+        options |= {"postponed": str(postponed), "wholeFirst": str(whole_first).lower()}
         options.setdefault("readRetry", str(POSTPONE_S))
     subscriptions = more or job["subscriptions"]
     if subscriptions:

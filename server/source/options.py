@@ -42,6 +42,7 @@ _KINDS: Final = {
     "since": "milliseconds, or broker=offset separated by commas",
     "notegaps": "the folder of a history, beside which gaps are noted",
     "postponed": "a folder for notes of what a batch leaves out, as its broker is away",
+    "wholefirst": "true or false",
     "user": "a name",
     "passwordenv": "the name of an environment variable",
     "passwordfile": "a path",
@@ -104,6 +105,7 @@ class SourceOptions:
     since: int | Mapping[str, int] | None = None  # where a broker is begun: in ms, or its offset
     note_gaps: str | None = None
     postponed: str | None = None
+    whole_first: bool = False  # the first batch may be in a sink: leave nothing more out of it
     login: Login = Login()
 
     @property
@@ -146,6 +148,7 @@ class SourceOptions:
             since=_since(given),
             note_gaps=given.get("notegaps"),
             postponed=given.get("postponed") or None,
+            whole_first=_one_of(given, "wholefirst", "false", "true") == "true",
             login=Login(
                 given.get("user"),
                 given.get("passwordenv"),

@@ -210,7 +210,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before, after = places_of(start), places_of(end)
         # What was read at an heir counts for the lost log: they are read in one batch, or neither.
         moved = (place for name, place in after.items() if before.get(name) != place)
-        whole = self._begun == (start, end) or any(place.first is not None for place in moved)
+        whole = self.options.whole_first if self._begun is None else self._begun == (start, end)
+        whole = whole or any(place.first is not None for place in moved)
         self._begun = (start, end)
         stretches: list[Stretch] = []
         for name, _ in self._brokers():
@@ -251,8 +252,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _left_out(self, stretch: Stretch, turn: int, *, whole: bool) -> bool:
         """Tell whether a batch is without what was planned of a broker, which is away by now.
 
-        That is decided when the batch is begun: asked once more, as the batch has another sink, it
-        has to be `whole`, as the first may have it all. A bounded run reads all brokers or none.
+        That is decided when the batch is begun, and noted. Asked once more, as the batch has
+        another sink or may be in one, it has to be as `whole` as it was: what is noted stays out,
+        and nothing else. A bounded run reads all brokers or none.
         """
         left = PostponedRange(*stretch, turn)
         if self._postponed.holds(left):

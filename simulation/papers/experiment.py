@@ -70,14 +70,15 @@ GUESSED = {
 
 BEHIND = (
     "broker/core/routing",
+    "broker/engine/event",
     "broker/engine/filter",
     "simulation/papers",
     "simulation/propagation",
 )
-"""The rooms whose code decides what a run gives,"""
+"""The rooms whose code decides what a run gives."""
 
 SHOWING = ("__main__.py", "plots.py", "tables.py")
-"""but for the files that only show it."""
+"""The files in them that only show it."""
 
 COMPARED = {ALONE: Strategy(ALONE, received=Check.PAIRWISE, sent=Check.PAIRWISE)}
 VARIANTS = {
@@ -142,13 +143,16 @@ def identity(data: Path, seed: int, settings: Sequence[Setting]) -> str:
     """Digest what figures depend on: those of another one are not to be reused."""
     digest = hashlib.sha256(data.read_bytes())
     digest.update(repr((seed, tuple(settings))).encode())
-    root = Path(__file__).parents[2]
-    for folder in BEHIND:
-        for file in sorted((root / folder).glob("*.py")):
-            if file.name in SHOWING:
-                continue
-            digest.update(meaning(file.read_text(encoding="utf-8")).encode())
+    for file in behind():
+        digest.update(meaning(file.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:16]
+
+
+def behind() -> list[Path]:
+    """List the files whose code decides what a run gives."""
+    root = Path(__file__).parents[2]
+    files = [file for folder in BEHIND for file in sorted((root / folder).rglob("*.py"))]
+    return [file for file in files if file.name not in SHOWING]
 
 
 def meaning(source: str) -> str:

@@ -43,8 +43,16 @@ silence-is-no-rate: a source that fell silent is said to be as frequent as ever
         "broker/core/routing/leads/probes.py",
         r"""
 told-what-came-there: who sent a lead is told of it, and others that it needs are not
-- self._matchers[name] = Matcher("", bit, self._compile, each=False)
-+ self._matchers[name] = Matcher(name, bit << 1, self._compile, each=False)
+- matcher = Matcher("", self._bits[name], self._compile, each=False)
++ matcher = Matcher(name, self._bits[name] << 1, self._compile, each=False)
+
+told-for-ever: who needs nothing more is still looked at for each event
+- if not len(matcher):
++ if len(matcher) < 0:
+
+forgotten-unseen: who asks after events were forgotten early is not told what may match with them
+- if self._shed is not None:
++ if False:
 
 spots-mixed-up: an index takes a probe for an event from elsewhere
 - self.heard = Store(self._events.numbers)
@@ -65,9 +73,26 @@ probes-not-passed-on: those further away wait in vain
 + _gather(released, came_from, self.matchers[came_from].offer(held))
 
 own-leads-not-told: what enters here is told to nobody
-- held.sent |= bit | bit << 1
--             self.probing.tell(held, probes)
-+ held.sent |= bit | bit << 1
+- bit, asked = self.bits[came_from], self.probing.asked
++ bit, asked = self.bits[came_from], False
+""",
+        tests=LEADS,
+    ),
+    *part(
+        "broker/core/routing/router.py",
+        r"""
+led-as-before: an operator in the place of another has the leads of that one
+- entry.operator, entry.leads = operator, ()
++ entry.operator = operator
+""",
+        tests=LEADS,
+    ),
+    *part(
+        "broker/core/operators/heard.py",
+        r"""
+silent-here: events wait for probes that no broker sends
+- return without_silent(operator) if _sound(operator) else simple(operator)
++ return operator if _sound(operator) else simple(operator)
 """,
         tests=LEADS,
     ),

@@ -12,9 +12,11 @@ import pytest
 from aiomqtt import MqttError
 from pyspark.errors import AnalysisException
 
+from server.config import read
 from server.history import recorded
 from server.source.log import AwayError
 from server.source.places import (
+    POSTPONED,
     LogPlace,
     Postponed,
     PostponedRange,
@@ -23,6 +25,7 @@ from server.source.places import (
     places_of,
     unfinished_in,
 )
+from server.streams import JobStream
 from tests.server.logs import FakeLog, result
 from tests.server.test_on_spark import (
     HISTORY,
@@ -115,6 +118,71 @@ def test_a_batch_that_one_sink_may_have_is_the_same_for_the_next(two, tmp_path):
         gone(stream, "b")
         with pytest.raises(AwayError, match="broker b cannot be reached"):
             rows_of(stream.reader, stream.reader.partitions(stream.offset, end))
+
+
+def test_a_batch_that_a_sink_may_have_leaves_out_what_it_did_and_no_more(two, tmp_path):
+    """After the death of a driver, when its sink has the batch, or cannot be asked for it."""
+    with begun(stream_of(two, tmp_path)) as stream:
+        before, end = stream.offset, stream.reader.latestOffset(stream.offset, ALL)
+        two["b"].close()
+        gone(stream, "b")
+        rows = rows_of(stream.reader, stream.reader.partitions(before, end))
+        assert numbers(rows) == [("a", n) for n in range(5)]
+    two["b"].open()
+    with stream_of(two, tmp_path, wholeFirst="true") as later:
+        assert rows_of(later.reader, later.reader.partitions(before, end)) == rows
+        later.offset = end
+        assert numbers(later.rest()) == [("b", n) for n in range(5)]
+        assert later.rest() == []
+
+
+def test_of_a_batch_that_a_sink_may_have_in_full_nothing_is_left_out(two, tmp_path):
+    with begun(stream_of(two, tmp_path)) as stream:
+        before, end = stream.offset, stream.reader.latestOffset(stream.offset, ALL)
+        assert len(rows_of(stream.reader, stream.reader.partitions(before, end))) == 10
+    two["b"].close()
+    with stream_of(two, tmp_path, wholeFirst="true") as later:
+        gone(later, "b")
+        with pytest.raises(AwayError, match="broker b cannot be reached"):
+            rows_of(later.reader, later.reader.partitions(before, end))
+        two["b"].open()
+        seen(later, "b", 5)
+        assert len(rows_of(later.reader, later.reader.partitions(before, end))) == 10
+        later.offset = end
+        two["a"].add(*ROWS[5:6])
+        two["b"].add(*ROWS[5:6])
+        seen(later, "a", 6)
+        seen(later, "b", 6)
+        end = later.reader.latestOffset(later.offset, ALL)
+        two["b"].close()
+        gone(later, "b")  # the next batch is in no sink
+        assert numbers(rows_of(later.reader, later.reader.partitions(later.offset, end))) == [
+            ("a", 5)
+        ]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_stream_keeps_its_notes_whatever_its_sinks_may_have(tmp_path, monkeypatch, held):
+    asked = {}
+
+    def reached(spark, jobs, job, consumer, postponed, *, whole_first):
+        asked.update(postponed=postponed, whole_first=whole_first)
+        raise InterruptedError
+
+    (tmp_path / "jobs.toml").write_text(
+        JOBS.format(brokers='a = "http://127.0.0.1:1"', folder=tmp_path, batch_rows=40) + HISTORY
+    )
+    jobs = read(tmp_path / "jobs.toml")
+    job = jobs.jobs["history"]
+    names = job["sink"]
+    stream = JobStream(jobs, job, tuple(jobs.sinks[name] for name in names), names[0])
+    monkeypatch.setattr("server.streams.frame_of", reached)
+    monkeypatch.setattr("server.streams.Batches.hold", lambda *_: held)
+    with pytest.raises(InterruptedError):
+        stream.start(None, once=False)
+    stream.stop()
+    assert asked["postponed"].name == POSTPONED
+    assert asked["whole_first"] is held
 
 
 @pytest.mark.parametrize("more", [{"align": "true"}, {"onBrokerAway": "fail"}, {"postponed": ""}])

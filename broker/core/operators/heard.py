@@ -20,6 +20,7 @@ from broker.core.routing.matching import plain
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Key, Operator, Range, Region
 from broker.core.routing.rows import RowIndex, row_of
+from broker.core.routing.sources import without_silent
 from broker.engine.event.event import Event
 
 KEYS_MAX = 1_024  # a task has a key for each event that it binds, and few have more than ten
@@ -29,8 +30,11 @@ _CORNERS_MIN = 3
 
 
 def heard(operator: Operator) -> Operator:
-    """The operator itself, or one that wants all events of its types, each by itself."""
-    return operator if _sound(operator) else simple(operator)
+    """The operator itself, or one that wants all events of its types, each by itself.
+
+    Brokers do not tell each other of events that are silent: what waits for them goes at once.
+    """
+    return without_silent(operator) if _sound(operator) else simple(operator)
 
 
 def simple(operator: Operator) -> Operator:

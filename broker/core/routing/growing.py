@@ -22,14 +22,10 @@ from broker.core.routing.strategies import Plan, asked_of_all
 
 
 class Joined(NamedTuple):
-    """State what a neighbour's operators join: how far apart at most, of which types.
-
-    Of `leads`, some of these types, the neighbour tells.
-    """
+    """State what a neighbour's operators join: how far apart at most, of which types."""
 
     delta_t_ms: int
     types: tuple[str, ...]
-    leads: tuple[str, ...] = ()
 
 
 class GrowingRouter(Router):
@@ -64,8 +60,7 @@ class GrowingRouter(Router):
             return {}
         directions = self._directory.directions
         others = [name for name in directions if name not in (entry.came_from, LOCAL)]
-        probed = {} if self.told is None else self.told
-        return asked_of_all(entry.operator, others, self._directory, entry.leads, probed)
+        return asked_of_all(entry.operator, others, self._directory, entry.leads)
 
     def neighbour_added(self, name: str) -> list[Send]:
         """A neighbour more, behind the others: what it has to be told."""

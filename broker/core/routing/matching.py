@@ -62,13 +62,11 @@ class Waiting(NamedTuple):
     """An event that no complete match holds so far.
 
     Its partners are of `types` (one of each at least), and no further from it than `delta_t_ms`.
-    Of `leads`, types as well, the neighbour tells.
     """
 
     held: Held
     delta_t_ms: int
     types: tuple[str, ...]
-    leads: tuple[str, ...] = ()
 
     @property
     def over_ms(self) -> int:
@@ -227,21 +225,15 @@ class Matcher:
             self.waiting.append(_waiting(held, list(touched.values())))
         return out
 
-    def joined(self) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """The longest δt of operators that join events, the types that they must find, and those
-        of silent keys.
-        """
+    def joined(self) -> tuple[int, tuple[str, ...]]:
+        """Return the longest δt of operators that join events, and the types they must find."""
         longest_ms = 0
         types: dict[str, None] = {}
-        silent: dict[str, None] = {}
         for shape in self._shapes.values():
             if shape.variants:
                 longest_ms = max([longest_ms, *[one.delta_t_ms for one in shape.variants]])
-                silent |= dict.fromkeys(_silent(shape))
-                # Whatever waits for a lead does so where it is, whoever else sends it.
-                wanted = [place.role.type_name for place in shape.places if _silent(shape)]
-                types |= dict.fromkeys((*_demanded(shape), *wanted))
-        return longest_ms, tuple(types), tuple(silent)
+                types |= dict.fromkeys(_demanded(shape))
+        return longest_ms, tuple(types)
 
     def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:
         """The places of shapes where the event passes keys, with the slots whose key it passes."""
@@ -388,14 +380,9 @@ def _demanded(shape: Shape) -> list[str]:
     return [place.role.type_name for place in shape.places if not place.role.optional]
 
 
-def _silent(shape: Shape) -> list[str]:
-    return [place.role.type_name for place in shape.places if place.role.silent]
-
-
 def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
     delta_t_ms = 0
     types: dict[str, None] = {}
-    leads: dict[str, None] = {}
     for shape, hits in touched:
         mask = 0
         for hit in hits:
@@ -403,8 +390,7 @@ def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
         found = [variant.delta_t_ms for variant, slots in shape.variants.items() if slots & mask]
         delta_t_ms = max([delta_t_ms, *found])
         types |= dict.fromkeys(_demanded(shape))
-        leads |= dict.fromkeys(_silent(shape))
-    return Waiting(held, delta_t_ms, tuple(types), tuple(leads))
+    return Waiting(held, delta_t_ms, tuple(types))
 
 
 def _role(key: Key, silent: bool) -> Role:

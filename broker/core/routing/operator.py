@@ -1,4 +1,4 @@
-"""What a task wants of one or several event types, as it travels over links.
+"""Operators and advertisements, as they travel over links: what is wanted, and what is sent.
 
 Owns the shape of operators, advertisements and what they are made of: plain frozen data that
 msgspec encodes as it is. Must not know how operators are compared or events matched. Invariant:
@@ -78,8 +78,8 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     `since_ms`: events that began before are not wanted; None: all that come.
     `main` is for binary joins (paper 002, section III.B): only the events of the key with that
     name are wanted, the others only sanction them; "": those of all keys.
-    `silent` names keys whose events complete matches and are not wanted: whoever asks tells of them
-    (`broker.core.routing.leads`), and those that come from elsewhere count as well.
+    `silent` names keys whose events complete matches and are not wanted: the one that asks tells of
+    them (`broker.core.routing.leads`), and those that come from elsewhere count as well.
     """
 
     id: str
@@ -107,7 +107,7 @@ class Advertisement(msgspec.Struct, frozen=True, array_like=True):
     What is said holds for every event of the source; None says that it is not known (an event may
     then have any), and excludes no key. No types: any. `domain` are bounds of attributes, sorted
     by attribute. `rates` say of types, sorted, how many events come a day, as a power of two; of a
-    type that is not among them nobody knows yet.
+    type that is not among them the rate is not known yet.
     """
 
     source: str

@@ -64,8 +64,6 @@ class Router:
     `compile_condition` makes a test of the canonical text of a key that is not exact. At most
     `held_max` events are held: past it the oldest are forgotten early and sent to whoever might
     want them, as is what could be correlated with them; `shed_count` counts those forgotten.
-
-    `told` are the neighbours that exchange probes, for others nothing waits for leads; None: all.
     """
 
     waits = False  # whether what stays is noted for who asks
@@ -81,7 +79,6 @@ class Router:
         if strategy.central:
             raise ValueError("centralised propagation needs a CentralRouter")
         self._strategy = strategy
-        self.told: dict[str, None] | None = None
         self._releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
         self._rates = SourceRates()
         self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}
@@ -184,7 +181,7 @@ class Router:
             entry = entries[operator.id] = RoutedOperator(operator, came_from)
             entry.covered = covers.add(operator)
         else:
-            entry.operator = operator
+            entry.operator, entry.leads = operator, ()
             entry.covered, bare = covers.replace(operator)
             if operator.id in self._releases.matchers[came_from]:
                 self._releases.matchers[came_from].remove(operator.id)
@@ -240,8 +237,7 @@ class Router:
             if source in own:
                 out += self.advertised(LOCAL, own[source])
         for entry in self._all():
-            waits = self.told is None or entry.came_from in (LOCAL, *self.told)
-            if waits and not entry.covered:
+            if not entry.covered:
                 leads = leads_of(entry.operator, entry.leads, self._rates, directory)
                 changes, entry.leads = leads != entry.leads, leads
                 if changes:

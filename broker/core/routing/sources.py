@@ -1,4 +1,4 @@
-"""Which directions have sources for a key: the advertisements of each neighbour.
+"""The sources of each direction: the advertisements of each neighbour, looked up by key.
 
 Owns advertisements by direction, and projection (paper 002, algorithm 3). Must not know
 operators' ways or events. Invariant: an advertisement excludes a key only if no event of the source
@@ -76,7 +76,10 @@ class Directory:
         return Change(old, set() if old is None else self._moved([old]))
 
     def _moved(self, said: list[Advertisement]) -> set[str] | None:
-        """Look anew at keys that these may concern."""
+        """Look up the keys again that these may concern; return the types with other directions.
+
+        None: not known.
+        """
         if self._forgot:
             self._forgot = False
             self._known.clear()
@@ -242,7 +245,7 @@ def project(
     """Return what of an operator is asked of a direction; None: nothing.
 
     `clip`: only within what its sources there have promised not to leave. Operators then differ
-    less and cover more; but each source that comes and promises less makes them be asked anew.
+    less and cover more; but each source that comes and promises less makes them be asked again.
 
     A key of which some source lies elsewhere is optional there: that its events are wanted must not
     depend on there being one. Without such care events are lost (see `Key.optional`).
@@ -310,7 +313,7 @@ def _asked(key: Key, *, optional: bool) -> Key:
 
 
 def without_silent(operator: Operator) -> Operator:
-    """Return the operator as whoever knows no silent keys understands it: it asks for more."""
+    """Return the operator without its silent keys: it asks for more, and waits for no probe."""
     if not operator.silent:
         return operator
     keys = tuple(key for key in operator.keys if key.name not in operator.silent)

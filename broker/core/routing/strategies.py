@@ -7,7 +7,6 @@ complete match reach the subscription; strategies differ in what else travels, a
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -24,7 +23,6 @@ from broker.core.routing.sources import (
     asked_of,
     project,
     simplest,
-    without_silent,
 )
 
 Plan = dict[str, dict[str, Operator]]
@@ -84,7 +82,7 @@ def plan(
     if strategy.rings:
         return _rings(operator, others, directory)
     if strategy.leads:
-        return asked_of_all(operator, others, directory, leads, others)
+        return asked_of_all(operator, others, directory, leads)
     asked = {name: project(operator, name, directory, clip=strategy.clip) for name in others}
     return {name: {one.id: one} for name, one in asked.items() if one is not None}
 
@@ -94,17 +92,10 @@ def asked_of_all(
     others: list[str],
     directory: Directory,
     leads: tuple[str, ...],
-    told: Container[str],
 ) -> Plan:
-    """Return what is asked of these neighbours; only those in `told` know of probes."""
-    asked_of_each: Plan = {}
-    plain = without_silent(operator)
-    for name in others:
-        is_told = name in told
-        asked = asked_of(operator if is_told else plain, name, directory, leads if is_told else ())
-        if asked:
-            asked_of_each[name] = asked
-    return asked_of_each
+    """Return what is asked of these neighbours."""
+    asked = {name: asked_of(operator, name, directory, leads) for name in others}
+    return {name: operators for name, operators in asked.items() if operators}
 
 
 def parts(

@@ -221,7 +221,7 @@ def _in_order(occurrence: Occurrence) -> list[Event] | None:
         spans = list(map(_span, events))
     if Absence in map(type, events):
         return None
-    # Mostly they stand in order; then nothing is sorted, and nobody asked what they are.
+    # Mostly they are in order already: then nothing is sorted.
     if all(map(lt, spans, islice(spans, 1, None))):
         return list(events)
     if all(map(_primitive, events)):

@@ -281,7 +281,7 @@ class Distinct:
         """Return all together."""
         made = Distinct()
         made.counts = counts = self.counts.copy()
-        # One by one: to update a `Counter` costs more than the few values that a pane has.
+        # One by one: `Counter.update` would cost more than the few values of a pane.
         for value, count in chain.from_iterable([part.counts.items() for part in others]):
             counts[value] = counts.get(value, 0) + count
         return made

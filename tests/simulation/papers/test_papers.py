@@ -24,6 +24,7 @@ from simulation.papers.experiment import (
     Cell,
     Experiment,
     Figures,
+    behind,
     cells,
     guessed,
     identity,
@@ -320,6 +321,14 @@ def test_figures_are_kept_for_the_same_experiment_alone(tmp_path) -> None:
         file.write(b'{"identity": "')  # cut short
     assert kept(path, mark) == {figures.cell: figures}
     assert kept(path, "another") == {}
+
+
+def test_the_code_behind_the_figures_is_that_of_all_folders() -> None:
+    root = Path(__file__).parents[3]
+    names = {str(file.relative_to(root)) for file in behind()}
+    assert "broker/core/routing/leads/rates.py" in names
+    assert "broker/engine/event/geometry.py" in names
+    assert not any(name.endswith("tables.py") for name in names)
 
 
 def test_runs_with_few_subscriptions_come_first_and_those_with_many_can_be_left_out() -> None:

@@ -1,4 +1,4 @@
-"""Events that are told so that others may go which wait for them: probes.
+"""Probes: events that a neighbour is told of, so that what waits for them there may go.
 
 Owns what was heard as a probe, and which events are told each neighbour. Must not know how leads
 are chosen. Invariant: a neighbour that was asked for events only together with silent ones is told
@@ -41,25 +41,33 @@ class Probing:
         self.heard = Store(events.numbers)
         self._events = events
         self._compile = compile_condition
-        self._matchers: dict[str, Matcher] = {}
+        self._bits: dict[str, int] = {}
+        self._matchers: dict[str, Matcher] = {}  # of neighbours that have to be told
+        self._shed: tuple[int, int] | None = None  # as `shed` was called last
+
+    @property
+    def asked(self) -> bool:
+        """Tell whether any neighbour has to be told of anything."""
+        return bool(self._matchers)
 
     def link(self, bits: dict[str, int]) -> None:
-        """Begin anew with these neighbours, each with the bit of what it was told."""
+        """Forget all neighbours and begin with these, each with the bit of what it was told."""
         self.heard = Store(self._events.numbers)
-        self._matchers = {}
+        self._bits, self._matchers = {}, {}
         for name, bit in bits.items():
             self.add(name, bit)
 
     def add(self, name: str, bit: int) -> None:
-        """Begin anew with a neighbour."""
+        """Begin with a neighbour that was told nothing; `bit` marks what it is told."""
         for held in self.heard.everything():
             held.sent &= ~bit
-        # What came from there completes matches, too; its bit tells that it does not go back.
-        self._matchers[name] = Matcher("", bit, self._compile, each=False)
+        self._bits[name] = bit
+        self._matchers.pop(name, None)
 
     def remove(self, name: str) -> None:
         """Tell a neighbour nothing more."""
-        del self._matchers[name]
+        del self._bits[name]
+        self._matchers.pop(name, None)
 
     def ask(self, name: str, owner: str, operator: Operator) -> list[Send]:
         """Tell a neighbour from now on what the silent keys of an operator want."""
@@ -67,23 +75,28 @@ class Probing:
         if not keys:
             return []
         probe = simplest(replace(operator, id=_name(owner, operator.id), keys=keys, silent=()))
-        matcher = self._matchers[name]
-        if probe.id in matcher:
-            matcher.remove(probe.id)
+        matcher = self._matchers.get(name)
+        if matcher is None:
+            # What came from there completes matches, too; its bit tells that it does not go back.
+            matcher = Matcher("", self._bits[name], self._compile, each=False)
+            self._matchers[name] = matcher
+            if self._shed is not None:  # what was forgotten then may be needed by what comes
+                matcher.shed(*self._shed)
         kept = KeptEvents(self._events, self.heard)
         return _sends(name, matcher.add(probe, parts_of(probe), kept))
 
     def release(self, name: str, owner: str, operator: str) -> None:
         """Tell a neighbour no longer what an operator needs; it may need nothing."""
-        matcher, probe = self._matchers[name], _name(owner, operator)
-        if probe in matcher:
+        matcher, probe = self._matchers.get(name), _name(owner, operator)
+        if matcher is not None and probe in matcher:
             matcher.remove(probe)
+            if not len(matcher):
+                del self._matchers[name]
 
     def tell(self, held: Held, out: list[Send]) -> None:
         """Tell others of an event, or probe, that has come."""
         for name, matcher in self._matchers.items():
-            if len(matcher):
-                out += _sends(name, matcher.offer(held))
+            out += _sends(name, matcher.offer(held))
 
     def expire(self, before_ms: int) -> None:
         """Forget what began before."""
@@ -94,6 +107,8 @@ class Probing:
     def shed(self, before_ms: int, last_ms: int) -> list[Send]:
         """Forget it though it may be needed: as `Matcher.shed`."""
         out: list[Send] = []
+        latest_ms = last_ms if self._shed is None else max(self._shed[1], last_ms)
+        self._shed = before_ms, latest_ms
         for name, matcher in self._matchers.items():
             out += _sends(name, matcher.shed(before_ms, last_ms))
         self.heard.expire(before_ms)

@@ -1,14 +1,14 @@
-"""Which events of an operator travel first, and which wait for them, by how often sources send.
+"""Choose the keys of an operator whose events travel first, by how often sources send.
 
 Owns what is counted of a broker's own sources, the rates that follow, and the choice of an
-operator's *leads*: the keys whose events are so rare that all others had better wait for them. Must
-not know neighbours or matches. Invariant: leads travel as they would without the others, so nothing
-waits for what waits for it; a choice rests on rates that sources were said to have, and on how long
-those have been known that said none.
+operator's *leads*: the keys whose events are so rare that it pays to have all others wait for them.
+Must not know neighbours or matches. Invariant: leads travel as they would without the others, so
+nothing waits for what waits for it; a choice rests on the rates that sources said, and on how long
+the sources have been known that said none.
 
-A rate is a power of two, of events a day, and is said anew where it is another by four times, so
-that it rarely is. A lead is told to wherever others wait for it (`leads.probes`), which costs an
-event for each link: so the others have to come many times as often.
+A rate is a power of two, of events a day. A source says it again only when it has changed by a
+factor of four. A lead is told wherever others wait for it (`leads.probes`), which costs an event
+for each link: so the others have to come many times as often.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from broker.core.routing.held import EventView
 from broker.core.routing.operator import Advertisement, Key, Operator
 from broker.core.routing.sources import Directory
 
-RARER = 8  # times as often as each lead whatever waits has to come, …
-STILL = 4  # … or so many where it waits already
-COUNT_MIN, COUNT_MAX = 2, 256  # events of a rate, and after which it is measured anew
-LEVELS = 2  # a rate is said anew where it is another by so many powers of two
+RARER = 8  # events that wait come at least so many times as often as each lead
+STILL = 4  # the same for events that wait already
+COUNT_MIN, COUNT_MAX = 2, 256  # events of a rate; after so many measuring begins again
+LEVELS = 2  # a rate is said again when it has changed by so many powers of two
 DAY_MS = 86_400_000
 
 
@@ -69,7 +69,7 @@ class SourceRates:
         self._counted.pop(source, None)
 
     def look(self, known: Iterable[str], now: int) -> list[str]:
-        """Return the sources here whose rates are others than was said; `known` are all sources."""
+        """Return the sources here whose rates have changed; `known` are all sources."""
         self._now = now
         self._since = {source: self._since.get(source, now) for source in known}
         return [source for source, types in self._counted.items() if self._measure(types, now)]

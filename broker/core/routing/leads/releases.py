@@ -1,9 +1,9 @@
-"""Which events go in each direction now that others have come, and who is told of them.
+"""Release events: in each direction those that are in a complete match now, and probes of them.
 
 Owns the events and probes held, the matchers of all directions, and the bits that mark an event as
 sent or told. Must not know how operators are asked of others. Invariant: an event goes in a
 direction once, and exactly if a matcher of it releases it; past the greatest number the oldest are
-forgotten early and sent to whoever might want them.
+forgotten early and sent to all neighbours that might want them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EventReleases:
     # --- directions ------------------------------------------------------------------------
 
     def link(self, names: Sequence[str]) -> None:
-        """Begin anew with these neighbours; the events held stay."""
+        """Forget all neighbours and begin with these; the events held stay."""
         # Of two bits the second tells that a neighbour was told of an event.
         self.bits = {LOCAL: 0, **{name: 1 << 2 * place for place, name in enumerate(names)}}
         self.probing.link({name: self.bits[name] << 1 for name in names})
@@ -103,13 +103,14 @@ class EventReleases:
         """Take events that came from a neighbour, or entered here; return what goes for them."""
         released: dict[str, list[Released]] = {}
         probes: list[Send] = []
-        bit = self.bits[came_from]
+        bit, asked = self.bits[came_from], self.probing.asked
         for event in events:
             held = self._store.add(event, came_from)
             if held is None:
                 continue
             held.sent |= bit | bit << 1
-            self.probing.tell(held, probes)
+            if asked:
+                self.probing.tell(held, probes)
             for name, matcher in self.matchers.items():
                 if name != came_from or name == LOCAL:
                     _gather(released, name, matcher.offer(held))

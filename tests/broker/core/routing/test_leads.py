@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from broker.core.operators.heard import heard
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.leads.rates import RARER, STILL, SourceRates, leads_of
-from broker.core.routing.messages import LOCAL, Advertise, Events, LeadEvents, Unwant, Want
+from broker.core.routing.messages import LOCAL, Advertise, Events, LeadEvents, Send, Unwant, Want
 from broker.core.routing.operator import Advertisement, Key, Operator
 from broker.core.routing.router import Router
 from broker.core.routing.sources import Directory, asked_of, without_silent
@@ -96,7 +96,17 @@ def test_an_operator_whose_silent_keys_are_none_of_its_own_asks_for_all():
     odd = pair("A", "B", silent=("C",))
     assert heard(odd) != odd
     assert not heard(odd).correlated
-    assert heard(pair("A", "B", silent=("A",))).silent == ("A",)
+
+
+def test_a_broker_that_is_asked_with_silent_keys_sends_what_waits_for_them_at_once():
+    """Links do not carry probes: what waits for one would never go."""
+    taken = heard(pair("A", "B", silent=("A",)))
+    assert ([key.name for key in taken.keys], taken.silent) == (["B"], ())
+    one = GrowingRouter(("n",))
+    one.advertised(LOCAL, advertised("b", "B"))
+    one.receive("n", Want(taken))
+    event = Seen("1", "B", 1, "b")
+    assert one.events(LOCAL, [event]) == [Send("n", Events([event], 1))]
 
 
 # --- what leads -----------------------------------------------------------------------------
@@ -200,13 +210,20 @@ def test_who_begins_to_wait_is_told_what_came_before_behind_what_it_is_asked():
     assert told == LeadEvents([lead], 1)
 
 
-def waiting_router():
+def test_an_operator_in_the_place_of_another_has_none_of_its_leads():
+    one = leading_router()
+    one.receive("y", Advertise(advertised("c", "C", 1)))
+    one.look_at_rates(0)
+    sends = one.operator_added(LOCAL, pair("A", "C"))
+    (want,) = [each for each in messages(sends, "y") if isinstance(each, Want)]
+    assert ([key.name for key in want.operator.keys], want.operator.silent) == (["C"], ())
+
+
+def waiting_router(**more):
     """A broker with B of its own, which a neighbour wants with A, and beyond it another with B."""
-    one = GrowingRouter((), HOLD_AND_PROBE)
-    one.told = {"n": None, "m": None}
-    one.neighbour_added("n")
-    one.neighbour_added("m")
+    one = Router(["n", "m"], HOLD_AND_PROBE, **more)
     one.advertised(LOCAL, advertised("b", "B"))
+    one.receive("n", Advertise(advertised("a", "A")))
     one.receive("m", Advertise(advertised("c", "B")))
     return one
 
@@ -218,9 +235,6 @@ def test_what_waits_goes_with_a_probe_and_the_probe_goes_on_and_not_back():
     assert on.operator.silent == ("A",)
     early, late, far = (Seen(str(at), "B", at, "b") for at in (1, 1_500, 9_000))
     assert one.events(LOCAL, [early, far]) == []
-    (first, _) = one.waiting()["n"]
-    assert (first.held.event, first.types, first.leads) == (early, ("A", "B"), ("A",))
-    assert one.joined("n").leads == ("A",)
     lead = Seen("0", "A", 900, "a")
     sends = one.receive("n", LeadEvents([lead], 1))
     assert messages(sends, "n") == [Events([early], 1)]
@@ -229,11 +243,22 @@ def test_what_waits_goes_with_a_probe_and_the_probe_goes_on_and_not_back():
     assert messages(one.events(LOCAL, [late]), "n") == [Events([late], 1)]  # though it came later
 
 
-def test_who_does_not_speak_of_probes_is_asked_without():
+def test_who_needs_nothing_more_is_not_looked_at():
     one = waiting_router()
-    one.told = {"n": None}
-    (on,) = messages(one.receive("n", Want(pair("A", "B", silent=("A",)))), "m")
-    assert (on.operator.silent, [key.name for key in on.operator.keys]) == ((), ["B"])
+    one.receive("n", Want(pair("A", "B", silent=("A",))))
+    assert one._releases.probing.asked
+    one.receive("n", Unwant("o"))
+    assert not one._releases.probing.asked
+
+
+def test_who_asks_after_events_were_forgotten_early_is_told_what_may_match_with_them():
+    one = waiting_router(held_max=2)
+    three = Operator("o", tuple(Key(n, n) for n in "ABC"), 1_000, silent=("A", "C"))
+    one.receive("n", Advertise(advertised("d", "C")))
+    one.events("n", [Seen(str(at), "C", at, "d") for at in (1, 2, 3)])  # two are forgotten
+    one.receive("n", Want(three))
+    lead = Seen("0", "A", 1_001, "a")
+    assert LeadEvents([lead], 1) in messages(one.events("n", [lead]), "m")
 
 
 def test_a_probe_does_not_go_back_though_others_ask_there_as_well():
