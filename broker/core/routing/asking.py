@@ -7,27 +7,51 @@ once as long as it stays the same.
 
 from __future__ import annotations
 
+import msgspec
+
 from broker.core.routing.covering import POINTS, Check
 from broker.core.routing.covers import Covers
 from broker.core.routing.messages import Unwant, Want
 from broker.core.routing.operator import Operator
+from broker.engine.event.identity import digest
 
 Owner = tuple[str, str]  # where an operator came from, its id
 
 
 class Asking:
-    """The operators wanted of one neighbour; `check` finds those that need not be sent."""
+    """The operators wanted of one neighbour; `check` finds those that need not be sent.
+
+    Equal operators have one id wherever they are made, and each way leaves of them what its
+    neighbours can send. So those of one id that come from several directions may differ: then each
+    is sent under a name of its own.
+    """
 
     def __init__(self, check: Check, points: int = POINTS) -> None:
         self._covers = Covers(check, points)
-        self._owners: dict[str, dict[Owner, None]] = {}
+        self._owners: dict[str, dict[Owner, None]] = {}  # by the name that was sent
+        self._names: dict[tuple[Owner, str], str] = {}  # where that is not the operator's id
 
     def sent(self) -> list[Operator]:
         """Return what the neighbour has been asked for."""
         return self._covers.uncovered()
 
     def want(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
-        """Want an operator, in the place of the one of its id; what the neighbour must be told."""
+        """Want an operator, in the place of the owner's one of its id; what must be told."""
+        name = self._names.get((owner, operator.id), operator.id)
+        operator_id, operator = operator.id, _named(operator, name)
+        owners = self._owners.get(name, {})
+        is_alone = not owners or list(owners) == [owner]
+        if is_alone or self._covers.get(name) == operator:
+            return self._put(owner, operator)
+        # Others want under this name what was sent, and go on wanting it.
+        named = _named(operator, digest("operator", [operator_id, *owner]))
+        told = self._put(owner, named)
+        if owner in owners:
+            told += self.release(owner, operator_id)
+        self._names[owner, operator_id] = named.id
+        return told
+
+    def _put(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
         owners = self._owners.get(operator.id)
         if owners is None:
             self._owners[operator.id] = {owner: None}
@@ -42,8 +66,9 @@ class Asking:
             return [Want(operator), *told]
         return [*told, Unwant(operator.id)] if was_sent else told
 
-    def release(self, owner: Owner, name: str) -> list[Want | Unwant]:
+    def release(self, owner: Owner, operator_id: str) -> list[Want | Unwant]:
         """Want an operator no longer for one owner; what the neighbour must be told."""
+        name = self._names.pop((owner, operator_id), operator_id)
         owners = self._owners[name]
         del owners[owner]
         if owners:
@@ -53,3 +78,7 @@ class Asking:
             self._covers.remove(name)
             return []
         return [*(Want(each) for each in self._covers.remove(name)), Unwant(name)]
+
+
+def _named(operator: Operator, name: str) -> Operator:
+    return operator if operator.id == name else msgspec.structs.replace(operator, id=name)
