@@ -36,7 +36,7 @@ class Asking:
         return self._covers.uncovered()
 
     def want(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
-        """Want an operator, in the place of the owner's one of its id; what must be told."""
+        """Want an operator, in the place of the owner's one of its id; what must be messages."""
         name = self._names.get((owner, operator.id), operator.id)
         operator_id, operator = operator.id, _named(operator, name)
         owners = self._owners.get(name, {})
@@ -45,11 +45,11 @@ class Asking:
             return self._put(owner, operator)
         # Others want under this name what was sent, and go on wanting it.
         named = _named(operator, digest("operator", [operator_id, *owner]))
-        told = self._put(owner, named)
+        messages = self._put(owner, named)
         if owner in owners:
-            told += self.release(owner, operator_id)
+            messages += self.release(owner, operator_id)
         self._names[owner, operator_id] = named.id
-        return told
+        return messages
 
     def _put(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
         owners = self._owners.get(operator.id)
@@ -61,13 +61,13 @@ class Asking:
             return []
         was_sent = not self._covers.covered(operator.id)
         covered, bare = self._covers.replace(operator)
-        told: list[Want | Unwant] = [Want(each) for each in bare]
+        messages: list[Want | Unwant] = [Want(each) for each in bare]
         if not covered:
-            return [Want(operator), *told]
-        return [*told, Unwant(operator.id)] if was_sent else told
+            return [Want(operator), *messages]
+        return [*messages, Unwant(operator.id)] if was_sent else messages
 
     def release(self, owner: Owner, operator_id: str) -> list[Want | Unwant]:
-        """Want an operator no longer for one owner; what the neighbour must be told."""
+        """Want an operator no longer for one owner; what the neighbour must be messages."""
         name = self._names.pop((owner, operator_id), operator_id)
         owners = self._owners[name]
         del owners[owner]
