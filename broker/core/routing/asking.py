@@ -36,7 +36,7 @@ class Asking:
         return self._covers.uncovered()
 
     def want(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
-        """Want an operator, in the place of the owner's one of its id; what must be messages."""
+        """Want an operator, in the place of the owner's one of its id; what the neighbour must be told."""
         name = self._names.get((owner, operator.id), operator.id)
         operator_id, operator = operator.id, _named(operator, name)
         owners = self._owners.get(name, {})
@@ -67,7 +67,7 @@ class Asking:
         return [*messages, Unwant(operator.id)] if was_sent else messages
 
     def release(self, owner: Owner, operator_id: str) -> list[Want | Unwant]:
-        """Want an operator no longer for one owner; what the neighbour must be messages."""
+        """Want an operator no longer for one owner; what the neighbour must be told."""
         name = self._names.pop((owner, operator_id), operator_id)
         owners = self._owners[name]
         del owners[owner]
