@@ -36,7 +36,7 @@ class Asking:
         return self._covers.uncovered()
 
     def want(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
-        """Want an operator, in the place of the owner's one of its id; what the neighbour must be told."""
+        """Want an operator in place of the owner's one of its id; return what is to be told."""
         name = self._names.get((owner, operator.id), operator.id)
         operator_id, operator = operator.id, _named(operator, name)
         owners = self._owners.get(name, {})
