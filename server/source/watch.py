@@ -7,7 +7,7 @@ asking what is known never waits for a broker that was asked once.
 import threading
 import time
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from server.source.log import AwayError, Log, LogError, LogStanding
 from server.source.options import SourceOptions
@@ -27,16 +27,6 @@ class KnownBroker(NamedTuple):
     away: LogError | None = None
     since_s: float = 0.0
     settled_since_s: float = 0.0
-
-
-class Lookout(Protocol):
-    """A view of all brokers, from which the planning of rows gets its knowledge."""
-
-    def look(self) -> dict[str, KnownBroker]:
-        """Each broker, in the order of the options."""
-
-    def stop(self) -> None:
-        """Look no more."""
 
 
 class Watch:

@@ -53,7 +53,6 @@ class Laid:
     pieces: tuple[Piece, ...]
     layout: Layout
     tree: Network
-    hosts: tuple[int, ...]
     tables: Mapping[int, Tables]
     digests: Mapping[str, int]
 
@@ -172,7 +171,7 @@ def lay(known: Known, geography: Geography, reach: int, hosts: Hosts) -> Laid:
     tables = dict(zip(near, laid_tables(tree, near, hosted, carried, ()), strict=True))
     digests = _digests(known, geography, reach, [*zip(words, chosen, strict=True)])
     own = tuple(word.piece for word in words)
-    return Laid(overlay.me, names, numbers, own, layout, tree, placed, tables, digests)
+    return Laid(overlay.me, names, numbers, own, layout, tree, tables, digests)
 
 
 def _region(known: Known, geography: Geography) -> tuple[str, ...]:
