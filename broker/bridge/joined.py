@@ -48,9 +48,9 @@ T = TypeVar("T", bound=Request | RequestRefused)
 
 
 class AnswerThere(msgspec.Struct, frozen=True):
-    """Name where a client of a joined server wants its answer."""
+    """The place where a client of a joined server wants its answer."""
 
-    way: "JoinedServer"
+    server: "JoinedServer"
     to: AnswerTo
 
 
@@ -183,7 +183,7 @@ class JoinedServers:
     def __init__(self, config: Config, inside: Outside, draw: random.Random | None = None) -> None:
         """Raises StartError where a password or certificate cannot be read."""
         draw = draw or random.Random()
-        self.ways: list[JoinedServer] = []
+        self.servers: list[JoinedServer] = []
         self._inside = inside
         self._tasks: list[asyncio.Task[None]] = []
         self._supplying: list[asyncio.Task[None]] = []
@@ -194,25 +194,25 @@ class JoinedServers:
             foreign = mappings.filters() if mappings is not None else []
             subscribed = [*filters(settings), *foreign]
             join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
-            self.ways.append(
+            self.servers.append(
                 JoinedServer(join, settings, terms.client_id, config.broker.name, mappings)
             )
 
     def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
         """Have what comes go to the core; requests by the line in which they are checked."""
-        for server in self.ways:
+        for server in self.servers:
             server.attach(runner, ask)
 
     def start(self, outbox: "Outbox | None", now_ms: Callable[[], int]) -> None:
         """Connect, now or as soon as it can be done; without an outbox there is none."""
-        for server in self.ways:
+        for server in self.servers:
             supply = server.supplied(outbox, now_ms) if outbox is not None else None
             if supply is not None:
                 self._supplying.append(asyncio.create_task(supply.run()))
             task = asyncio.create_task(server.join.run(), name=f"join {server.join.name}")
             self._tasks.append(task)
         if outbox is not None:
-            names = [server.join.name for server in self.ways if server.supply is not None]
+            names = [server.join.name for server in self.servers if server.supply is not None]
             self._supplying.append(asyncio.create_task(forget_others(outbox, names)))
         for task in self._supplying:
             task.add_done_callback(self._ended)
@@ -225,14 +225,14 @@ class JoinedServers:
 
     async def stop(self) -> None:
         """Take leave, after what still waits has been sent, if that is soon."""
-        for server in self.ways:
+        for server in self.servers:
             server.join.end()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=END_S)
             for task in (*late, *self._supplying):
                 task.cancel()
             await asyncio.gather(*self._tasks, *self._supplying, return_exceptions=True)
-        for server in self.ways:
+        for server in self.servers:
             if server.supply is not None:
                 with suppress(StoreError):
                     await server.supply.write()
@@ -242,11 +242,11 @@ class JoinedServers:
     @property
     def faults(self) -> int:
         """Faults of the program's own."""
-        return self._faults + sum(server.join.faults for server in self.ways)
+        return self._faults + sum(server.join.faults for server in self.servers)
 
     def missing(self) -> list[str]:
         """The servers that are not connected, in words."""
-        reasons = [server.join.missing for server in self.ways]
+        reasons = [server.join.missing for server in self.servers]
         return [reason for reason in reasons if reason is not None]
 
     def status(self) -> dict[str, Any]:
@@ -256,17 +256,17 @@ class JoinedServers:
                 **server.join.status(),
                 "missed": 0 if server.supply is None else server.supply.missed,
             }
-            for server in self.ways
+            for server in self.servers
         }
 
     def up(self) -> dict[str, int]:
         """1 for each that is connected, else 0."""
-        return {server.join.name: int(server.join.up) for server in self.ways}
+        return {server.join.name: int(server.join.up) for server in self.servers}
 
     def counts(self) -> dict[str, int]:
         """Add up what was counted of all servers since the start."""
         totals: dict[str, int] = {}
-        for server in self.ways:
+        for server in self.servers:
             for what, count in server.join.counted().items():
                 totals[what] = totals.get(what, 0) + count
         return totals
@@ -276,20 +276,20 @@ class JoinedServers:
     def publish(self, effect: Publish) -> None:
         """Here and there."""
         self._inside.publish(effect)
-        for server in self.ways:
+        for server in self.servers:
             server.publish(effect)
 
     def emit(self, effect: Emit) -> None:
         """Here and there."""
         self._inside.emit(effect)
-        for server in self.ways:
+        for server in self.servers:
             server.emit(effect.results)
 
     def reply(self, effect: Reply) -> None:
         """Answer where it was asked."""
         to = effect.reply_to
         if isinstance(to, AnswerThere):
-            to.way.reply(effect, to.to)
+            to.server.reply(effect, to.to)
         else:
             self._inside.reply(effect)
 
@@ -321,7 +321,7 @@ class JoinedServers:
     def hold(self, *, on: bool) -> None:
         """Read no further from anybody, or read on."""
         self._inside.hold(on=on)
-        for server in self.ways:
+        for server in self.servers:
             server.join.hold(on=on)
 
 

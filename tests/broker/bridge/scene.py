@@ -68,8 +68,8 @@ class Scene:
         config = Config(broker=BrokerSection(name="site-1"), joins=named, **more)
         self.inside = Inside()
         self.joined = JoinedServers(config, self.inside, random.Random(seed))
-        for way in self.joined.ways:
-            way.join._backoff = Backoff(random.Random(seed), wait_s, 4 * wait_s)
+        for server in self.joined.servers:
+            server.join._backoff = Backoff(random.Random(seed), wait_s, 4 * wait_s)
         self.runner = Runner(RestorableBroker(BrokerOptions(name="site-1")), self)
         self.requests = Requests(self.runner, self.runner.core.limits, OPEN, QuotaLedger())
         self.joined.attach(self.runner, self.requests.put)
@@ -94,7 +94,7 @@ class Scene:
 
     @property
     def join(self):
-        return self.joined.ways[0].join
+        return self.joined.servers[0].join
 
     @property
     def events(self):

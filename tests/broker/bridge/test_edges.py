@@ -254,7 +254,7 @@ def test_without_results_nothing_is_published_there_and_nobody_is_its_consumer(s
             await one.publish("headwater/results/mark", b"{}", qos=1)
             assert len(await take(one, len)) == 1
             assert site.join.counts()["sent"] == site.join.counts()["waiting"] == 0
-            assert site.joined.ways[0].supply is None
+            assert site.joined.servers[0].supply is None
 
     run(scene())
 

@@ -49,7 +49,7 @@ def test_a_join_may_leave_them_out():
         mappings = {"homie": MappingSection(preset="homie")}
         joins = section(server), section(server, mappings=False, client_id="b")
         found = Scene(*joins, mappings=mappings)
-        return [way.join._filters for way in found.joined.ways]
+        return [server.join._filters for server in found.joined.servers]
 
     class Nowhere:
         port = 1

@@ -80,7 +80,7 @@ def test_results_go_out_as_they_are_stored_and_how_far_is_written_down(tmp_path,
             await detected(None, outbox, range(3))  # before it was joined
             async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
-                await until(lambda: site.joined.ways[0].supply._next == 3)
+                await until(lambda: site.joined.servers[0].supply._next == 3)
                 assert await reached(outbox) == {f"{CONSUMER}j0": 3}
                 for begin in range(3, 30, 9):
                     await detected(site, outbox, range(begin, begin + 9))
@@ -106,13 +106,13 @@ def test_how_far_the_server_has_come_is_not_written_down_before_it_has(tmp_path,
             line.silence(on=True)
             await detected(site, outbox, range(3, 6))
             await until(lambda: site.join._outbound.under_way == 6)
-            await site.joined.ways[0].supply.write()
+            await site.joined.servers[0].supply.write()
             assert await reached(outbox) == {f"{CONSUMER}j0": 3}
             line.silence(on=False)
             found = await take(one, lambda found: len(found) == 3)
             assert ids(found) == results(range(3, 6))
             await until(lambda: not site.join.counts()["waiting"])
-            await site.joined.ways[0].supply.write()
+            await site.joined.servers[0].supply.write()
             assert await reached(outbox) == {f"{CONSUMER}j0": 6}
 
     asyncio.run(scene())
@@ -126,7 +126,7 @@ def test_without_a_lost_connection_each_result_comes_once(tmp_path, mosquitto, m
         async with opened(tmp_path) as outbox, client(mosquitto, TOPIC) as one:
             async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
-                await until(lambda: site.joined.ways[0].supply._next == 0)
+                await until(lambda: site.joined.servers[0].supply._next == 0)
             await detected(None, outbox, range(50))
             async with Scene(section(mosquitto), outbox=outbox) as site:
                 for begin in range(50, 100, 5):
@@ -198,7 +198,7 @@ def test_what_retention_took_is_counted_and_the_rest_goes_on(tmp_path, mosquitto
         async with opened(tmp_path) as outbox, client(mosquitto, TOPIC) as one:
             async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
-                await until(lambda: site.joined.ways[0].supply._next == 0)
+                await until(lambda: site.joined.servers[0].supply._next == 0)
             await detected(None, outbox, range(20))
 
             # As if these were too many bytes: the oldest go, whoever has not read them.
@@ -224,7 +224,7 @@ def test_a_server_that_is_joined_no_more_is_forgotten(tmp_path, mosquitto):
                 await outbox.acknowledge(name, 0, NOW_MS)
             async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
-                await until(lambda: site.joined.ways[0].supply._next == 0)
+                await until(lambda: site.joined.servers[0].supply._next == 0)
             for _ in range(1_000):  # that goes on beside the supplying
                 if len(await reached(outbox)) < 3:
                     break
