@@ -47,6 +47,8 @@ sink = "archive"
 kind = "detect"
 source = "logs"
 specification = "pairs.hw"
+parted = true
+longest = "1 s"
 sink = "archive"
 
 [sinks.archive]
@@ -82,6 +84,7 @@ async def serve(folder: Path, rows: int) -> None:
 
     `renew` instead has a new face take the place of the old one: whatever that kept is gone.
     """
+    from broker.driver.settled_log import EVERY_S
     from broker.http import HttpOptions, listen, make_app
     from broker.store import RESULTS, Outbox, Settled, Store
     from tests.broker.http.fakes import OPEN, FakeBroker
@@ -91,7 +94,9 @@ async def serve(folder: Path, rows: int) -> None:
     outbox = await Outbox.open(store)
     loop = asyncio.get_running_loop()
 
-    async def settled(_names: frozenset[str], _fresh: bool) -> Settled:
+    async def settled(_names: frozenset[str], fresh: bool) -> Settled:
+        if fresh:
+            await asyncio.sleep(EVERY_S)  # as a broker does, whoever asks
         return Settled(1, 10**15, "")
 
     outbox.promised = settled

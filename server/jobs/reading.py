@@ -161,19 +161,24 @@ def column(frame: "DataFrame", name: str) -> "Column":
     return F.get_json_object("values", f"$['{name}']")
 
 
-def delayed(frame: "DataFrame", delay_ms: int) -> "DataFrame":
+def delayed(frame: "DataFrame", delay_ms: int, *, mark: str | None = None) -> "DataFrame":
     """With a watermark on `end`: that which the source says, else so much behind the latest.
+
+    `mark` names a column that is to tell what the source says, in ms; null where it says nothing.
 
     Spark takes a watermark from the very column that it is held against, and then in a column that
     was marked so. Here the source's column gives it, and `end` is marked alone.
     """
     if MARK not in frame.columns:
+        if mark is not None:
+            frame = frame.withColumn(mark, F.lit(None).cast("bigint"))
         return frame.withWatermark("end", f"{delay_ms} milliseconds")
     columns = [
         F.col("end").alias("end", metadata={_DELAY: delay_ms}) if name == "end" else f"`{name}`"
         for name in frame.columns
         if name != MARK
     ]
+    columns += [] if mark is None else [F.unix_millis(MARK).alias(mark)]
     frame = frame.withWatermark(MARK, "0 milliseconds")
     # With the mark in the condition, as Spark would not have looked at it otherwise before.
     return frame.where(f"id is not null or {MARK} is null").select(*columns)

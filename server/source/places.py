@@ -268,6 +268,45 @@ def cut(
     return begin, end, ""
 
 
+class WholeLog(NamedTuple):
+    """A log of which all is read: its offsets, and what it has of lost ones."""
+
+    epoch: str
+    begin: int
+    end: int
+    inherited: Sequence[Inherited] = ()
+
+
+def read_once(logs: Mapping[str, WholeLog]) -> dict[str, list[tuple[int, int]]]:
+    """Return the ranges of each log so that a result of a lost one is read in one place.
+
+    That is the lost log, where its broker is back with it, else the heir that took over first.
+    """
+    ranges = {name: [(log.begin, log.end)] for name, log in logs.items()}
+    had = {log.epoch: [(log.begin, log.end)] for log in logs.values()}
+    heirs = [(each.end, name, each) for name, log in logs.items() for each in log.inherited]
+    for _, name, inherited in sorted(heirs):
+        begin, end = logs[name].begin, logs[name].end
+        read = had.setdefault(inherited.epoch, [])
+        own = []
+        for theirs, first, size in inherited.runs:
+            shift = first - theirs
+            for low, high in read:
+                repeated = max(low, theirs) + shift, min(high, theirs + size) + shift
+                ranges[name] = _without(ranges[name], *repeated)
+            own.append((max(begin, first) - shift, min(end, first + size) - shift))
+        read += own
+    return ranges
+
+
+def _without(ranges: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
+    """Return what is left of ranges without one of them, which may be empty."""
+    if low >= high:
+        return list(ranges)
+    pairs = [((begin, min(end, low)), (max(begin, high), end)) for begin, end in ranges]
+    return [(begin, end) for pair in pairs for begin, end in pair if begin < end]
+
+
 def inherited_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Inherited, ...]:
     """Read what a log says of itself. Raises KeyError, TypeError, ValueError."""
     return tuple(

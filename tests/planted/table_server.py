@@ -11,6 +11,8 @@ MIGRATION = ("tests/server/test_migration.py",)
 SHARDS = ("tests/server/test_shards.py",)
 UPKEEP = ("tests/server/test_upkeep.py",)
 POSTPONED = ("tests/server/test_postponed.py",)
+SOURCE = ("tests/server/test_source.py",)
+DETECTION = ("tests/server/test_detection.py",)
 
 TABLE = [
     *part(
@@ -21,6 +23,41 @@ postponed-for-ever: reading never goes back to what a batch has left out
 + read[left.broker] = place
 """,
         tests=POSTPONED,
+    ),
+    *part(
+        "server/source/places.py",
+        r"""
+heirs-read-twice: what two brokers have of a lost log is read of both
+- read += own
++ read += own[:0]
+
+heir-without-retention: what retention took of an heir counts as read there
+- own.append((max(begin, first) - shift, min(end, first + size) - shift))
++ own.append((theirs, theirs + size))
+""",
+        tests=SOURCE,
+    ),
+    *part(
+        "server/source/source.py",
+        r"""
+heir-alone-is-another: a condition on the broker has an heir's results read that are elsewhere
+- if name not in wanted and not away and not taken_over:
++ if name not in wanted and not away:
+""",
+        tests=SOURCE,
+    ),
+    *part(
+        "server/detection/processor.py",
+        r"""
+mark-unread: what the mark of a batch has passed waits for the next batch
+- mark_ms = max(mark_ms, row["mark_ms"])
++ mark_ms = max(mark_ms, passed_ms)
+
+timer-left: a timer stays that the mark has passed and Spark has not
+- if before is not None and before > passed_ms:
++ if before is not None and before > mark_ms:
+""",
+        tests=DETECTION,
     ),
     *part(
         "server/source/source.py",
