@@ -12,6 +12,7 @@ The mark of the batch goes along: up to when nothing comes behind it. Spark's wa
 the batch before, so that by it each event would wait in the state for the next batch.
 """
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ PACKED: Final = "_key string, mark_ms bigint, events binary"
 _SCHEMA: Final = pa.schema(
     [("_key", pa.string()), ("mark_ms", pa.int64()), ("events", pa.binary())]
 )
+# Objects made between looks for garbage: events of a batch are no garbage, and with Python's 700 as
+# much time went into looking as into detecting. Spark looks after each task.
+YOUNG_MAX: Final = 200_000
 _decode = msgspec.json.decode
 _encode = msgspec.msgpack.Encoder().encode
 _events = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
@@ -42,6 +46,7 @@ class Packing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row for each key of a batch."""
+        gc.set_threshold(YOUNG_MAX)
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("_key", "payload", "broker"))
             rows: dict[str, list[tuple[str, str | None]]] = {}
@@ -59,6 +64,7 @@ class ShardPacking:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row for each shard of a batch."""
+        gc.set_threshold(YOUNG_MAX)
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("payload", "broker"))
             shards: dict[str, list[Mapping[str, Any]]] = {}

@@ -9,6 +9,7 @@ nothing, and then the larger of the two is not written again.
 What rows bring along of the batch's mark counts before Spark's watermark, which is behind it.
 """
 
+import gc
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import Row
 
 from server.detection.course import DetectionCourse, WaitingEvents, waiting_of
-from server.detection.event_batches import unpacked
+from server.detection.event_batches import YOUNG_MAX, unpacked
 from server.detection.firsts import Firsts, FirstsCourse
 from server.detection.program import DetectionProgram
 from server.detection.result_batches import RESULTS_MAX, packed_results, packed_rows
@@ -44,6 +45,7 @@ class Detector(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called before anything else, in the process that runs it."""
+        gc.set_threshold(YOUNG_MAX)
         self._handle = handle
         self._engine = handle.getValueState("engine", "state binary")
         self._waiting = handle.getValueState("waiting", "state binary")

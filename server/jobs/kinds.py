@@ -20,7 +20,7 @@ from server.detection.result_batches import SHOWN, unpacked_results
 from server.detection.shards import Shards, shards_of
 from server.errors import JobsError
 from server.job_checks import OF_A_SIDE
-from server.jobs.reading import column, delayed, events, rows, same_by_id
+from server.jobs.reading import Postponing, column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,19 +42,25 @@ def frame_of(
     """Return the job's rows, as a stream. Raises JobsError.
 
     `postponed` is a folder for what a job that need not wait for brokers puts off; of the first
-    batch nothing more is put off with `whole_first`.
+    batch nothing more is put off with `whole_first`. The sides of a join are read apart, and wait.
     """
+    postponing = None if postponed is None else Postponing(postponed, whole_first)
     if job.kind == "history":
-        return rows(spark, jobs, job, consumer, postponed=postponed, whole_first=whole_first)
-    frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
+        return rows(spark, jobs, job, consumer, postponing=postponing)
+    if job.kind == "join":
+        return _join(spark, jobs, job, consumer)
+    frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer, postponing)
     return frame
 
 
-def _windows(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+def _windows(
+    spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str, postponing: Postponing | None
+) -> "DataFrame":
     """One row per window and group, once the watermark has passed the window."""
     values = (value for function, value in job["values"].values())
     used = ("end", *job["by"], *values)
-    frame = delayed(rows(spark, jobs, job, consumer, used), job["delay"])
+    frame = rows(spark, jobs, job, consumer, used, postponing=postponing)
+    frame = delayed(frame, job["delay"])
     slide = None if job["slide"] is None else f"{job['slide']} milliseconds"
     window = F.window("end", f"{job['window']} milliseconds", slide)
     by = [column(frame, name).alias(name) for name in job["by"]]
@@ -134,9 +140,11 @@ def _join(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> 
     )
 
 
-def _dedup(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+def _dedup(
+    spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str, postponing: Postponing | None
+) -> "DataFrame":
     """Of results that agree in `keys` the first one, as far apart as `within`."""
-    frame = rows(spark, jobs, job, consumer)
+    frame = rows(spark, jobs, job, consumer, postponing=postponing)
     if same_by_id(job):
         frame = delayed(frame, max(job["within"], job["delay"]))
         return frame.withColumn("_0", F.col("id")).dropDuplicatesWithinWatermark(["_0"]).drop("_0")
@@ -189,12 +197,17 @@ def _run(
     )
 
 
-def _detect(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+def _detect(
+    spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str, postponing: Postponing | None
+) -> "DataFrame":
     """Return the stream of what a specification detects in the results."""
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
     used = ("payload", "broker", "location", "end")
-    frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer, used)
+    if raw:
+        frame = events(spark, jobs, source)
+    else:
+        frame = rows(spark, jobs, job, consumer, used, postponing=postponing)
     program = program_of(jobs, job, raw=raw)
     frame = delayed(frame, job["delay"], mark="mark_ms")
     frame = frame.select("payload", "broker", "location", "end", "mark_ms")
@@ -228,7 +241,6 @@ def program_of(jobs: Jobs, job: ConfigPart, *, raw: bool) -> DetectionProgram:
 
 _KINDS: Final[dict[str, Callable[..., Any]]] = {
     "windows": _windows,
-    "join": _join,
     "dedup": _dedup,
     "detect": _detect,
 }

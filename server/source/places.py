@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 POSTPONED: Final = "postponed"  # a folder beside that of Spark's own
+AWAY: Final = "away"  # before the name of a broker, in the name of a note; no range has such a one
 _FORM = re.compile(
     r"([^:]*):(\d{1,18})"
     r"(?::(-?\d{1,18})?(?::(-?\d{1,18})?(?::(\d{1,18})?(?::(\d{1,18}))?)?)?)?"
@@ -79,6 +80,26 @@ class Postponed:
                 os.fsync(opened)
             finally:
                 os.close(opened)
+
+    def away_s(self, broker: str, now_s: float) -> float:
+        """Return for how long a broker that is away was away so far; a restart is no new beginning.
+
+        The time is that of the clock, as the last run may have been on another machine.
+        """
+        if self._folder is None:
+            return 0.0
+        path = self._folder / f"{AWAY}:{broker}"
+        try:
+            return now_s - float(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(now_s), encoding="utf-8")
+            return 0.0
+
+    def forget_away(self, broker: str) -> None:
+        """Forget that a broker was away."""
+        if self._folder is not None:
+            (self._folder / f"{AWAY}:{broker}").unlink(missing_ok=True)
 
     def holds(self, left: PostponedRange) -> bool:
         """Tell whether a batch has left this out."""

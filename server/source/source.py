@@ -4,6 +4,7 @@ Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is ma
 Spark wants one, so that it holds nothing but options until it is asked for something.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -302,12 +303,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self.options
         if whole or options.postponed is None or self._targets is not None:
             return False
-        if stretch.begin >= stretch.end or options.align or options.on_away == "fail":
+        if stretch.begin >= stretch.end or options.on_away == "fail":
             return False
         seen, past = self._look().get(stretch.broker), self._history()
         if seen is None or not isinstance(seen.away, AwayError):
+            self._postponed.forget_away(stretch.broker)
             return False
         if past is not None and all(passage.kept for passage in past.passages(*stretch)):
+            return False
+        if options.align and not self._was_waited_for(stretch.broker):
             return False
         self._postponed.put(left)
         tell(
@@ -315,6 +319,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             " others go on, and these are read when it is back"
         )
         return True
+
+    def _was_waited_for(self, broker: str) -> bool:
+        """Tell whether a job by event time goes on without a broker, whose rows then come late."""
+        away_s = self.options.away_s
+        return away_s is not None and self._postponed.away_s(broker, time.time()) >= away_s
 
     def _ranges(self, stretches: Sequence[Stretch]) -> list[LogRange]:
         """The ranges of these stretches, each of one place where it can be read."""

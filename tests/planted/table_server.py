@@ -52,10 +52,6 @@ heir-alone-is-another: a condition on the broker has an heir's results read that
 mark-unread: what the mark of a batch has passed waits for the next batch
 - mark_ms = max(mark_ms, row["mark_ms"])
 + mark_ms = max(mark_ms, passed_ms)
-
-timer-left: a timer stays that the mark has passed and Spark has not
-- if before is not None and before > passed_ms:
-+ if before is not None and before > mark_ms:
 """,
         tests=DETECTION,
     ),
@@ -65,6 +61,14 @@ timer-left: a timer stays that the mark has passed and Spark has not
 sinks-differ: a batch that one sink has in full comes to the next without a broker
 - if whole or options.postponed is None or self._targets is not None:
 + if options.postponed is None or self._targets is not None:
+
+waits-no-time: a job by event time goes on without a broker at once
+- return away_s is not None and self._postponed.away_s(broker, time.time()) >= away_s
++ return away_s is not None
+
+waits-anew: a broker that is away counts as away since the last restart
+- if options.align and not self._was_waited_for(stretch.broker):
++ if options.align and (self._begun is None or not self._was_waited_for(stretch.broker)):
 
 held-batch-grows: a batch that a sink has is run again with what it had left out
 - if self._postponed.holds(left):
