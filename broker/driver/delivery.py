@@ -72,13 +72,12 @@ class Delivery:
     def emit(self, effect: Emit) -> None:
         """Each to its subscriber, to its actor and to who follows by HTTP."""
         prefix, fan = self._prefix, self.fan
-        unheard = self._server.unheard
         results = [result for result in effect.results if result.payload and not result.is_silent]
         for result in results:
             payload = result.payload
-            for topic in _ways(prefix, result.subscriber, result.subscription, result.actor):
-                if not unheard(topic):
-                    self._send(topic, payload)
+            topics_of = _ways(prefix, result.subscriber, result.subscription, result.actor)
+            for topic in self._server.heard(topics_of):
+                self._send(topic, payload)
             if fan is not None:
                 fan.publish(result.subscriber, result.subscription, payload)
         if effect.results:

@@ -130,7 +130,8 @@ class Durability:
         self.promises.durable(number)
         if self.on_durable is not None:
             self.on_durable(number)
-        self.snapshots.look()
+        if self.journal.appended_bytes >= self.snapshots.next_look_bytes:
+            self.snapshots.look()
 
     def _pause(self) -> None:
         self._runner.pause()

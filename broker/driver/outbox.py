@@ -15,7 +15,7 @@ class StoredOutbox:
     """Store results as `broker.driver.promises.Outbox` asks for, at the time `now_ms`."""
 
     def __init__(self, store: Store, outbox: Outbox, now_ms: Callable[[], int]) -> None:
-        self._store = store
+        self.full = store.full
         self._outbox = outbox
         self._catalogue = StoredCatalogue(store)
         self._now_ms = now_ms
@@ -42,10 +42,6 @@ class StoredOutbox:
         """One piece of work, too."""
         coming = [_row(entry) for entry in effect.coming]
         self._catalogue.change(coming, effect.leaving, done)
-
-    def full(self) -> bool:
-        """Tell whether more waits than should."""
-        return self._store.full()
 
 
 async def listed(store: Store) -> list[Listed]:

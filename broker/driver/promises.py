@@ -26,6 +26,7 @@ from typing import Any, Protocol, TypeAlias
 
 from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import (
+    Acknowledge,
     Append,
     DisownResults,
     Emission,
@@ -85,11 +86,18 @@ class Promises:
             DisownResults: self._move_fence,
         }
         self.send: Callable[[SendFrame], None]  # of a broker with links
+        # What is carried out at once when the gate lets it go.
+        self._carriers: dict[type[Any], Callable[[Any], None]] = {
+            Acknowledge: inner.acknowledge,
+            Reply: inner.reply,
+            SendFrame: lambda frame: self.send(frame),
+        }
         self.delivered: Callable[[int], None] = lambda _offset: None
         self.stand_in: Callable[[], str] = str  # the name of the one that results wait for
         self._inner = inner
         self._outbox = outbox
         self._gate = gate
+        self._is_behind = False  # intake is held for the journal
         self.waiting_bytes_max = waiting_bytes_max
         self._journal: Journal
 
@@ -107,6 +115,7 @@ class Promises:
         """A record for the journal."""
         self._journal.append(effect.number, effect.data)
         if self._journal.waiting_bytes > self.waiting_bytes_max:
+            self._is_behind = True
             self._gate.shut("journal behind")
 
     def settled(self, number: int) -> "asyncio.Future[None]":
@@ -120,8 +129,8 @@ class Promises:
     def durable(self, number: int) -> None:
         """All records up to the number are durable."""
         self._go_on(self.commits.commit(number))
-        self._look_at_fence()
-        if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
+        if self._is_behind and self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
+            self._is_behind = False
             self._gate.open("journal behind")
 
     def trouble(self, why: str) -> None:
@@ -131,45 +140,39 @@ class Promises:
     # --- carrying out -------------------------------------------------------------------------
 
     def _promise(self, promised: Held) -> None:
-        self._go_on(self.commits.put(promised))
-        self._look_at_fence()
+        released = self.commits.put(promised)
+        if released or self.commits.fenced_bytes:
+            self._go_on(released)
 
     def _move_fence(self, to: ReleaseResults | DisownResults) -> None:
         self._go_on(self.commits.move_fence(to))
         if self.commits.fenced_bytes <= self.waiting_bytes_max // 2:
             self._gate.open("stand-in behind")
 
-    def _look_at_fence(self) -> None:
+    def _go_on(self, released: Sequence[Held]) -> None:
         if self.commits.fenced_bytes > self.waiting_bytes_max:
             why = f"results wait for the answer of the stand-in `{self.stand_in()}`"
             self._gate.shut("stand-in behind", why)
-
-    def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []
         for effect in released:
             if isinstance(effect, Emit):
                 results += effect.results
-            elif isinstance(effect, Enlist | CommitMark):
+                continue
+            if carry := self._carriers.get(type(effect)):
+                self._guarded(carry, effect)
+                continue
+            if results:
                 self._store(results)
                 results = []
-                self._behind(effect)
-            else:
-                self._carry_out(effect)
-        self._store(results)
+            self._behind(effect)
+        if results:
+            self._store(results)
 
-    def _carry_out(self, one: Held) -> None:
-        if isinstance(one, SendFrame):
-            self._guarded(self.send, one)
-        elif isinstance(one, Reply):
-            self._guarded(self._inner.reply, one)
-        else:
-            self._guarded(self._inner.acknowledge, one)
-
-    def _behind(self, one: Enlist | CommitMark) -> None:
+    def _behind(self, one: Held) -> None:
         """Store what has its turn when all before it is durable."""
         if isinstance(one, Enlist):
             self._outbox.enlist(one, self._listed)
-        else:
+        elif isinstance(one, CommitMark):
             self._outbox.append((), partial(_settle, one.token))
 
     def _listed(self, error: BaseException | None) -> None:
@@ -179,10 +182,9 @@ class Promises:
         self._go_on(self.commits.listed())
 
     def _store(self, results: list[Emission]) -> None:
-        if results:
-            self._outbox.append(results, partial(self._stored, results))
-            if self._outbox.full():
-                self._gate.shut("outbox behind")
+        self._outbox.append(results, partial(self._stored, results))
+        if self._outbox.full():
+            self._gate.shut("outbox behind")
 
     def _stored(self, results: list[Emission], error: BaseException | None) -> None:
         if error is None:

@@ -146,10 +146,15 @@ class MqttDriver:
             self._performing = False
         if hub.given_up:
             self._tell_of_given_up()
-        if self.writing is not None:
-            self.writing.look()
+        keeping = hub.keeping
+        if keeping is not None and (keeping.batch.rows or keeping.awaited >= keeping.number):
+            self._write()
         if hub.timers.sooner:
             self._arm()
+
+    def _write(self) -> None:
+        if self.writing is not None:
+            self.writing.look()
 
     def _durable(self, number: int) -> None:
         """Let go what waited for the disk."""

@@ -4,7 +4,7 @@ Owns the filter tree, the retained messages and the cache of routes. Must not kn
 packets. Invariant: a cached route is used only while no subscription has changed since it was made.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -115,10 +115,18 @@ class TopicRouter:
         self._authorized = authorized
         self.routes.clear()
 
-    def nobody(self, topic: str) -> bool:
-        """Tell whether the topic is known, and that nobody has a subscription for it."""
-        route = self.routes.get(topic)
-        return route is not None and route.version == self.version and not route.deliveries
+    def heard(self, topics: Sequence[str]) -> list[str]:
+        """Return those of the topics that somebody may have a subscription for.
+
+        What is published to the others, which goes to nobody, counts as published.
+        """
+        heard = []
+        for topic in topics:
+            route = self.routes.get(topic)
+            if route is None or route.version != self.version or route.deliveries:
+                heard.append(topic)
+        self._counters.published += len(topics) - len(heard)
+        return heard
 
     def spread(self, route: TopicRoute, message: Message, now_ms: int) -> int:
         """Give the message to everyone on its way; how many these are."""

@@ -51,6 +51,7 @@ class HubStorage:
         self.waiting: dict[Connection, None] = {}  # connections with bytes that wait
         self.messages_last = 0  # the greatest number of a message
         self.places_last = 0
+        self.sessions = 0  # that are on disk, or will be with the batch that gathers
         self.results_mark = 0
         self.results_durable = 0  # the mark as it is on disk
 
@@ -83,15 +84,26 @@ class HubStorage:
         if isinstance(row, MarkRow):
             self.results_durable = row.value
 
-    def mark(self, name: str, value: int) -> None:
-        """Store a number in one transaction with all that was changed just before."""
-        self.batch.put(MarkRow(name, value))
+    def mark_results(self, offset: int) -> bool:
+        """Note that all results before the offset were published; return if that is written.
+
+        It is in one transaction with all that was changed just before. Without a session that
+        outlasts the process there is nothing to write: the first one brings the mark with it.
+        """
+        self.results_mark = offset
+        if self.sessions:
+            self.batch.put(MarkRow(RESULTS_MARK, offset))
+        return bool(self.sessions)
 
     # --- sessions -----------------------------------------------------------------------------
 
     def session(self, session: "Session") -> None:
         """A session as it is now."""
-        session.stored = True
+        if not session.stored:
+            session.stored = True
+            self.sessions += 1
+            if self.results_mark != self.results_durable:  # it missed none of these
+                self.batch.put(MarkRow(RESULTS_MARK, self.results_mark))
         client, will = session.client, session.will
         due_ms = session.will_timer.when_ms if session.will_timer is not None else None
         self.promises += 1
@@ -112,6 +124,7 @@ class HubStorage:
         if not session.stored:
             return
         session.stored = False
+        self.sessions -= 1
         client_id = session.outgoing.client_id
         self.promises += 1
         self.batch.remove(SessionRow, client_id)
