@@ -34,6 +34,7 @@ detect Motion then Door within 1 min
 """
 RESULT = str(ROOT / "broker/engine/runtime/subscribed.py")  # where a subscription's result is made
 TIMES = 5
+APART_MS = 120_000
 QUIET_S = 0.15
 
 
@@ -83,7 +84,9 @@ def client(port: int, on_loop: Callable[[Callable[[], object]], None], found: li
         time.sleep(QUIET_S)
         for number in range(2 * TIMES):
             kind = ("Motion", "Door")[number % 2]
-            event = {"id": f"e{number}", "timestamp": now_ms + number}
+            # Pairs so far apart that each completes the pattern once.
+            instant = now_ms - (TIMES - number // 2) * APART_MS + number
+            event = {"id": f"e{number}", "timestamp": instant}
             topic, payload = f"headwater/events/{kind}/s", msgspec.json.encode(event)
             if kind == "Door":
                 on_loop(counting.switch_on)

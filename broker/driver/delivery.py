@@ -72,9 +72,12 @@ class Delivery:
     def emit(self, effect: Emit) -> None:
         """Each to its subscriber, to its actor and to who follows by HTTP."""
         prefix, fan = self._prefix, self.fan
-        results = [result for result in effect.results if result.payload and not result.is_silent]
-        for result in results:
+        now_s, observe = time(), self.latency_s.observe
+        for result in effect.results:
             payload = result.payload
+            if not payload or result.is_silent:
+                continue
+            observe(now_s - result.end_ms / 1000)
             topics_of = _ways(prefix, result.subscriber, result.subscription, result.actor)
             for topic in self._server.heard(topics_of):
                 self._send(topic, payload)
@@ -83,9 +86,6 @@ class Delivery:
         if effect.results:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)
-            now_s, observe = time(), self.latency_s.observe
-            for result in results:
-                observe(now_s - result.end_ms / 1000)
 
     def reply(self, effect: Reply) -> None:
         """To the topic that the client named, or to whoever waits for the future."""

@@ -5,10 +5,14 @@ given is stored in the order in which it was given.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import starmap
+from operator import attrgetter
 
 from broker.core.effects import Emission, Enlist
 from broker.core.effects import Entry as Listed
 from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
+
+_columns = attrgetter("offset", "id", "subscription", "subscriber", "actor", "end_ms", "payload")
 
 
 class StoredOutbox:
@@ -24,18 +28,7 @@ class StoredOutbox:
         self, results: Sequence[Emission], done: Callable[[BaseException | None], None]
     ) -> None:
         """One piece of work for all of them."""
-        rows = [
-            Row(
-                result.offset,
-                result.id,
-                result.subscription,
-                result.subscriber,
-                result.actor,
-                result.end_ms,
-                result.payload,
-            )
-            for result in results
-        ]
+        rows = list(starmap(Row, map(_columns, results)))
         self._outbox.append(rows, self._now_ms(), done)
 
     def enlist(self, effect: Enlist, done: Callable[[BaseException | None], None]) -> None:

@@ -90,9 +90,9 @@ class Promises:
         self._carriers: dict[type[Any], Callable[[Any], None]] = {
             Acknowledge: inner.acknowledge,
             Reply: inner.reply,
-            SendFrame: lambda frame: self.send(frame),
+            SendFrame: self._send,
         }
-        self.delivered: Callable[[int], None] = lambda _offset: None
+        self.delivered: Callable[[int], None] | None = None  # of a broker with links, too
         self.stand_in: Callable[[], str] = str  # the name of the one that results wait for
         self._inner = inner
         self._outbox = outbox
@@ -168,6 +168,9 @@ class Promises:
         if results:
             self._store(results)
 
+    def _send(self, frame: SendFrame) -> None:
+        self.send(frame)
+
     def _behind(self, one: Held) -> None:
         """Store what has its turn when all before it is durable."""
         if isinstance(one, Enlist):
@@ -189,7 +192,8 @@ class Promises:
     def _stored(self, results: list[Emission], error: BaseException | None) -> None:
         if error is None:
             self._guarded(self._inner.emit, Emit(tuple(results)))
-            self.delivered(results[-1].offset + 1)
+            if self.delivered is not None:
+                self.delivered(results[-1].offset + 1)
             return
         # Not the disk: that is tried again. What cannot be stored at all must not be passed over.
         self.faults += 1

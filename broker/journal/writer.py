@@ -46,14 +46,11 @@ class JournalWriter:
         self._trouble = trouble
         self._retry_s = retry_s
         self._queue: SimpleQueue[Records | None] = SimpleQueue()
+        self.put: Callable[[Records], None] = self._queue.put  # after all before; of any thread
         self._ending = threading.Event()
         self._told = ""
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
-
-    def put(self, records: Records) -> None:
-        """Write these after all before them; any thread may ask."""
-        self._queue.put(records)
 
     def end(self) -> None:
         """Write what was put, try once more at most, and return."""

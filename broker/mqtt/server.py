@@ -106,8 +106,11 @@ class MqttServer:
         once. Nothing, where there is no store.
         """
         keeping = self._hub.keeping
-        if keeping is not None and offset > keeping.results_mark and keeping.mark_results(offset):
-            self._started().soon()
+        if keeping is not None and offset > keeping.results_mark:
+            keeping.results_mark = offset
+            if keeping.sessions:
+                keeping.keep_mark()
+                self._started().soon()
 
     def results_needed(self) -> int | None:
         """Results from this offset on are to be there still, so that kept sessions get them.
@@ -226,7 +229,8 @@ class MqttServer:
 
     def complete(self, token: Token | None, reason_code: int = Reason.SUCCESS) -> None:
         """A message handed up is done with: its publisher gets its PUBACK, in order."""
-        driver = self._started()
+        driver = self._driver
+        assert driver is not None, "who has a message has it of a server that was started"
         self._hub.complete(token, reason_code, driver.now_ms())
         driver.soon()
 

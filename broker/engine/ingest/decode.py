@@ -97,7 +97,11 @@ class PayloadDecoder:
             return decoded
         # One byte decides for nearly all JSON; only white space and msgpack take a longer look.
         many = payload[:1] == b"[" if payload[:1] in _OPENINGS else _is_array(payload, format_)
-        reader = self._reader(origin)
+        if origin.type_name is None:
+            reader: Reader | None = self._registry.reader()
+        else:
+            entry = self._registry.entries.get(origin.type_name)
+            reader = None if entry is None else entry.reader
         if reader is not None:
             vague = self._normaliser.vague(origin)
             events = None if vague else self._whole(payload, reader, format_, many=many)
@@ -177,12 +181,6 @@ class PayloadDecoder:
         return decoded
 
     # --- readings: the exact and the loose classes -------------------------------------------
-
-    def _reader(self, origin: Origin) -> Reader | None:
-        if origin.type_name is None:
-            return self._registry.reader()
-        entry = self._registry.entries.get(origin.type_name)
-        return None if entry is None else entry.reader
 
     def _whole(
         self, payload: bytes, reader: Reader, format_: Format, *, many: bool

@@ -161,14 +161,14 @@ class Direct:
     ) -> None:
         self._routes = routes
         self._filterer = filterer
-        self._known: dict[int, list[AtOnce]] = {}  # by content; filled as events come
+        self.makers: dict[int, list[AtOnce]] = {}  # by content, of which that is all; else none
         self.unsettled: dict[int, None] = {}
 
     def changed(self, content: int) -> None:
         """Others want it now, or those who do have other agents."""
         # Worked out again when an event comes: installing a thousand subscriptions to one content
         # would otherwise make a thousand lists, of one to a thousand seats.
-        self._known.pop(content, None)
+        self.makers.pop(content, None)
         if content in self._routes:
             self.unsettled[content] = None
         else:
@@ -176,23 +176,17 @@ class Direct:
 
     def all_changed(self) -> None:
         """So it is with all."""
-        self._known.clear()
+        self.makers.clear()
         self.unsettled.update(dict.fromkeys(self._routes))
 
     def settle(self) -> None:
-        """Tell the filterer of what has changed what it may make of single events."""
+        """Work out the makers of what has changed, and tell the filterer of single events."""
         for content in self.unsettled:
-            self._filterer.make_at_once(content, self._each(content))
-        self.unsettled.clear()
-
-    def of(self, content: int) -> list[AtOnce]:
-        """Return the makers of results of a content's events, if that is all; else none."""
-        made = self._known.get(content)
-        if made is None:
             seats = [seat for seat, _ in self._routes[content]]
             lone = [seat.at_once for seat in seats if seat.at_once and not seat.weighs]
-            made = self._known[content] = lone if len(lone) == len(seats) else []
-        return made
+            self.makers[content] = lone if len(lone) == len(seats) else []
+            self._filterer.make_at_once(content, self._each(content))
+        self.unsettled.clear()
 
     def _each(self, content: int) -> Makers:
         """The same for single events, where each gives a result and none is detected."""
@@ -212,7 +206,10 @@ class Direct:
 
 
 class Suspensions:
-    """The suspended tasks, and `why`, by key; of these so many were `told` to whom they concern."""
+    """The suspended tasks, and `why`, by key; so many were `told` to whom they concern.
+
+    Where that is another number some are suspended, or are no more, of which nobody was told.
+    """
 
     def __init__(
         self, by_task: Mapping[str, Sequence[Seat]], agents: Agents, direct: Direct
@@ -222,11 +219,6 @@ class Suspensions:
         self._by_task = by_task
         self._agents = agents
         self._direct = direct
-
-    @property
-    def untold(self) -> bool:
-        """True where some are suspended, or are no more, of which nobody was told."""
-        return len(self.why) != self.told
 
     def suspend(self, key: str, why: str) -> None:
         """Suspend a task, and those that need it: all that they hold is gone."""

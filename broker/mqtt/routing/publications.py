@@ -42,7 +42,7 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
     if route is None or route.version != router.version:
         route = router.route(packet.topic)
     if not route.plain or packet.retain:
-        code = accept(hub, connection.client, packet, connection, now_ms)
+        code = accept(hub, connection.client, packet, route, connection, now_ms)
     else:
         hub.counters.messages_in += 1
         code = _NOBODY
@@ -68,16 +68,20 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
             connection.send(b"\x40\x02" + packet.packet_id.to_bytes(2, "big"))
 
 
-def accept(
-    hub: "Hub", client: ClientInfo, packet: Publish, connection: "Connection | None", now_ms: int
+def accept(  # noqa: PLR0917  # a message, its way and where it came from
+    hub: "Hub",
+    client: ClientInfo,
+    packet: Publish,
+    route: TopicRoute,
+    connection: "Connection | None",
+    now_ms: int,
 ) -> int:
-    """Take a client's message or its will (no connection); its reason code.
+    """Take a client's message or its will (no connection), on its route; its reason code.
 
     `HANDED_UP`: the application has it, and says later.
     """
     counters = hub.counters
     counters.messages_in += 1
-    route = hub.router.route(packet.topic)
     if route.reserved or (
         hub.authorize is not None and not hub.authorize(client, packet.topic, "publish")
     ):

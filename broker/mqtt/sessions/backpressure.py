@@ -37,6 +37,7 @@ class PublisherHold:
         self._asked = False
         self._full = False  # all together have too much pending
         self._behind = False  # too much is to be written to disk
+        self._stopped = False  # one of these three
 
     def hold(self, hold: bool) -> None:
         """Hold all publishers to the application, or let them go on."""
@@ -62,8 +63,8 @@ class PublisherHold:
     def look(self, connection: "Connection") -> None:
         """After a read that handed something up: may this connection be read further?"""
         if self._counters.pending_bytes >= self._limits.pending_bytes_max:
-            self._full = True
-        if connection.reading and (self._stopped() or self._has_to_wait(connection)):
+            self._full = self._stopped = True
+        if connection.reading and (self._stopped or self._has_to_wait(connection)):
             connection.reading = False
             self._held[connection] = None
             self._effects.append(ReadConnection(connection, on=False))
@@ -73,14 +74,11 @@ class PublisherHold:
         if self._full and self._counters.pending_bytes < self._limits.pending_bytes_max // 2:
             self._full = False
             self._release_all()
-        elif connection in self._held and not self._stopped():
+        elif connection in self._held and not self._stopped:
             self._release(connection)
 
     def _has_to_wait(self, connection: "Connection") -> bool:
         return connection in self._slow or connection.overloaded()
-
-    def _stopped(self) -> bool:
-        return self._asked or self._full or self._behind
 
     def gone(self, connection: "Connection") -> None:
         """The connection is closed."""
@@ -89,7 +87,8 @@ class PublisherHold:
         self.eased(connection)
 
     def _release_all(self) -> None:
-        if not self._stopped():
+        self._stopped = self._asked or self._full or self._behind
+        if not self._stopped:
             for connection in list(self._held):
                 self._release(connection)
 

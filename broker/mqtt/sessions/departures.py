@@ -128,4 +128,5 @@ def publish_will(hub: "Hub", session: "Session", now_ms: int) -> None:
         packet = Publish(
             will.topic, will.payload, will.qos, will.retain, properties=will.properties
         )
-        accept(hub, session.client, packet, None, now_ms)
+        route = hub.router.route(packet.topic)
+        accept(hub, session.client, packet, route, None, now_ms)

@@ -84,16 +84,12 @@ class HubStorage:
         if isinstance(row, MarkRow):
             self.results_durable = row.value
 
-    def mark_results(self, offset: int) -> bool:
-        """Note that all results before the offset were published; return if that is written.
+    def keep_mark(self) -> None:
+        """Store the results' mark in one transaction with all that was changed just before.
 
-        It is in one transaction with all that was changed just before. Without a session that
-        outlasts the process there is nothing to write: the first one brings the mark with it.
+        Without a session on disk nobody needs it: the first one brings it along.
         """
-        self.results_mark = offset
-        if self.sessions:
-            self.batch.put(MarkRow(RESULTS_MARK, offset))
-        return bool(self.sessions)
+        self.batch.put(MarkRow(RESULTS_MARK, self.results_mark))
 
     # --- sessions -----------------------------------------------------------------------------
 
@@ -103,7 +99,7 @@ class HubStorage:
             session.stored = True
             self.sessions += 1
             if self.results_mark != self.results_durable:  # it missed none of these
-                self.batch.put(MarkRow(RESULTS_MARK, self.results_mark))
+                self.keep_mark()
         client, will = session.client, session.will
         due_ms = session.will_timer.when_ms if session.will_timer is not None else None
         self.promises += 1

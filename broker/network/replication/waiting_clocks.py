@@ -25,10 +25,10 @@ LOOK_MS = 1_000
 class EndlessClocks(Protocol):
     """The clocks without a wait, as far as they are needed here."""
 
-    def watermark(self, type_name: str, now: int) -> int:
+    def watermark(self, type_name: str, now: int = 0) -> int:
         """Return the watermark of a type; it is then given out."""
 
-    def foreseen(self, type_name: str, now: int) -> int:
+    def foreseen(self, type_name: str, now: int = 0) -> int:
         """Return the watermark that would be given out."""
 
     def hindmost(self, type_name: str, now: int) -> str:

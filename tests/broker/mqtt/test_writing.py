@@ -13,7 +13,6 @@ from broker.mqtt.server import MqttServer
 from broker.mqtt.storage import writer as writing
 from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.rows import (
-    MarkRow,
     KEPT,
     KEYS,
     Batch,
