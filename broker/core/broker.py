@@ -21,13 +21,11 @@ import msgspec
 
 from broker.core import messages, returned, topics
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.effects import Effect, Emission, Publication, Reply
+from broker.core.effects import Effect, Emission, Notes, Outgoing, Publication, Reply
 from broker.core.installer import Asker, Installer
 from broker.core.intake import Admitted, Decoded, Intake, IntakeOptions
 from broker.core.messages import Message, Request
-from broker.core.notes import Notes
 from broker.core.options import BrokerOptions
-from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer, refused, trouble
 from broker.engine.event.agent import Result
 from broker.engine.event.event import Event

@@ -21,9 +21,7 @@ from broker.core.effects import Effect
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_listed import RecoveryError
 from broker.core.recovery.records import Record
-from broker.driver.gate import IntakeGate
-from broker.driver.outbox import StoredOutbox, listed
-from broker.driver.promises import Promises
+from broker.driver.promises import IntakeGate, Promises, StoredOutbox, listed
 from broker.driver.settled_log import Promised
 from broker.driver.snapshots import Snapshots
 from broker.errors import StartError

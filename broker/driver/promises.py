@@ -1,9 +1,9 @@
 """What the broker promises is carried out when the commit gate lets it go.
 
-Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers.
-Must not know what waits for what (`broker.core.commit_gate`), how a record is written or a result
-stored. Invariant: no result is given out before it is stored; all are carried out in the order in
-which the gate lets them go.
+Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers;
+and the reasons for which intake is held meanwhile. Must not know what waits for what
+(`broker.core.commit_gate`), how a record is written, or tables. Invariant: no result is given out
+before it is stored; all are carried out in the order in which the gate lets them go.
 
     Acknowledge, Reply,   are carried out
     SendFrame
@@ -22,8 +22,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from itertools import starmap
+from operator import attrgetter
+from typing import Any, TypeAlias
 
+from broker import logs
 from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import (
     Acknowledge,
@@ -36,9 +39,113 @@ from broker.core.effects import (
     Reply,
     SendFrame,
 )
-from broker.driver.gate import IntakeGate
+from broker.core.effects import Entry as Listed
 from broker.driver.runner import Outside
 from broker.journal import Journal
+from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
+
+
+class IntakeGate:
+    """Hold intake exactly while there is a reason; `hold` and `release` are called in turns.
+
+    What is told of a reason is told when it begins, when it becomes another, and when it ends.
+    """
+
+    def __init__(self, hold: Callable[[], None], release: Callable[[], None]) -> None:
+        self._hold = hold
+        self._release = release
+        self._shut: dict[str, str] = {}
+
+    def shut(self, name: str, why: str = "") -> None:
+        """Hold intake for a reason of this name; without a sentence, as happens under load."""
+        before = self._shut.get(name)
+        first = not self._shut
+        self._shut[name] = why
+        if why and why != before:
+            logs.tell("error", "held", by=name, reason=why)
+        if first:
+            self._hold()
+
+    def open(self, name: str) -> None:
+        """The reason is gone, if it was there."""
+        why = self._shut.pop(name, None)
+        if why:
+            logs.tell("info", "held_no_more", by=name)
+        if why is not None and not self._shut:
+            self._release()
+
+    def put(self, name: str, why: str) -> None:
+        """Shut with a sentence, open with an empty text."""
+        if why:
+            self.shut(name, why)
+        else:
+            self.open(name)
+
+    @property
+    def is_shut(self) -> bool:
+        """Tell whether there is any reason."""
+        return bool(self._shut)
+
+    def reasons(self) -> list[str]:
+        """The sentences, in the order in which they came."""
+        return [why for why in self._shut.values() if why]
+
+
+_columns = attrgetter("offset", "id", "subscription", "subscriber", "actor", "end_ms", "payload")
+
+
+class StoredOutbox:
+    """Make rows of results and subscriptions, and store them in the order given."""
+
+    def __init__(self, store: Store, outbox: Outbox, now_ms: Callable[[], int]) -> None:
+        self.full = store.full
+        self._outbox = outbox
+        self._catalogue = StoredCatalogue(store)
+        self._now_ms = now_ms
+
+    def append(
+        self, results: Sequence[Emission], done: Callable[[BaseException | None], None]
+    ) -> None:
+        """One piece of work for all of them."""
+        rows = list(starmap(Row, map(_columns, results)))
+        self._outbox.append(rows, self._now_ms(), done)
+
+    def enlist(self, effect: Enlist, done: Callable[[BaseException | None], None]) -> None:
+        """One piece of work, too."""
+        coming = [_row(entry) for entry in effect.coming]
+        self._catalogue.change(coming, effect.leaving, done)
+
+
+async def listed(store: Store) -> list[Listed]:
+    """Return what the catalogue lists, in order. Raises StoreError."""
+    entries = await StoredCatalogue(store).all()
+    return [
+        Listed(
+            entry.subscriber,
+            entry.subscription,
+            entry.seq,
+            entry.actor,
+            entry.client,
+            entry.proven,
+            entry.installed_ms,
+            entry.text,
+        )
+        for entry in entries
+    ]
+
+
+def _row(one: Listed) -> CatalogueEntry:
+    return CatalogueEntry(
+        one.subscriber,
+        one.subscription,
+        one.seq,
+        one.actor,
+        one.client,
+        one.proven,
+        one.since,
+        one.text,
+    )
+
 
 WAITING_BYTES_MAX = 16 * 2**20  # some seconds of what a small machine takes in
 
@@ -47,26 +154,13 @@ logger = logging.getLogger(__name__)
 Done: TypeAlias = Callable[[BaseException | None], None]
 
 
-class Outbox(Protocol):
-    """Store results and subscriptions."""
-
-    def append(self, results: Sequence[Emission], done: Done) -> None:
-        """Store results behind all before them; `done` once they are durable, in order."""
-
-    def enlist(self, effect: Enlist, done: Done) -> None:
-        """Store which subscriptions there are; `done` once that is durable, in order."""
-
-    def full(self) -> bool:
-        """Tell whether more waits to be stored than should."""
-
-
 class Promises:
     """Keep promises, as `broker.driver.runner.Outside` asks for; `begin` comes first."""
 
     def __init__(
         self,
         inner: Outside,
-        outbox: Outbox,
+        outbox: StoredOutbox,
         gate: IntakeGate,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:

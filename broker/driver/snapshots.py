@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Protocol
 
 from broker import logs
-from broker.driver.gate import IntakeGate
+from broker.driver.promises import IntakeGate
 from broker.journal import JournalError
 from broker.store import StoreError
 

@@ -20,12 +20,9 @@ from broker.mqtt.codec.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Re
 from broker.mqtt.counters import Counters
 from broker.mqtt.effects import CloseConnection, Effect
 from broker.mqtt.limits import MqttLimits
-from broker.mqtt.routing import publications as publishing
-from broker.mqtt.routing.publications import receive
-from broker.mqtt.routing.router import Prefix, TopicRouter
+from broker.mqtt.routing.router import Prefix, TopicRouter, publish, receive
 from broker.mqtt.sessions import handshake
-from broker.mqtt.sessions.backpressure import PublisherHold, Slowing
-from broker.mqtt.sessions.connection import Connection
+from broker.mqtt.sessions.connection import Connection, PublisherHold, Slowing
 from broker.mqtt.sessions.departures import end_overflowed, shut
 from broker.mqtt.sessions.logins import Logins
 from broker.mqtt.sessions.session import Session
@@ -267,7 +264,7 @@ class Hub:
 
         ProtocolError: it is no topic name, or there is no room to retain it.
         """
-        count = publishing.publish(self, packet, now_ms)
+        count = publish(self, packet, now_ms)
         end_overflowed(self, now_ms)
         return count
 

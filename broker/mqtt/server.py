@@ -23,7 +23,7 @@ from broker.mqtt.application import (
 )
 from broker.mqtt.codec.packets import Properties, Publish
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.driver import MqttDriver
+from broker.mqtt.driver import MqttDriver, Socket
 from broker.mqtt.hub import Hub
 from broker.mqtt.limits import MqttLimits
 from broker.mqtt.listeners import (
@@ -35,7 +35,6 @@ from broker.mqtt.listeners import (
 )
 from broker.mqtt.routing.router import Prefix
 from broker.mqtt.sessions.rights import judge_again
-from broker.mqtt.sockets import Socket
 from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.writer import wall_ms
 from broker.rights.quotas import QuotaLedger

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.store.errors import StoreError
 from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Settled, Standing, Taken
-from broker.store.writer import Done
+from broker.store.store import Done
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from broker.core.effects import Emission, Emit
-from broker.driver.delivery import Delivery
+from broker.driver.mqtt_face import Delivery
 from broker.driver.mqtt_sessions import go_on
 from broker.mqtt.codec import packets as p
 from broker.mqtt.listeners import Listener

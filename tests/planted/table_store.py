@@ -116,7 +116,7 @@ savepoint-to-blame: a full disk that ended the transaction is laid to the work
 )
 
 WRITER = part(
-    "broker/store/writer.py",
+    "broker/store/store.py",
     r"""
 savepoint-left-out: work that fails leaves behind what it did before
 - savepoint.rollback()

@@ -22,9 +22,8 @@ from msgspec import Struct
 from broker.core import messages
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
-from broker.core.effects import Entry, Reply
+from broker.core.effects import Entry, Outgoing, Reply
 from broker.core.installer import reader_of
-from broker.core.outgoing import Outgoing
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest.times import TIME_MAX_MS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from broker.core.outgoing import Outgoing
+from broker.core.effects import Outgoing
 from broker.core.standby.home_copy import HomeCopy, read, saved
 from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
 

@@ -17,7 +17,7 @@ import msgspec
 from broker.engine.event.event import MetricPosition
 from broker.engine.ingest import reasons
 from broker.engine.ingest.advertised import Advertisement
-from broker.engine.ingest.depth import json_deeper_than
+from broker.engine.ingest.decode import json_deeper_than
 from broker.engine.ingest.faults import DECODE_ERRORS, Rejection, of_error, rejection
 from broker.engine.limits import Limits
 

@@ -23,12 +23,12 @@ from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.promises import reached_at
 from broker.engine.runtime.agents import EXACT, Agents, input_name, output_name, weighed
 from broker.engine.runtime.budget import TooMuchWorkError
-from broker.engine.runtime.endings import Endings
 from broker.engine.runtime.results import sort_results
 from broker.engine.runtime.seats import (
     Direct,
     Domain,
     Domains,
+    Endings,
     Seat,
     Suspensions,
     at_once,
@@ -229,8 +229,7 @@ class Matcher:
         counts whether one was asked for, and is asked for those who then are not fed. `by_class`:
         the same events, by their class.
         """
-        self._watermarks = {}
-        self._ahead = {}
+        self._watermarks, self._ahead = {}, {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._domains.levels]
         results: list[Result] = []
         self._deliver(events, active, results, by_class)

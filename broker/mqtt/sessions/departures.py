@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.mqtt.codec.packets import Publish, Will
 from broker.mqtt.codec.reasons import ProtocolError, Reason
-from broker.mqtt.routing.publications import accept
+from broker.mqtt.routing.router import accept
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
