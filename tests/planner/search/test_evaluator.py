@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.placement.plan_document import as_document
 from planner.document import read_problem
-from planner.flow import as_document, evaluate
+from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.plan import Plan
 from planner.search.evaluator import Evaluator
