@@ -27,9 +27,9 @@ class Reroute:
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random = context.evaluator, context.random
-        flows = range(len(evaluator.trees))
+        flows = range(len(evaluator.laid))
         wasted = [n for n in random.sample(flows, min(len(flows), 30))
-                  if evaluator.links[n] > evaluator.least(n)]  # fmt: skip
+                  if evaluator.laid[n].links > evaluator.least(n)]  # fmt: skip
         number = random.choice(wasted) if wasted else random.choice(flows)
         return self.lay(context, number)
 
@@ -101,7 +101,7 @@ class Relieve:
         if chance < 0.8:
             # At one of the stream's other ends the piece takes none of it over any link.
             hosts = evaluator.hosts
-            ends = dict.fromkeys(evaluator.trees[number])
+            ends = dict.fromkeys(evaluator.laid[number].trees)
             ends.update(dict.fromkeys(hosts[other] for other in pieces if other != piece))
             return self.squeeze(context, piece, random.choice(list(ends)))
         return self._displace(context, piece)

@@ -21,7 +21,7 @@ from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.context import Changes, MoveContext
-from planner.search.evaluator import ABSENT, Evaluator
+from planner.search.evaluator import ABSENT, Evaluator, StreamTrees
 from planner.search.instance import Instance
 from planner.search.joint import MoveJointly
 from planner.search.operators import MoveKind, Recreate, Relocate, Scatter, Swap, Together
@@ -30,7 +30,6 @@ from planner.search.relief import Relieve, Reroute
 from planner.search.start import FirstDescent, greedy
 from planner.search.stops import Progress, Stop
 from planner.search.tabu import TabuSearch
-from planner.search.trees import LaidTree
 
 # A smaller part of the flow is no gain.
 GAIN = 1e-9
@@ -49,8 +48,8 @@ HALF, RETURNS = 0.5, 0.4
 # Of a single limit: beyond, all prices are 1 again.
 PRICE_MAX = 1e4
 
-# The flow of a placement that keeps all limits, its hosts and its trees.
-Standpoint = tuple[float, list[int], list[dict[int, LaidTree]]]
+# The flow of a placement that keeps all limits, its hosts and how its streams are laid.
+Standpoint = tuple[float, list[int], list[StreamTrees]]
 
 OPERATORS: tuple[type[MoveKind], ...] = (
     Recreate, Relocate, Swap, Together, MoveJointly, Scatter, Reroute, Relieve,
@@ -64,7 +63,7 @@ class BestPlan:
     flow: float = inf
     excess: float = inf
     hosts: tuple[int, ...] = ()
-    trees: list[dict[int, LaidTree]] = field(default_factory=list)
+    laid: list[StreamTrees] = field(default_factory=list)
 
     def beaten(self, excess: float, flow: float) -> bool:
         """Return whether that is better."""
@@ -197,7 +196,7 @@ class Search:
             # What is near was searched: begin elsewhere, or from the best once more.
             self.faithless = 0
             flow = self.best.flow if self.best.excess == 0 else inf
-            self.base = (flow, list(self.best.hosts), self.best.trees)
+            self.base = (flow, list(self.best.hosts), self.best.laid)
             self.evaluator.adopt(*self.base[1:])
             size = pieces if self.random.random() < HALF else pieces // 2
             if self.random.random() >= RETURNS:
@@ -256,8 +255,8 @@ class Search:
         excess = evaluator.excess()
         if not self.best.beaten(excess, evaluator.flow):
             return False
-        hosts, trees = evaluator.snapshot()
-        self.best = BestPlan(evaluator.flow, excess, tuple(hosts), trees)
+        hosts, laid = evaluator.snapshot()
+        self.best = BestPlan(evaluator.flow, excess, tuple(hosts), laid)
         self.improved_at = self.steps
         return True
 
@@ -279,10 +278,10 @@ class Search:
         """Go back to the best every other time; prices of single limits are 1 again."""
         self.evaluator.loads.even_prices()
         if self.cycles % 2:
-            self.evaluator.adopt(self.best.hosts, self.best.trees)
+            self.evaluator.adopt(self.best.hosts, self.best.laid)
             if not self.instance.many:
                 flow = self.best.flow if self.best.excess == 0 else inf
-                self.base = self.local = (flow, list(self.best.hosts), self.best.trees)
+                self.base = self.local = (flow, list(self.best.hosts), self.best.laid)
                 self.vain = 0
                 self.tabu.restart()
 
@@ -308,8 +307,8 @@ def as_plan(instance: Instance, best: BestPlan) -> Plan:
     """
     net, names = instance.network, instance.network.names
     trees: dict[str, list[Arc]] = {}
-    for number, kept in enumerate(best.trees):
-        for source, tree in kept.items():
+    for number, laid in enumerate(best.laid):
+        for source, tree in laid.trees.items():
             trees[instance.name_of(number, source)] = [instance.arcs[link] for link in tree.links]
     routes = {}
     for stream in carried(instance.layout, best.hosts):

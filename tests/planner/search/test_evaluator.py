@@ -123,7 +123,7 @@ def test_without_limits_the_flow_is_the_least_that_routes_can_reach(document, da
     for name, _, source, targets in oracle.streams_of(document, placement):
         if targets and not name.count("/partial@"):
             number = next(n for n, s in enumerate(layout.streams) if s.name == name)
-            assert evaluator.links[number] == steiner(document, source, targets)
+            assert evaluator.laid[number].links == steiner(document, source, targets)
 
 
 def steiner(document, source, targets):
