@@ -17,7 +17,7 @@ from planner.flow import MISSED
 from planner.search.distances import unpacked
 from planner.search.instance import CompiledStream, Instance
 from planner.search.loads import Loads, beyond
-from planner.search.trees import Detour, LaidTree, TreeBuilder
+from planner.search.trees import LaidTree, TreeBuilder
 
 ABSENT = -1
 # What laying a stream again takes, as a part of a row's: so many brokers.
@@ -126,21 +126,17 @@ class Evaluator:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def apply(self, moves: Moves, first: Sequence[int] = (), wild: Random | None = None) -> Undo:
+    def apply(self, moves: Moves, first: Sequence[int] = (), order: Random | None = None) -> Undo:
         """Put pieces elsewhere and lay their streams again; return what `undo` takes.
 
         The greatest stream is laid first, but for those named in `first`, which are laid again in
-        any case. Where it is to be `wild`, ways are any, and so is the order of their ends.
+        any case. The targets of a tree come nearest first, or as `order` draws them.
         """
         instance, hosts = self.instance, self.hosts
-        numbers = dict.fromkeys(first)
-        touched = dict.fromkeys(n for piece, _ in moves for n in instance.of_piece[piece])
-        if len(touched) > 1 and instance.limited:
-            numbers.update(
-                dict.fromkeys(sorted(touched, key=lambda n: (-instance.flows[n].rate, n)))
-            )
-        else:
-            numbers.update(touched)
+        touched = list(dict.fromkeys(n for piece, _ in moves for n in instance.of_piece[piece]))
+        if instance.limited:
+            touched.sort(key=lambda n: (-instance.flows[n].rate, n))
+        numbers = dict.fromkeys((*first, *touched))
         self.effort += APPLIED * (1 + len(numbers))
         flow, lost = self.flow, self.lost
         before = {number: self._take_up(number) for number in numbers}
@@ -148,11 +144,8 @@ class Evaluator:
         for piece, host in moves:
             back.append((piece, hosts[piece]))
             self.put(piece, host)
-        detour = None
-        if wild is not None:
-            detour = Detour({}, wild)
         for number in numbers:
-            self._lay(number, detour)
+            self._lay(number, order)
         self._checked()
         return before, back, flow, lost
 
@@ -249,20 +242,16 @@ class Evaluator:
         topology = self.instance.flows[number].topology
         return sum(topology.links(*ends) for ends in self.ends(number))
 
-    def _lay(self, number: int, detour: Detour | None = None) -> None:
+    def _lay(self, number: int, order: Random | None = None) -> None:
         """Find trees for a stream in the room that there is."""
         trees: dict[int, LaidTree] = {}
         links = missed = 0
         for source, targets in self.ends(number):
-            tree, lost = self.builder.lay(number, source, targets, detour)
+            tree, lost = self.builder.lay(number, source, targets, order)
             trees[source] = tree
             links += len(tree.links)
             missed += lost
         self._add(number, StreamTrees(trees, links, missed))
-
-    def users(self, limit: int) -> list[int]:
-        """Return the streams that take a link, or that a broker sends, by the limit's number."""
-        return sorted(self.loads.users[limit])
 
     def adopt(self, hosts: Sequence[int], laid: Sequence[StreamTrees]) -> None:
         """Take up a placement with its trees, as an earlier `snapshot` gave them."""

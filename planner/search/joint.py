@@ -81,11 +81,11 @@ def cheapest_pair(
     together = ((cost + costs[host], host) for cost, host in senders if host in costs)
     best, host = min(together, default=(FAR * weight, ABSENT))
     pair = host, host
-    known: list[tuple[float, Sequence[int]]] = []
+    bounds: list[tuple[float, Sequence[int]]] = []
     for cost, start in sorted(senders):
         if cost + least >= best:
             break
-        if any(cost + onward - weight * hops[start] >= best for onward, hops in known):
+        if any(cost + onward - weight * hops[start] >= best for onward, hops in bounds):
             continue
         hops, onward, end = hops_from(start), inf, ABSENT
         for taken, host in takers:
@@ -93,7 +93,7 @@ def cheapest_pair(
                 break
             if taken + weight * hops[host] < onward:
                 onward, end = taken + weight * hops[host], host
-        known.append((onward, hops))
+        bounds.append((onward, hops))
         if cost + onward < best:
             best, pair = cost + onward, (start, end)
     return pair
