@@ -37,6 +37,7 @@ class Reroute:
         first = [number]
         if random.random() < 0.7:
             first += Reroute.in_the_way(evaluator, number, random)
+        # What a broker may send bounds its branches: another order of ends has others branch.
         order = random if random.random() < 0.3 else None
         return [evaluator.apply([], first, order)]
 
