@@ -79,7 +79,7 @@ def against_optimum(brokers_max: int, milp_s: float, jobs: int) -> Report:
     goals = [
         Goal("plans that are feasible, of 1", 1.0, [row.feasible for row in found], at_least=True),
         Goal("gap to a proven optimum, median", 0.2, middle(proven), " %"),
-        Goal("gap to a proven optimum, worst", 3.0, proven, " %"),
+        Goal("gap to a proven optimum, worst", 0.5, proven, " %"),
         Goal("gap to the bound, proven or not, median", 0.2, middle(to_bound), " %"),
         Goal("gap to the bound, proven or not, worst", 3.0, to_bound, " %"),
         Goal("above the best plan known, worst", 3.0, beyond, " %"),
@@ -203,8 +203,8 @@ def large(size: int, seconds: tuple[float, float], beginning: str) -> Report:
         "more, %",
     ]
     goals = [
-        Goal("first feasible plan", 3.0, firsts, " s"),
-        Goal(f"flow after {short:.0f} s above that after {long:.0f} s", 2.0, parts, " %"),
+        Goal("first feasible plan", 1.5, firsts, " s"),
+        Goal(f"flow after {short:.0f} s above that after {long:.0f} s", 1.5, parts, " %"),
         Goal(f"flow after {short:.0f} s above a planted least", 2.0, planted_gaps, " %"),
         Goal("greatest memory of the process", 1024.0, [memory], " MB"),
     ]

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from bench.report import columns_of, machine
 from experiments.tightening import tighten
+from headwater.placement.plan_document import as_document
 from planner.document import read_problem
-from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import patience_steps
 from planner.optimal import solve

@@ -21,7 +21,7 @@ from typing import Any, Final
 from experiments.figures import Panel, draw_panels, show_figures, table_lines
 from experiments.grouping import Forest
 from experiments.overlay import on_tree
-from experiments.trial import Trial
+from experiments.trial import Trial, size_bytes
 from planner.document import read_problem
 from planner.flow import Evaluation, evaluate
 from planner.layout import carried, lay_out
@@ -29,7 +29,7 @@ from planner.methods import Wanted, find
 from planner.network import Network
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.rounds.messages import Commit, Envelope, Tell, size_bytes
+from planner.rounds.messages import Commit, Envelope, Tell
 from planner.rounds.settings import Effort, Settings
 
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "examples" / "placement"

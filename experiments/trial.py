@@ -9,10 +9,12 @@ is on a link that is cut, or on its way to a broker that dies, is lost for good.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
+
+import msgspec
 
 from experiments.first_hosts import standing_hosts
 from experiments.overlay import overlay, whole
@@ -20,13 +22,15 @@ from planner.layout import Layout, lay_out
 from planner.network import Network
 from planner.problem import Problem
 from planner.rounds.machine import Rounds
-from planner.rounds.messages import Envelope, size_bytes
+from planner.rounds.messages import Envelope
 from planner.rounds.post import Effect, Send
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Amounts, tables_of
+from planner.rounds.tables import Hosted, LaidAggregate, LaidStream, Tables, laid_tables
+from planner.rounds.units import scaled
 from planner.rounds.view import Ground
 
 STEPS_MAX = 5_000_000  # events of one run: what takes more than so many does not end
+ENCODER = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,44 @@ class Counts:
         """One message over one link."""
         self.messages[kind] = self.messages.get(kind, 0) + 1
         self.bytes[kind] = self.bytes.get(kind, 0) + size
+
+
+def size_bytes(envelope: Envelope) -> int:
+    """Count the bytes that an envelope takes on a link, the link's own frame left out."""
+    return len(ENCODER.encode(envelope))
+
+
+class Amounts:
+    """Rates and costs as they stand, in whole units."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.rates = [scaled(stream.rate) for stream in layout.streams]
+        self.partials = [scaled(aggregate.rate) for aggregate in layout.aggregates]
+        self.costs = [scaled(piece.cost) for piece in layout.pieces]
+
+
+def tables_of(
+    layout: Layout,
+    tree: Network,
+    hosts: Sequence[int],
+    amounts: Amounts,
+) -> list[Tables]:
+    """Return the tables of all brokers when each piece is at its host; a host of -1: nowhere."""
+    hosted: dict[int, list[Hosted]] = {}
+    for piece, host in enumerate(hosts):
+        hosted.setdefault(host, []).append(Hosted(piece, 0, amounts.costs[piece]))
+    streams = []
+    for number, stream in enumerate(layout.streams):
+        source = stream.origin if stream.piece is None else hosts[stream.piece]
+        ends = [*(hosts[piece] for piece in stream.consumers), *stream.destinations]
+        if source is not None and source >= 0:
+            streams.append(LaidStream(number, amounts.rates[number], source, ends))
+    aggregates = [
+        LaidAggregate(number, amounts.partials[number], hosts[aggregate.header],
+                      {hosts[piece] for piece in aggregate.partials})
+        for number, aggregate in enumerate(layout.aggregates) if hosts[aggregate.header] >= 0
+    ]  # fmt: skip
+    return laid_tables(tree, range(len(tree.neighbours)), hosted, streams, aggregates)
 
 
 class EndlessError(RuntimeError):

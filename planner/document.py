@@ -103,27 +103,22 @@ def _task(entry: Mapping[str, Any], path: str) -> Task:
         id=text(entry.get("id"), f"{path}.id"),
         inputs=_texts(entry.get("inputs"), f"{path}.inputs"),
         mode=mode,
-        cost=_by_key(entry.get("cost", 0), f"{path}.cost", keyed=mode is not Mode.SINGLE),
-        rate=_by_key(entry.get("rate"), f"{path}.rate", keyed=keyed),
-        destinations=_destinations(entry.get("destinations"), f"{path}.destinations", keyed=keyed),
+        cost=_keyed(entry.get("cost", 0), f"{path}.cost", number, keyed=mode is not Mode.SINGLE),
+        rate=_keyed(entry.get("rate"), f"{path}.rate", number, keyed=keyed),
+        destinations=_keyed(entry.get("destinations"), f"{path}.destinations", _ends, keyed=keyed),
         hosts=None if hosts is None else _texts(hosts, f"{path}.hosts"),
         merge_cost=number(entry.get("merge_cost", 0), f"{path}.merge_cost"),
         partial_rate=number(partial_rate, f"{path}.partial_rate"),
     )
 
 
-def _by_key(value: object, path: str, *, keyed: bool) -> Number | Mapping[str, Number]:
+def _keyed(
+    value: object, path: str, read: Callable[[object, str], T], *, keyed: bool
+) -> T | Mapping[str, T]:
+    """Return what `read` makes of a value, or of each value by key."""
     if keyed and isinstance(value, Mapping):
-        return {key: number(rate, f"{path}.{key}") for key, rate in value.items()}
-    return number(value, path)
-
-
-def _destinations(
-    value: object, path: str, *, keyed: bool
-) -> tuple[str, ...] | Mapping[str, tuple[str, ...]]:
-    if keyed and isinstance(value, Mapping):
-        return {key: _ends(names, f"{path}.{key}") for key, names in value.items()}
-    return _ends(value, path)
+        return {key: read(each, f"{path}.{key}") for key, each in value.items()}
+    return read(value, path)
 
 
 def _ends(value: object, path: str) -> tuple[str, ...]:

@@ -7,11 +7,10 @@ once on each directed link that carries it, however many share it, and never wit
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from planner.layout import Carried, Layout, carried
 from planner.network import Arc, Network
-from planner.plan import Plan, placement
+from planner.plan import Plan
 from planner.problem import Number, Problem
 
 MISSED = 1000.0
@@ -153,18 +152,3 @@ def _overloads(
         for kind, where, load, limit, verb in judged
         if limit is not None and (excess := over(load, limit))
     ]
-
-
-def as_document(layout: Layout, plan: Plan, evaluation: Evaluation | None = None) -> dict[str, Any]:
-    """The plan as it is written, with what it comes to and, where limits break, which."""
-    outcome = evaluation or evaluate(layout, plan)
-    document: dict[str, Any] = {"placement": placement(layout, plan.hosts)}
-    if plan.routes:
-        document["routes"] = {
-            name: [list(arc) for arc in plan.routes[name]] for name in plan.routes
-        }
-    document["flow"] = outcome.flow
-    document["feasible"] = outcome.feasible
-    if outcome.violations:
-        document["violations"] = [violation.sentence for violation in outcome.violations]
-    return document

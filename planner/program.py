@@ -4,12 +4,9 @@ Owns the formulation. Must not know the solver, nor how a search works. Invarian
 problem, with any routes, is a solution of the program at its flow; so a bound on the program holds
 for all plans.
 
-Where a piece runs decides where a stream enters and leaves the network. On a tree a link carries a
-stream in a direction if it is sent on the one side and wanted on the other; and on which side of a
-link a piece runs is a column of its own, so that a solver may decide that first. On other networks
-each end of a stream has a flow of one unit from where the stream is sent to where it is wanted; a
-link carries the stream if it carries any of these. An aggregate's partials, each with one end, are
-flows of their own.
+Where a piece runs decides where a stream enters and leaves the network. Each end of a stream has a
+flow of one unit from where the stream is sent to where it is wanted; a link carries the stream if
+it carries any of these. An aggregate's partials, each with one end, are flows of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +23,6 @@ SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the p
 VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a usual machine has
 
 Terms = list[tuple[int, float]]
-Side = tuple[float, int | None]
-"""Whether an end of a stream is on one side of a link: a constant, and a column to add."""
 
 
 class TooLargeError(RuntimeError):
@@ -83,7 +78,6 @@ class Formulation:
         self.arcs: list[Arc] = [
             (a, b) for a, others in enumerate(self.net.neighbours) for b in others
         ]
-        self.numbers = {arc: number for number, arc in enumerate(self.arcs)}
         self.outward: list[list[int]] = [[] for _ in self.net.names]
         self.inward: list[list[int]] = [[] for _ in self.net.names]
         for number, (a, b) in enumerate(self.arcs):
@@ -92,14 +86,8 @@ class Formulation:
         egress = [node.egress for node in layout.problem.nodes]
         self.limited = bool(self.net.limits) or any(x is not None for x in egress)
         self.hops = [self.net.hops(node) for node in range(len(self.net.names))]
-        joined = len(self.hops[0]) == len(self.net.names)
-        is_tree = joined and len(self.arcs) == 2 * (len(self.net.names) - 1)
-        self.parents = self.net.tree_from(0) if is_tree else []
-        """Each broker's parent towards the first, where the network is a tree."""
         self.program = Program()
         self.at: list[dict[int, int]] = []
-        self.below: list[dict[int, int]] = []
-        """Of each piece by broker, on a tree: whether it runs there or farther from the first."""
         self.carries: dict[str, list[int]] = {}
         self.rates: dict[str, float] = {}
         self.meetings: list[Meeting] = []
@@ -124,28 +112,9 @@ class Formulation:
             for host, column in columns.items():
                 if piece.cost and capacity[host] is not None:
                     work[host].append((column, float(piece.cost)))
-            self.below.append(self._sums_below(columns) if self.parents else {})
         for terms, limit in zip(work, capacity, strict=True):
             if terms and limit is not None:
                 self._bounded(terms, float(limit))
-
-    def _sums_below(self, columns: dict[int, int]) -> dict[int, int]:
-        """On a tree, by broker: a column that is whether a piece is there or farther out."""
-        sums: dict[int, int] = {}
-        parts: list[list[int]] = [[] for _ in self.net.names]
-        for node in sorted(range(len(self.net.names)), key=lambda n: -self.hops[0][n]):
-            own = [columns[node]] if node in columns else []
-            inner = parts[node] + own
-            if not inner or self.parents[node] == node:
-                continue
-            if len(inner) == 1:
-                sums[node] = inner[0]
-            else:
-                sums[node] = self.program.column(whole=True)
-                terms = [(column, 1.0) for column in inner]
-                self.program.row([*terms, (sums[node], -1.0)], 0.0, 0.0)
-            parts[self.parents[node]].append(sums[node])
-        return sums
 
     def _bounded(self, terms: Iterable[tuple[int, float]], limit: float) -> None:
         """Loads within a limit; what alone exceeds it cannot be.
@@ -172,13 +141,10 @@ class Formulation:
         if single and not self.limited:
             self._straight(stream, ends[0])
             return
-        whole = (self.limited or len(ends) > 1) and not self.parents
+        whole = self.limited or len(ends) > 1
         used = [self.program.column(stream.rate, whole=whole) for _ in self.arcs]
         self.carries[stream.name], self.rates[stream.name] = used, float(stream.rate)
-        if self.parents:
-            self._over_tree(stream, ends, used)
-        else:
-            self._units(stream, ends, used)
+        self._units(stream, ends, used)
 
     def _straight(self, stream: Stream, end: int) -> None:
         """From or to a broker that is given, the shortest way is the price of the other end."""
@@ -193,40 +159,6 @@ class Formulation:
                 self.program.upper[column] = 0.0
             else:
                 self.program.cost[column] += float(stream.rate) * hops
-
-    def _over_tree(self, stream: Stream, ends: Sequence[int], used: Sequence[int]) -> None:
-        """A link of a tree carries what is sent on one side and wanted on the other."""
-        source = stream.piece if stream.origin is None else -1 - stream.origin
-        for node, parent in enumerate(self.parents):
-            if parent == node:
-                continue
-            up, down = self.numbers[node, parent], self.numbers[parent, node]
-            sent = self._side(source, node)
-            for end in ends:
-                wanted = self._side(end, node)
-                self._at_least(used[up], sent, wanted)
-                self._at_least(used[down], wanted, sent)
-
-    def _side(self, end: int | None, node: int) -> Side:
-        """Return whether an end, a piece or -1 less a broker, is at a tree's broker or beyond."""
-        assert end is not None
-        if end >= 0:
-            return 0.0, self.below[end].get(node)
-        place = -1 - end
-        while place != node and self.parents[place] != place:
-            place = self.parents[place]
-        return float(place == node), None
-
-    def _at_least(self, column: int, more: Side, less: Side) -> None:
-        """A column is at least one side less another."""
-        if more == (0.0, None) or less == (1.0, None):
-            return
-        terms = [(column, 1.0)]
-        if more[1] is not None:
-            terms.append((more[1], -1.0))
-        if less[1] is not None:
-            terms.append((less[1], 1.0))
-        self.program.row(terms, more[0] - less[0], np.inf)
 
     def _units(self, stream: Stream, ends: Sequence[int], used: Sequence[int]) -> None:
         """One unit to each end; a link carries the stream if it carries any of them."""

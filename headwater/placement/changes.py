@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.placement.plan_document import placed_in, read_plan
 from planner.flow import evaluate
 from planner.layout import Layout, Role, piece_name
-from planner.plan import Plan, placed_in, read_plan
+from planner.plan import Plan
 from planner.problem import ProblemError
 
 Places = dict[tuple[str, Role, str], str]

@@ -15,13 +15,13 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json
 from headwater.given import checked_text, read_json, write_text
 from headwater.placement.changes import Older, difference, difference_lines, read_older
+from headwater.placement.plan_document import as_document
 from headwater.placement.reasons import hopeless, reasons
 from headwater.placement.show import table_lines
 from headwater.placement.task_rates import Made
 from headwater.placing import placement_problem
 from headwater.replays.lines import STANDARD_INPUT
 from planner.document import read_problem
-from planner.flow import as_document
 from planner.history import SearchHistory, SearchSample
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find

@@ -67,11 +67,3 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     origin: int
     to: int
     body: Body
-
-
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-def size_bytes(envelope: Envelope) -> int:
-    """Count the bytes that an envelope takes on a link, the link's own frame left out."""
-    return len(_ENCODER.encode(envelope))

@@ -1,6 +1,6 @@
 """What a broker knows of itself: what it hosts and which streams pass it, and from all of these.
 
-Owns the tables' types, and the tables that a placement gives. Must not know messages or search.
+Owns the tables' types, and what of them a laid stream comes to. Must not know messages or search.
 Invariant: the tables of two neighbours agree on the streams of their link; what lies behind a
 neighbour is told by nothing but that link.
 """
@@ -11,9 +11,8 @@ from itertools import pairwise
 
 import msgspec
 
-from planner.layout import Layout
 from planner.network import Network
-from planner.rounds.units import SCALE, scaled
+from planner.rounds.units import SCALE
 
 HERE = -1
 
@@ -56,15 +55,6 @@ class Tables(msgspec.Struct, frozen=True, array_like=True):
     joined: tuple[Joined, ...] = ()
 
 
-class Amounts:
-    """Rates and costs as they stand, in whole units."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.rates = [scaled(stream.rate) for stream in layout.streams]
-        self.partials = [scaled(aggregate.rate) for aggregate in layout.aggregates]
-        self.costs = [scaled(piece.cost) for piece in layout.pieces]
-
-
 @dataclass(frozen=True, slots=True)
 class LaidStream:
     """A stream of which all ends are known: the broker that sends it, and those that get it."""
@@ -84,30 +74,6 @@ class LaidAggregate:
     header: int
     makers: Collection[int]
     come: Sequence[tuple[int, int]] = ()
-
-
-def tables_of(
-    layout: Layout,
-    tree: Network,
-    hosts: Sequence[int],
-    amounts: Amounts,
-) -> list[Tables]:
-    """Return the tables of all brokers when each piece is at its host; a host of -1: nowhere."""
-    hosted: dict[int, list[Hosted]] = {}
-    for piece, host in enumerate(hosts):
-        hosted.setdefault(host, []).append(Hosted(piece, 0, amounts.costs[piece]))
-    streams = []
-    for number, stream in enumerate(layout.streams):
-        source = stream.origin if stream.piece is None else hosts[stream.piece]
-        ends = [*(hosts[piece] for piece in stream.consumers), *stream.destinations]
-        if source is not None and source >= 0:
-            streams.append(LaidStream(number, amounts.rates[number], source, ends))
-    aggregates = [
-        LaidAggregate(number, amounts.partials[number], hosts[aggregate.header],
-                      {hosts[piece] for piece in aggregate.partials})
-        for number, aggregate in enumerate(layout.aggregates) if hosts[aggregate.header] >= 0
-    ]  # fmt: skip
-    return laid_tables(tree, range(len(tree.neighbours)), hosted, streams, aggregates)
 
 
 def laid_tables(

@@ -46,10 +46,6 @@ def value_of(summary: Summary, tables: Tables, tree: Network) -> Value:
     return violation, account.flow
 
 
-def _plain(units: int | None) -> float | None:
-    return None if units is None else plain(units)
-
-
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """New tables by broker, the versions that they go by, and moves: piece, from whom, to whom."""
@@ -136,12 +132,11 @@ class Vicinity:
         view, numbers = self.view, self.numbers
         streams, aggregates = self._streams()
         summaries = view.summaries
-        nodes = [
-            Node(
-                str(item.broker), 0 if item.drained else _plain(item.capacity), _plain(item.egress)
-            )
-            for item in summaries
-        ]
+        nodes = []
+        for item in summaries:
+            limits = (0 if item.drained else item.capacity, item.egress)
+            capacity, egress = (None if limit is None else plain(limit) for limit in limits)
+            nodes.append(Node(str(item.broker), capacity, egress))
         nodes += [Node(str(broker)) for broker in self.brokers[len(summaries) :]]
         links = [
             Link(str(broker), str(other))

@@ -148,12 +148,8 @@ def _inner_ends(view: View) -> bool:
     """Tell whether each stream has a source, and begins where its piece is if it begins here."""
     for stream, ends in view.streams.items():
         listed = view.layout.streams[stream]
-        if ends.source < 0:
-            return False
-        if ends.whence == HERE and listed.piece is not None:
-            if view.hosts.get(listed.piece) != ends.source:
-                return False
-        elif ends.whence != HERE and listed.piece in view.hosts:
+        host = ends.source if ends.whence == HERE else None
+        if ends.source < 0 or (listed.piece is not None and view.hosts.get(listed.piece) != host):
             return False
     return True
 

@@ -98,14 +98,11 @@ class MoveContext:
         load, room = loads.loads[first:], loads.room[first:]
         scored = []
         for flow, host in zip(row, hosts, strict=True):
-            if host in own:  # what stays counts in the load already
-                left = loads.pressure(host, -own[host])
-                charge = loads.pressure(host, whole - own[host]) - left
-                scored.append((flow + penalty * charge, host))
-            elif load[host] + whole > room[host]:
-                scored.append((flow + penalty * loads.pressure(host, whole), host))
-            else:
-                scored.append((flow, host))
+            charge = 0.0
+            if host in own or load[host] + whole > room[host]:
+                mine = own.get(host, 0.0)  # what stays counts in the load already
+                charge = loads.pressure(host, whole - mine) - loads.pressure(host, -mine)
+            scored.append((flow + penalty * charge, host))
         return scored
 
     def some_near(self, size: int, first: int | None = None) -> list[int]:
@@ -114,21 +111,16 @@ class MoveContext:
         chosen = [instance.draw(random) if first is None else first]
         met = set(chosen)
         for piece in chosen:  # grows while it is walked
-            near = [other for other in instance.near[piece] if other not in met]
-            host = evaluator.hosts[piece]
-            near += [other for other in evaluator.at[host] if other not in met]
-            random.shuffle(near)
-            for other in near[: min(3, size - len(chosen))]:
-                if other not in met:
-                    met.add(other)
-                    chosen.append(other)
+            about = dict.fromkeys((*instance.near[piece], *evaluator.at[evaluator.hosts[piece]]))
+            near = [other for other in about if other not in met]
+            drawn = random.sample(near, min(3, size - len(chosen), len(near)))
+            met.update(drawn)
+            chosen += drawn
             if len(chosen) >= size:
                 break
-        while len(chosen) < min(size, instance.pieces):
-            other = random.randrange(instance.pieces)
-            if other not in met:
-                met.add(other)
-                chosen.append(other)
+        if (missing := min(size, instance.pieces) - len(chosen)) > 0:
+            others = [piece for piece in range(instance.pieces) if piece not in met]
+            chosen += random.sample(others, missing)
         return chosen
 
     def renew(self, pieces: Sequence[int]) -> Changes:

@@ -11,6 +11,8 @@ sum of four weighted rows takes 45 microseconds.
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import not_
 from sys import byteorder
 
 # The distance where there is no path: farther than any detour.
@@ -57,7 +59,8 @@ class Distances:
         row = array(code, counts.to_bytes(size, byteorder)).tolist()
         if reached.bit_count() < self.nodes:
             inside = array(code, reached.to_bytes(size, byteorder))
-            row = [hops if ok else FAR for hops, ok in zip(row, inside, strict=True)]
+            for place in compress(range(self.nodes), map(not_, inside)):
+                row[place] = FAR
         return row
 
     def lanes(self, source: int) -> int:

@@ -8,15 +8,16 @@ A piece may be absent (its host is -1), as between a destruction and the repair:
 laid as if it did not exist.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from random import Random
+from typing import NamedTuple
 
 from planner.flow import MISSED
 from planner.search.distances import unpacked
 from planner.search.instance import CompiledStream, Instance
 from planner.search.loads import Loads, beyond
-from planner.search.trees import Detour, LaidTree, TreeBuilder
+from planner.search.trees import LaidTree, TreeBuilder
 
 ABSENT = -1
 # What laying a stream again takes, as a part of a row's: so many brokers.
@@ -24,9 +25,19 @@ APPLIED = 40
 
 # Pieces, and the brokers that they go to.
 Moves = Sequence[tuple[int, int]]
-# A stream, its trees by source, their links together, and how many ends they miss.
-Laid = tuple[int, dict[int, LaidTree], int, int]
-Undo = tuple[list[Laid], list[tuple[int, int]], float, int]
+
+
+class StreamTrees(NamedTuple):
+    """The trees of a stream by source, their links together, and how many ends they miss."""
+
+    trees: dict[int, LaidTree]
+    links: int
+    missed: int
+
+
+UNLAID = StreamTrees({}, 0, 0)
+# What streams and hosts were before a change, and the flow and the missed ends.
+Undo = tuple[dict[int, StreamTrees], list[tuple[int, int]], float, int]
 
 
 class Evaluator:
@@ -40,9 +51,7 @@ class Evaluator:
         self.loads = Loads(instance)
         self.builder = TreeBuilder(instance, self.loads)
         self.at: list[dict[int, None]] = [{} for _ in range(nodes)]
-        self.trees: list[dict[int, LaidTree]] = [{} for _ in instance.flows]
-        self.links = [0] * len(instance.flows)
-        self.missed = [0] * len(instance.flows)
+        self.laid = [UNLAID] * len(instance.flows)
         # Rows and trees that were looked at, by broker and stream: the measure of bounded searches.
         self.effort = 0
         for piece, host in enumerate(hosts):
@@ -117,52 +126,47 @@ class Evaluator:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def apply(self, moves: Moves, first: Sequence[int] = (), wild: Random | None = None) -> Undo:
+    def apply(self, moves: Moves, first: Sequence[int] = (), order: Random | None = None) -> Undo:
         """Put pieces elsewhere and lay their streams again; return what `undo` takes.
 
         The greatest stream is laid first, but for those named in `first`, which are laid again in
-        any case. Where it is to be `wild`, ways are any, and so is the order of their ends.
+        any case. The targets of a tree come nearest first, or as `order` draws them.
         """
         instance, hosts = self.instance, self.hosts
-        numbers = dict.fromkeys(first)
-        touched = dict.fromkeys(n for piece, _ in moves for n in instance.of_piece[piece])
-        if len(touched) > 1 and instance.limited:
-            numbers.update(
-                dict.fromkeys(sorted(touched, key=lambda n: (-instance.flows[n].rate, n)))
-            )
-        else:
-            numbers.update(touched)
+        touched = list(dict.fromkeys(n for piece, _ in moves for n in instance.of_piece[piece]))
+        if instance.limited:
+            touched.sort(key=lambda n: (-instance.flows[n].rate, n))
+        numbers = dict.fromkeys((*first, *touched))
         self.effort += APPLIED * (1 + len(numbers))
-        before = (self.flow, self.lost)
-        laid = [(n, self.trees[n], self.links[n], self.missed[n]) for n in numbers]
-        for number in numbers:
-            self._take_up(number)
+        flow, lost = self.flow, self.lost
+        before = {number: self._take_up(number) for number in numbers}
         back = []
         for piece, host in moves:
             back.append((piece, hosts[piece]))
             self.put(piece, host)
-        detour = None
-        if wild is not None:
-            detour = Detour({}, wild)
         for number in numbers:
-            self._lay(number, detour)
+            self._lay(number, order)
         self._checked()
-        return laid, back, *before
+        return before, back, flow, lost
 
     def undo(self, change: Undo) -> None:
         """Put all back as it was before `change`, the last that has not been undone."""
-        laid, back, flow, lost = change
-        for number, *_ in laid:
-            self._take_up(number)
-        for piece, host in reversed(back):
-            self.put(piece, host)
-        for number, trees, links, missed in laid:
-            rate = self.instance.flows[number].rate
-            for _, needs in trees.values():
-                self.loads.carry(number, needs, rate)
-            self.trees[number], self.links[number], self.missed[number] = trees, links, missed
+        before, back, flow, lost = change
+        self._restore(before, reversed(back))
         self.flow, self.lost = flow, lost
         self._checked()
+
+    def _restore(self, laid: Mapping[int, StreamTrees], places: Iterable[tuple[int, int]]) -> None:
+        """Have streams take the trees that they are given, and pieces run at their `places`."""
+        for number in laid:
+            self._take_up(number)
+        for piece, host in places:
+            self.put(piece, host)
+        for number, stream in laid.items():
+            flow = self.instance.flows[number]
+            for _, needs in stream.trees.values():
+                self.loads.carry(number, needs, flow.rate)
+            self._add(number, stream)
 
     def delta(self, moves: Moves, penalty: float) -> float:
         """Return by how much `moves` would change the cost: made, and undone."""
@@ -197,13 +201,21 @@ class Evaluator:
             del pieces[piece]
         self.loads.run(node, sign * cost, idle=not pieces)
 
-    def _take_up(self, number: int) -> None:
-        flow = self.instance.flows[number]
-        for _, needs in self.trees[number].values():
+    def _take_up(self, number: int) -> StreamTrees:
+        """Take a stream off all links; return how it was laid."""
+        flow, laid = self.instance.flows[number], self.laid[number]
+        for _, needs in laid.trees.values():
             self.loads.drop(number, needs, flow.rate)
-        self.flow -= flow.weight * self.links[number]
-        self.lost -= self.missed[number]
-        self.trees[number], self.links[number], self.missed[number] = {}, 0, 0
+        self.flow -= flow.weight * laid.links
+        self.lost -= laid.missed
+        self.laid[number] = UNLAID
+        return laid
+
+    def _add(self, number: int, laid: StreamTrees) -> None:
+        """Count a stream by trees that the loads have."""
+        self.laid[number] = laid
+        self.flow += self.instance.flows[number].weight * laid.links
+        self.lost += laid.missed
 
     # --- trees ----------------------------------------------------------------------------------
 
@@ -230,50 +242,29 @@ class Evaluator:
         topology = self.instance.flows[number].topology
         return sum(topology.links(*ends) for ends in self.ends(number))
 
-    def _lay(self, number: int, detour: Detour | None = None) -> None:
+    def _lay(self, number: int, order: Random | None = None) -> None:
         """Find trees for a stream in the room that there is."""
-        flow = self.instance.flows[number]
         trees: dict[int, LaidTree] = {}
         links = missed = 0
         for source, targets in self.ends(number):
-            tree, lost = self.builder.lay(number, source, targets, detour)
+            tree, lost = self.builder.lay(number, source, targets, order)
             trees[source] = tree
             links += len(tree.links)
             missed += lost
-        self.trees[number], self.links[number], self.missed[number] = trees, links, missed
-        self.flow += flow.weight * links
-        self.lost += missed
+        self._add(number, StreamTrees(trees, links, missed))
 
-    def users(self, limit: int) -> list[int]:
-        """Return the streams that take a link, or that a broker sends, by the limit's number."""
-        return sorted(self.loads.users[limit])
-
-    def adopt(self, hosts: Sequence[int], trees: Sequence[dict[int, LaidTree]]) -> None:
+    def adopt(self, hosts: Sequence[int], laid: Sequence[StreamTrees]) -> None:
         """Take up a placement with its trees, as an earlier `snapshot` gave them."""
-        for number in range(len(self.trees)):
-            self._take_up(number)
-        for piece, host in enumerate(hosts):
-            if self.hosts[piece] != host:
-                self.put(piece, host)
-        self.flow, self.lost = self._prices(), 0
-        for number, kept in enumerate(trees):
-            flow = self.instance.flows[number]
-            reached = sum(len(targets) for _, targets in self.ends(number))
-            arcs = self.instance.arcs
-            heads = {s: {arcs[link][1] for link in tree.links} for s, tree in kept.items()}
-            got = sum(len(heads.get(s, set()) & {*targets}) for s, targets in self.ends(number))
-            for _, needs in kept.values():
-                self.loads.carry(number, needs, flow.rate)
-            self.trees[number] = kept
-            self.links[number] = sum(len(tree.links) for tree in kept.values())
-            self.missed[number] = reached - got
-            self.flow += flow.weight * self.links[number]
-            self.lost += self.missed[number]
+        moved = [pair for pair in enumerate(hosts) if self.hosts[pair[0]] != pair[1]]
+        self._restore(dict(enumerate(laid)), moved)
+        # Counted again: a sum of fractions that are taken off leaves a trifle.
+        flows = zip(self.instance.flows, laid, strict=True)
+        self.flow = self._prices() + sum(flow.weight * each.links for flow, each in flows)
         self._checked()
 
-    def snapshot(self) -> tuple[list[int], list[dict[int, LaidTree]]]:
+    def snapshot(self) -> tuple[list[int], list[StreamTrees]]:
         """Return what `adopt` takes."""
-        return list(self.hosts), list(self.trees)
+        return list(self.hosts), list(self.laid)
 
     # --- checking -------------------------------------------------------------------------------
 
@@ -284,7 +275,7 @@ class Evaluator:
         instance = self.instance
         limits = self.loads
         loads, flow = [0.0] * len(limits.limits), self._prices()
-        for number, trees in enumerate(self.trees):
+        for number, (trees, _, _) in enumerate(self.laid):
             stream = instance.flows[number]
             assert set(trees) == {source for source, _ in self.ends(number)}
             for links, needs in trees.values():

@@ -18,7 +18,7 @@ from planner.layout import Layout, partial_name
 from planner.network import Arc, Network
 from planner.problem import Number
 from planner.search.distances import WEIGHT_BITS, wide
-from planner.search.topology import KEPT_CELLS_MAX, RatedTopology
+from planner.search.topology import KEPT_CELLS_MAX, Ends, RatedTopology
 
 # Of a limit: sums of fractions may be this much over it.
 ROOM = 1e-9
@@ -124,36 +124,34 @@ class Instance:
         layout = self.layout
         tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
         topologies = self._topologies(rates)
+        # Origin, sender, consumers, destinations and header of each.
+        ends: list[tuple[int | None, int | None, Ends, Ends, int | None]] = [
+            (each.origin, each.piece, each.consumers, each.destinations, None)
+            for each in layout.streams
+        ]
+        ends += [(None, None, each.partials, (), each.header) for each in layout.aggregates]
         flows = []
-        for stream, rate, topology in zip(layout.streams, rates, topologies, strict=False):
-            ends = dict.fromkeys(stream.consumers)
-            if stream.piece is not None:
-                ends[stream.piece] = None
+        for rate, topology, (origin, sender, consumers, destinations, header) in zip(
+            rates, topologies, ends, strict=True
+        ):
+            pieces = dict.fromkeys(
+                piece for piece in (*consumers, sender, header) if piece is not None
+            )
             flows.append(
                 CompiledStream(
-                    rate, rate or tiny, stream.origin, stream.piece, stream.consumers,
-                    stream.destinations, None, tuple(ends), topology,
-                )
-            )  # fmt: skip
-        for number, aggregate in enumerate(layout.aggregates, len(layout.streams)):
-            rate, header = rates[number], aggregate.header
-            pieces = (*aggregate.partials, header)
-            flows.append(
-                CompiledStream(
-                    rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
-                    topologies[number],
+                    rate, rate or tiny, origin, sender, consumers, destinations, header,
+                    tuple(pieces), topology,
                 )
             )  # fmt: skip
         return flows
 
     def _topologies(self, rates: list[float]) -> list[RatedTopology]:
         """Return for each rate the links that have room for it; rates between two limits share."""
-        many = self.nodes > MANY_NODES
-        kinds_max = KINDS_MAX_MANY if many else KINDS_MAX
+        kinds_max = KINDS_MAX_MANY if self.many else KINDS_MAX
         steps = sorted({x for x in (*self.limits, *self.egress) if 0 < x < inf})
         if len(steps) > kinds_max:  # what has no room within a kind is found out when it is laid
             steps = [steps[len(steps) * i // kinds_max] for i in range(kinds_max)]
-        exact = EXACT_ENDS if self.nodes <= EXACT_NODES_MAX else 1 if many else EXACT_ENDS_MANY
+        exact = EXACT_ENDS if self.nodes <= EXACT_NODES_MAX else 1 if self.many else EXACT_ENDS_MANY
         made: dict[int, RatedTopology] = {}
         topologies = []
         for rate in rates:
@@ -165,20 +163,12 @@ class Instance:
         return topologies
 
     def _topology_for(self, rate: float, exact: int) -> RatedTopology:
-        onward = self._links_for(rate)
+        arcs = zip(self.limits, self.arcs, strict=True)
+        room = [min(limit, self.egress[a]) * (1 + ROOM) for limit, (a, _) in arcs]
+        onward = [[b for b, arc in others if rate <= room[arc]] for others in self.onward]
         if onward == self.whole.onward and exact == self.whole.exact_ends:
             return self.whole
         return RatedTopology(onward, exact, self.cells_max)
-
-    def _links_for(self, rate: float) -> list[list[int]]:
-        return [
-            [
-                b
-                for b, arc in others
-                if rate <= self.limits[arc] * (1 + ROOM) and rate <= self.egress[a] * (1 + ROOM)
-            ]
-            for a, others in enumerate(self.onward)
-        ]
 
     def _fed(self) -> list[list[tuple[int, int]]]:
         fed: list[list[tuple[int, int]]] = [[] for _ in range(self.pieces)]
@@ -189,10 +179,8 @@ class Instance:
 
     def _near(self, piece: int) -> tuple[int, ...]:
         """Return the pieces whose costs hang on where `piece` is, itself first."""
-        near: dict[int, None] = {piece: None}
-        for number in self.of_piece[piece]:
-            near.update(dict.fromkeys(self.flows[number].pieces))
-        return tuple(near)
+        others = (other for n in self.of_piece[piece] for other in self.flows[n].pieces)
+        return tuple(dict.fromkeys((piece, *others)))
 
     def name_of(self, number: int, source: int) -> str:
         """Return a stream's name; of partials, that of the one at the broker `source`."""

@@ -55,7 +55,7 @@ class Recreate:
 
 
 class Relocate:
-    """Bring a piece to another broker, the cheapest or one of the next."""
+    """Bring a few pieces to any of their brokers, the cheaper the likelier."""
 
     name: ClassVar[str] = "relocate"
 
@@ -63,18 +63,16 @@ class Relocate:
         """Return whether the move can change anything in this problem."""
         return any(len(hosts) > 1 for hosts in context.instance.hosts)
 
-    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
-        evaluator, random, instance = context.evaluator, context.random, context.instance
-        if piece is None:
-            piece = instance.draw(random)
-        origin = evaluator.hosts[piece]
-        scores = [choice for choice in context.choices((piece,)) if choice[1] != origin]
-        if not scores:
-            return []
-        rank = min(int(random.expovariate(0.8)), len(scores) - 1)
-        host = sorted(scores)[rank][1] if rank else min(scores)[1]
-        return [evaluator.apply([(piece, host)])]
+        evaluator, random = context.evaluator, context.random
+        changes = []
+        for piece in context.some_near(random.randint(1, 3)):
+            scores = sorted(context.choices((piece,)))
+            rank = min(int(random.expovariate(1 / 3)), len(scores) - 1)
+            if scores[rank][1] != evaluator.hosts[piece]:
+                changes.append(evaluator.apply([(piece, scores[rank][1])]))
+        return changes
 
 
 class Swap:
@@ -152,24 +150,3 @@ class Together:
             return []
         rank = min(int(random.expovariate(1.0)), len(scores) - 1)
         return [evaluator.apply([(p, scores[rank][1]) for p in near])]
-
-
-class Scatter:
-    """Put a few pieces at any of their brokers, the cheaper the likelier."""
-
-    name: ClassVar[str] = "scatter"
-
-    def fits(self, context: MoveContext) -> bool:
-        """Return whether the move can change anything in this problem."""
-        return any(len(hosts) > 1 for hosts in context.instance.hosts)
-
-    def propose(self, context: MoveContext) -> Changes:
-        """Change the placement and return the changes, to be kept or undone."""
-        evaluator, random = context.evaluator, context.random
-        changes = []
-        for piece in context.some_near(random.randint(1, 3)):
-            scores = sorted(context.choices((piece,)))
-            rank = min(int(random.expovariate(1 / 3)), len(scores) - 1)
-            if scores[rank][1] != evaluator.hosts[piece]:
-                changes.append(evaluator.apply([(piece, scores[rank][1])]))
-        return changes

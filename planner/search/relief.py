@@ -9,14 +9,11 @@ from typing import ClassVar
 
 from planner.search.context import Changes, MoveContext
 from planner.search.evaluator import Evaluator
-from planner.search.operators import Recreate, Swap, Together
-
-# The price of a limit that a stream is to be laid past.
-AVOIDED = 1e6
+from planner.search.operators import Recreate, Swap
 
 
 class Reroute:
-    """Lay a stream that goes around before some of those that are in its way, or by any way."""
+    """Lay a stream that goes around before some in its way, or to its ends in any order."""
 
     name: ClassVar[str] = "reroute"
 
@@ -27,9 +24,9 @@ class Reroute:
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random = context.evaluator, context.random
-        flows = range(len(evaluator.trees))
+        flows = range(len(evaluator.laid))
         wasted = [n for n in random.sample(flows, min(len(flows), 30))
-                  if evaluator.links[n] > evaluator.least(n)]  # fmt: skip
+                  if evaluator.laid[n].links > evaluator.least(n)]  # fmt: skip
         number = random.choice(wasted) if wasted else random.choice(flows)
         return self.lay(context, number)
 
@@ -40,8 +37,9 @@ class Reroute:
         first = [number]
         if random.random() < 0.7:
             first += Reroute.in_the_way(evaluator, number, random)
-        wild = random if random.random() < 0.3 else None
-        return [evaluator.apply([], first, wild)]
+        # What a broker may send bounds its branches: another order of ends has others branch.
+        order = random if random.random() < 0.3 else None
+        return [evaluator.apply([], first, order)]
 
     @staticmethod
     def in_the_way(evaluator: Evaluator, number: int, random: Random) -> list[int]:
@@ -58,7 +56,7 @@ class Reroute:
                 ]
         if not full:
             return []
-        users = [user for user in evaluator.users(random.choice(full)) if user != number]
+        users = [user for user in sorted(loads.users[random.choice(full)]) if user != number]
         return random.sample(users, min(len(users), random.randint(1, 2)))
 
 
@@ -66,9 +64,6 @@ class Relieve:
     """Take a limit that is broken, and lay or move something of what breaks it."""
 
     name: ClassVar[str] = "relieve"
-    pushed: ClassVar[int] = 8
-    tried_best: ClassVar[int] = 3
-    tried_any: ClassVar[int] = 4
 
     def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
@@ -85,23 +80,16 @@ class Relieve:
             costs = evaluator.instance.costs
             heavy = [p for p in evaluator.at[limit - loads.first_work] if costs[p] > 0]
             return self._displace(context, random.choice(heavy)) if heavy else []
-        users = evaluator.users(limit)
-        if not users:
-            return []
-        number = random.choice(users)
+        number = random.choice(sorted(loads.users[limit]))
         chance = random.random()
-        if chance < 0.3:
-            return Reroute.lay(context, number)
-        if chance < 0.6:
-            return self._make_way(context, limit, number)
         pieces = evaluator.instance.flows[number].pieces
-        if not pieces:
+        if chance < 0.6 or not pieces:
             return Reroute.lay(context, number)
         piece = random.choice(pieces)
         if chance < 0.8:
             # At one of the stream's other ends the piece takes none of it over any link.
             hosts = evaluator.hosts
-            ends = dict.fromkeys(evaluator.trees[number])
+            ends = dict.fromkeys(evaluator.laid[number].trees)
             ends.update(dict.fromkeys(hosts[other] for other in pieces if other != piece))
             return self.squeeze(context, piece, random.choice(list(ends)))
         return self._displace(context, piece)
@@ -133,72 +121,11 @@ class Relieve:
         return [evaluator.apply(moves)]
 
     def _displace(self, context: MoveContext, piece: int) -> Changes:
-        chance = context.random.random()
-        if chance < 0.25:
-            return self._elsewhere(context, piece)
-        if chance < 0.5:
+        random = context.random
+        chance = random.random()
+        if chance < 0.3:
             return Swap().propose(context, piece)
-        if chance < 0.6:
-            return Together().propose(context, piece)
-        if chance < 0.75:
-            return Recreate.renew(context, context.some_near(context.random.randint(2, 6), piece))
-        return self._push(context, piece)
-
-    def _make_way(self, context: MoveContext, limit: int, number: int) -> Changes:
-        """Lay a stream past `limit` whatever that breaks, and move what is in its way there."""
-        evaluator, random = context.evaluator, context.random
-        loads = evaluator.loads
-        before = evaluator.cost(context.penalty)
-        usual, broken = loads.prices[limit], dict(loads.broken)
-        loads.prices[limit] = AVOIDED
-        changes = [evaluator.apply([], [number])]
-        loads.prices[limit] = usual
-        crowded = [other for other in loads.broken if other not in broken]
-        random.shuffle(crowded)
-        for other in crowded:
-            if other not in loads.broken:
-                continue
-            users = [user for user in evaluator.users(other) if user != number]
-            pieces = [p for user in users for p in evaluator.instance.flows[user].pieces]
-            if not pieces:
-                break
-            changes += self._elsewhere(context, random.choice(pieces))
-        if evaluator.cost(context.penalty) < before:
-            return changes
-        for change in reversed(changes):
-            evaluator.undo(change)
-        return []
-
-    def _elsewhere(self, context: MoveContext, piece: int) -> Changes:
-        """Bring a piece to the first of several brokers where that costs less than now."""
-        evaluator, random = context.evaluator, context.random
-        origin = evaluator.hosts[piece]
-        scores = sorted(context.choices((piece,)))
-        order = [host for _, host in scores if host != origin]
-        further = order[self.tried_best :]
-        random.shuffle(further)
-        before = evaluator.cost(context.penalty)
-        for host in order[: self.tried_best] + further[: self.tried_any]:
-            change = evaluator.apply([(piece, host)])
-            if evaluator.cost(context.penalty) < before:
-                return [change]
-            evaluator.undo(change)
-        return []
-
-    def _push(self, context: MoveContext, piece: int) -> Changes:
-        """Bring a piece to a broker from which another goes on to one with room."""
-        evaluator, random, instance = context.evaluator, context.random, context.instance
-        for _ in range(self.pushed):
-            host = random.choice(instance.hosts[piece])
-            others = [p for p in evaluator.at[host] if instance.costs[p] > 0 and p != piece]
-            if host == evaluator.hosts[piece] or not others:
-                continue
-            other = random.choice(others)
-            roomy = [
-                h
-                for h in instance.hosts[other]
-                if h != host and evaluator.loads.fits(h, instance.costs[other])
-            ]
-            if roomy:
-                return [evaluator.apply([(piece, host), (other, random.choice(roomy))])]
-        return []
+        if chance < 0.65:
+            return Recreate.renew(context, context.some_near(random.randint(1, 6), piece))
+        # What is full there goes on to brokers with room.
+        return self.squeeze(context, piece, random.choice(context.instance.hosts[piece]))

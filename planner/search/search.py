@@ -21,16 +21,15 @@ from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.context import Changes, MoveContext
-from planner.search.evaluator import ABSENT, Evaluator
+from planner.search.evaluator import ABSENT, Evaluator, StreamTrees
 from planner.search.instance import Instance
 from planner.search.joint import MoveJointly
-from planner.search.operators import MoveKind, Recreate, Relocate, Scatter, Swap, Together
+from planner.search.operators import MoveKind, Recreate, Relocate, Swap, Together
 from planner.search.params import SearchParams
 from planner.search.relief import Relieve, Reroute
 from planner.search.start import FirstDescent, greedy
 from planner.search.stops import Progress, Stop
 from planner.search.tabu import TabuSearch
-from planner.search.trees import LaidTree
 
 # A smaller part of the flow is no gain.
 GAIN = 1e-9
@@ -46,14 +45,16 @@ FAITHLESS_MIN, FAITHLESS_MAX = 10, 30
 """Kicks that make no better plan, until tabu search goes on from elsewhere."""
 HALF, RETURNS = 0.5, 0.4
 """The chance that all pieces are placed anew then and not half, and that none are."""
+# The weight of an operator that has nothing to do: the least of others is 0.2.
+SELDOM = 1e-9
 # Of a single limit: beyond, all prices are 1 again.
 PRICE_MAX = 1e4
 
-# The flow of a placement that keeps all limits, its hosts and its trees.
-Standpoint = tuple[float, list[int], list[dict[int, LaidTree]]]
+# The flow of a placement that keeps all limits, its hosts and how its streams are laid.
+Standpoint = tuple[float, list[int], list[StreamTrees]]
 
 OPERATORS: tuple[type[MoveKind], ...] = (
-    Recreate, Relocate, Swap, Together, MoveJointly, Scatter, Reroute, Relieve,
+    Recreate, Relocate, Swap, Together, MoveJointly, Reroute, Relieve,
 )  # fmt: skip
 
 
@@ -64,7 +65,7 @@ class BestPlan:
     flow: float = inf
     excess: float = inf
     hosts: tuple[int, ...] = ()
-    trees: list[dict[int, LaidTree]] = field(default_factory=list)
+    laid: list[StreamTrees] = field(default_factory=list)
 
     def beaten(self, excess: float, flow: float) -> bool:
         """Return whether that is better."""
@@ -158,7 +159,8 @@ class Search:
     def _descend(self) -> None:
         """Make one step of the beginning; keep it unless it is for the worse."""
         # The penalty is what a new pass may change, so it is read once the pass has begun.
-        self.descent.begin_pass()
+        if not self.descent.queue:
+            self.descent.next_pass()
         penalty = self.context.penalty
         before = self.evaluator.cost(penalty)
         kind, changes = self.descent.propose()
@@ -196,9 +198,7 @@ class Search:
         if self.faithless > min(max(FAITHLESS_MIN, pieces // 3), FAITHLESS_MAX):
             # What is near was searched: begin elsewhere, or from the best once more.
             self.faithless = 0
-            flow = self.best.flow if self.best.excess == 0 else inf
-            self.base = (flow, list(self.best.hosts), self.best.trees)
-            self.evaluator.adopt(*self.base[1:])
+            self._return_to_best()
             size = pieces if self.random.random() < HALF else pieces // 2
             if self.random.random() >= RETURNS:
                 context.renew(context.some_near(max(2, size)))
@@ -214,7 +214,11 @@ class Search:
 
     def _anneal(self) -> None:
         """Change the placement by an operator that is drawn; keep that by Metropolis."""
-        place = self._choose()
+        # What relieves limits is of use only while some are broken.
+        idle = "" if self.evaluator.loads.broken else Relieve.name
+        pairs = zip(self.operators, self.weights, strict=True)
+        weights = [SELDOM if each.name == idle else weight for each, weight in pairs]
+        (place,) = self.random.choices(range(len(weights)), weights)
         operator, evaluator, penalty = self.operators[place], self.evaluator, self.context.penalty
         before = evaluator.cost(penalty)
         changes = operator.propose(self.context)
@@ -239,25 +243,14 @@ class Search:
         for change in reversed(changes):
             self.evaluator.undo(change)
 
-    def _choose(self) -> int:
-        """Draw an operator by its weight; what relieves limits only while some are broken."""
-        broken = self.evaluator.loads.broken
-        usable = [
-            0.0 if each.name == "relieve" and not broken else weight
-            for each, weight in zip(self.operators, self.weights, strict=True)
-        ]
-        if not any(usable):
-            return 0
-        return self.random.choices(range(len(usable)), usable)[0]
-
     def _consider(self) -> bool:
         """Keep the present placement if it is the best; return whether it is."""
         evaluator = self.evaluator
         excess = evaluator.excess()
         if not self.best.beaten(excess, evaluator.flow):
             return False
-        hosts, trees = evaluator.snapshot()
-        self.best = BestPlan(evaluator.flow, excess, tuple(hosts), trees)
+        hosts, laid = evaluator.snapshot()
+        self.best = BestPlan(evaluator.flow, excess, tuple(hosts), laid)
         self.improved_at = self.steps
         return True
 
@@ -279,12 +272,14 @@ class Search:
         """Go back to the best every other time; prices of single limits are 1 again."""
         self.evaluator.loads.even_prices()
         if self.cycles % 2:
-            self.evaluator.adopt(self.best.hosts, self.best.trees)
-            if not self.instance.many:
-                flow = self.best.flow if self.best.excess == 0 else inf
-                self.base = self.local = (flow, list(self.best.hosts), self.best.trees)
-                self.vain = 0
-                self.tabu.restart()
+            self._return_to_best()
+            self.local, self.vain = self.base, 0
+            self.tabu.restart()
+
+    def _return_to_best(self) -> None:
+        flow = self.best.flow if self.best.excess == 0 else inf
+        self.base = (flow, list(self.best.hosts), self.best.laid)
+        self.evaluator.adopt(*self.base[1:])
 
     def _adapt(self, *, good: bool) -> None:
         """Adapt the penalty of broken limits, and their prices while no plan keeps all."""
@@ -308,8 +303,8 @@ def as_plan(instance: Instance, best: BestPlan) -> Plan:
     """
     net, names = instance.network, instance.network.names
     trees: dict[str, list[Arc]] = {}
-    for number, kept in enumerate(best.trees):
-        for source, tree in kept.items():
+    for number, laid in enumerate(best.laid):
+        for source, tree in laid.trees.items():
             trees[instance.name_of(number, source)] = [instance.arcs[link] for link in tree.links]
     routes = {}
     for stream in carried(instance.layout, best.hosts):

@@ -114,11 +114,6 @@ class FirstDescent:
         if not self.over:
             context.penalty = PENALTY_HARD * self.usual if context.instance.limited else 0.0
 
-    def begin_pass(self) -> None:
-        """Begin the next pass where one is over."""
-        if not self.queue:
-            self._next_pass()
-
     def propose(self) -> tuple[str, Changes]:
         """Make a change; return the name of its kind and what undoes it."""
         self.proposed = []
@@ -134,9 +129,10 @@ class FirstDescent:
         fed = instance.fed[piece]
         if len(fed) == 1 and not instance.flows[fed[0][0]].destinations:
             ((number, other),) = fed
-            goals = list(
-                MoveJointly.cheapest(context, piece, other, number, anywhere=self._anywhere(piece))
-            )
+            # All brokers are looked at while that is cheap, or where it is full.
+            free = not context.penalty or piece in self.pressed
+            anywhere = free and not instance.limited
+            goals = list(MoveJointly.cheapest(context, piece, other, number, anywhere=anywhere))
         else:
             goals = [(piece, min(context.choices((piece,)))[1])]
         moves = [(p, host) for p, host in goals if hosts[p] != host]
@@ -144,11 +140,6 @@ class FirstDescent:
             return []
         self.proposed = [p for p, _ in moves]
         return [context.evaluator.apply(moves)]
-
-    def _anywhere(self, piece: int) -> bool:
-        """Return whether all brokers are looked at: while that is cheap, or where it is full."""
-        context = self.context
-        return not context.instance.limited and (not context.penalty or piece in self.pressed)
 
     def keep(self) -> None:
         """Look again, in the next pass, at all that the change that was kept concerns."""
@@ -159,7 +150,7 @@ class FirstDescent:
         for piece in self.proposed:
             self.next.update(dict.fromkeys(self.context.instance.near[piece]))
 
-    def _next_pass(self) -> None:
+    def next_pass(self) -> None:
         """Look again at what something changed for; end where that gains little."""
         evaluator, context = self.context.evaluator, self.context
         gained = self.flow_before - evaluator.flow

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.network import Arc, trimmed
 from planner.search.distances import FAR, Distances, Row, packed
@@ -22,6 +22,7 @@ from planner.search.distances import FAR, Distances, Row, packed
 KEPT_CELLS_MAX = 12_000_000
 
 Ends = tuple[int, ...]
+T = TypeVar("T")
 
 
 class RatedTopology:
@@ -102,7 +103,7 @@ class RatedTopology:
     def _lanes_of(self, key: Any, row_of: Callable[[Any], Row]) -> int:
         """Return a row as lanes, counted when it is first asked for."""
         if (lanes := self._lanes.get(key)) is None:
-            lanes = self._keep_lanes(key, packed(row_of(key)))
+            lanes = self._keep(self._lanes, key, packed(row_of(key)))
         return lanes
 
     def _joining(self, distances: Distances, source: int, ends: Ends, key: object) -> int:
@@ -110,13 +111,7 @@ class RatedTopology:
         if (lanes := self._lanes.get(key)) is None:
             nodes = (source, *(b for _, b in self.tree(source, ends)))
             lanes = distances.nearest(nodes, self.links(source, ends))
-            self._keep_lanes(key, lanes)
-        return lanes
-
-    def _keep_lanes(self, key: object, lanes: int) -> int:
-        if len(self._lanes) >= self.kept_max:
-            self._lanes.clear()
-        self._lanes[key] = lanes
+            self._keep(self._lanes, key, lanes)
         return lanes
 
     # --- trees of few ends, which are least ones ------------------------------------------------
@@ -125,7 +120,7 @@ class RatedTopology:
         if len(ends) == 1:
             return self.hops_to(ends[0])
         if (row := self._rows.get(ends)) is None:
-            row = self._keep(ends, relaxed(self._branching(ends), self.inward))
+            row = self._keep(self._rows, ends, relaxed(self._branching(ends), self.inward))
         return row
 
     def _least_to(self, source: int, ends: Ends) -> Row:
@@ -146,19 +141,17 @@ class RatedTopology:
         ]
         return rows[0] if len(rows) == 1 else list(map(min, *rows))
 
-    def _keep(self, key: object, row: Row) -> Row:
-        if len(self._rows) >= self.kept_max:
-            self._rows.clear()
-        self._rows[key] = row
-        return row
+    def _keep(self, answers: dict[Any, T], key: Any, answer: T) -> T:
+        if len(answers) >= self.kept_max:
+            answers.clear()
+        answers[key] = answer
+        return answer
 
     # --- trees --------------------------------------------------------------------------------
 
     def tree(self, source: int, ends: Ends) -> tuple[Arc, ...]:
         """Return the links of a tree from `source` to `ends` (ascending, without it)."""
         if (kept := self._trees.get((source, ends))) is None:
-            if len(self._trees) >= self.kept_max:
-                self._trees.clear()
             ahead = self.hops_from(source)
             near = tuple(end for end in ends if ahead[end] < FAR)
             if len(near) <= self.exact_ends:
@@ -169,7 +162,7 @@ class RatedTopology:
                 parent = self._joined(source, near)
                 self._shorten(source, near, parent)
                 links = sorted((above, node) for node, above in parent.items())
-            kept = self._trees[source, ends] = tuple(links)
+            kept = self._keep(self._trees, (source, ends), tuple(links))
         return kept
 
     def _grow(self, node: int, ends: Ends, arcs: dict[Arc, None]) -> None:

@@ -35,19 +35,6 @@ class LaidTree(NamedTuple):
     needs: Needs
 
 
-class Detour(NamedTuple):
-    """The chance that has trees go by any links: the length of each, and the order of ends."""
-
-    lengths: dict[int, float]
-    random: Random
-
-    def length(self, link: int) -> float:
-        """Return how long a link is taken to be, drawn when it is first asked for."""
-        if (drawn := self.lengths.get(link)) is None:
-            drawn = self.lengths[link] = 1.0 + self.random.random()
-        return drawn
-
-
 class TreeBuilder:
     """Finds trees for streams over an instance's links, with the loads of the moment."""
 
@@ -58,16 +45,19 @@ class TreeBuilder:
         self._usual: dict[tuple[int, int, tuple[int, ...]], LaidTree] = {}
 
     def lay(
-        self, number: int, source: int, targets: tuple[int, ...], detour: Detour | None
+        self, number: int, source: int, targets: tuple[int, ...], order: Random | None
     ) -> tuple[LaidTree, int]:
-        """Return a tree for a stream, and how many targets it does not reach."""
+        """Return a tree for a stream, and how many targets it does not reach.
+
+        It is the least one where that has room; else, or where the `order` of targets is drawn, it
+        is grown to one after the other, the nearest first.
+        """
         flow = self.instance.flows[number]
-        if detour is None:
-            usual = self.usual(flow.topology, source, targets)
-            if usual is not None and self.loads.bear(usual.needs, flow.rate):
-                self.loads.carry(number, usual.needs, flow.rate)
-                return usual, 0
-        return self._grow(number, source, targets, detour)
+        usual = None if order else self.usual(flow.topology, source, targets)
+        if usual is not None and self.loads.bear(usual.needs, flow.rate):
+            self.loads.carry(number, usual.needs, flow.rate)
+            return usual, 0
+        return self._grow(number, source, targets, order)
 
     def usual(
         self, topology: RatedTopology, source: int, targets: tuple[int, ...]
@@ -87,29 +77,26 @@ class TreeBuilder:
         return tree
 
     def _grow(
-        self, number: int, source: int, targets: Sequence[int], detour: Detour | None
+        self, number: int, source: int, targets: Sequence[int], order: Random | None
     ) -> tuple[LaidTree, int]:
-        """Grow a tree, always to the nearest target, or in any order where there is a `detour`."""
         flow = self.instance.flows[number]
         inside, left = {source: 0}, list(targets)
-        if detour is not None:
-            detour.random.shuffle(left)
+        if order is not None:
+            order.shuffle(left)
         links: list[int] = []
         missed = 0
         while left:
             target = left[0]
-            if detour is None and len(left) > 1:
+            if order is None and len(left) > 1:
                 target = min(
                     left, key=lambda t: min(map(flow.topology.hops_to(t).__getitem__, inside))
                 )
             left.remove(target)
             if target in inside:
                 continue
-            branch = None
-            if detour is None:
-                branch = self._branch(flow, inside, target, None, over=False)
+            branch = self._branch(flow, inside, target, over=False)
             if branch is None and not self.strict:
-                branch = self._branch(flow, inside, target, detour, over=True)
+                branch = self._branch(flow, inside, target, over=True)
             if branch is None:
                 missed += 1
                 continue
@@ -119,13 +106,7 @@ class TreeBuilder:
         return LaidTree(tuple(links), self.loads.needs(links)), missed
 
     def _branch(
-        self,
-        flow: CompiledStream,
-        inside: Iterable[int],
-        target: int,
-        detour: Detour | None,
-        *,
-        over: bool,
+        self, flow: CompiledStream, inside: Iterable[int], target: int, *, over: bool
     ) -> list[int] | None:
         """Return the shortest way from a tree to a target over links with room; None without.
 
@@ -152,7 +133,7 @@ class TreeBuilder:
                     continue
                 least += TOLL * (1.0 + beyond(after, limits[sends]) * prices[sends])
             for other, link in instance.onward[node]:
-                on = least + (1.0 if detour is None else detour.length(link))
+                on = least + 1.0
                 if on >= far.get(other, inf):
                     continue
                 if (after := load[link] + rate) > room[link]:

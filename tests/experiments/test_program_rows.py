@@ -29,7 +29,7 @@ def columns_of(formulation, hosts, streams):
     layout = formulation.layout
     found = {at[host] for at, host in zip(formulation.at, hosts, strict=True)}
     for name, used in formulation.carries.items():
-        found |= {used[formulation.numbers[arc]] for arc in streams.get(name, ())}
+        found |= {used[formulation.arcs.index(arc)] for arc in streams.get(name, ())}
     for meeting in formulation.meetings:
         header = hosts[meeting.aggregate.header]
         found |= {meeting.columns[hosts[p], header] for p in meeting.aggregate.partials}

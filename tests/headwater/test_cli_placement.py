@@ -9,10 +9,11 @@ import pytest
 
 from headwater.cli import main
 from headwater.placement.picture import dot, svg
+from headwater.placement.plan_document import read_plan
 from planner.document import read_problem
 from planner.flow import evaluate
 from planner.layout import lay_out
-from planner.plan import Plan, read_plan
+from planner.plan import Plan
 from tests.oracles import placement as oracle
 from tests.planner.problems import EXAMPLE
 

@@ -3,10 +3,10 @@
 from random import Random
 
 from experiments.generate import problem
+from headwater.placement.plan_document import as_document, read_plan
 from planner.document import read_problem
-from planner.flow import as_document
 from planner.layout import lay_out
-from planner.plan import Plan, read_plan
+from planner.plan import Plan
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from planner.search.stops import Steps

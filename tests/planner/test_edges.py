@@ -5,8 +5,9 @@ import json
 import pytest
 
 from headwater.cli import main
+from headwater.placement.plan_document import as_document
 from planner.document import read_problem
-from planner.flow import as_document, evaluate
+from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
 from tests.oracles import placement as oracle

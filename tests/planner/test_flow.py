@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.placement.plan_document import as_document, read_plan
 from planner.document import read_problem
-from planner.flow import as_document, evaluate
+from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.network import Network
-from planner.plan import Plan, read_plan
+from planner.plan import Plan
 from planner.problem import ProblemError
 from tests.oracles import placement as oracle
 from tests.planner.problems import EXAMPLE, documents

@@ -13,8 +13,9 @@ from hypothesis import assume, given, settings
 
 from bench.planted_placement import planted
 from experiments.generate import SHAPES, Limits, problem
+from headwater.placement.plan_document import as_document
 from planner.document import read_problem
-from planner.flow import as_document, evaluate
+from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
 from planner.optimal import solve
@@ -122,7 +123,7 @@ def test_the_same_seed_and_steps_give_the_same_plan_under_any_hash_seed(limits):
     script = (
         "import json\n"
         "from experiments.generate import Limits, problem\n"
-        "from planner.flow import as_document\n"
+        "from headwater.placement.plan_document import as_document\n"
         "from planner.layout import lay_out\n"
         "from planner.methods import Wanted, find\n"
         "from planner.document import read_problem\n"

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import assume, given, settings
 
+from headwater.placement.plan_document import as_document
 from planner.document import read_problem
-from planner.flow import as_document, evaluate
+from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.search.evaluator import Evaluator

@@ -2,10 +2,10 @@
 
 import pytest
 
+from headwater.placement.plan_document import as_document, read_plan
 from planner.document import read_problem
-from planner.flow import as_document, evaluate
+from planner.flow import evaluate
 from planner.layout import lay_out
-from planner.plan import read_plan
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
 from planner.search.stops import First, Steps

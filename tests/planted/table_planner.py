@@ -78,14 +78,12 @@ planner-partials-counted-again: a partial that is there already is paid for agai
 +         return topology.back.without(topology.back.lanes(header), [])
 
 planner-missed-for-ever: a target that was not reached stays missed
--         self.lost -= self.missed[number]
+-         self.lost -= laid.missed
 +         self.lost -= 0
 
 planner-undone-without-its-trees: what is undone leaves the trees of the change
--             self.trees[number], self.links[number], self.missed[number] = trees, links, missed
--         self.flow, self.lost = flow, lost
-+             self.links[number], self.missed[number] = links, missed
-+         self.flow, self.lost = flow, lost
+-             self._add(number, stream)
++             self._add(number, UNLAID._replace(links=stream.links, missed=stream.missed))
 """,
         tests=EVALUATOR,
     ),

@@ -5,10 +5,10 @@ from itertools import pairwise
 from random import Random
 
 from experiments.overlay import overlay, whole
+from experiments.trial import Amounts, tables_of
 from planner.layout import lay_out
 from planner.rounds.look import Look
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import Amounts, tables_of
 from planner.rounds.view import Summary, View, view_of
 from tests.planner.rounds.networks import generated
 

@@ -4,9 +4,8 @@ from random import Random
 
 import pytest
 
-from experiments.trial import Conditions, Trial
+from experiments.trial import Conditions, Trial, tables_of
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import tables_of
 from tests.planner.rounds.networks import generated
 
 

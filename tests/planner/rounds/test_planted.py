@@ -5,10 +5,9 @@ from random import Random
 
 import pytest
 
-from experiments.trial import Conditions, Trial
+from experiments.trial import Conditions, Trial, tables_of
 from planner.rounds import machine, turns, view
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import tables_of
 from tests.planner.rounds.networks import generated
 
 EVENTS_MAX = 4_000  # sound runs of these networks take less than half

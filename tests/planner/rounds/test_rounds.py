@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from experiments.overlay import overlay
-from experiments.trial import Conditions, Trial
+from experiments.trial import Amounts, Conditions, Trial, tables_of
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.network import Network
@@ -18,7 +18,6 @@ from planner.problem import Content, Link, Node, Problem, Task
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope, Reserve, Tell
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import Amounts, tables_of
 from planner.rounds.units import scaled
 from planner.rounds.view import Ground, Summary
 from tests.planner.rounds.networks import best_of_all, generated, placements, value

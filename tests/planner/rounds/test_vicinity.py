@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from experiments.overlay import overlay, whole
+from experiments.trial import Amounts, tables_of
 from planner.flow import evaluate
 from planner.layout import Layout, lay_out
 from planner.network import Network
@@ -15,7 +16,7 @@ from planner.plan import Plan
 from planner.problem import Problem
 from planner.rounds.look import Look
 from planner.rounds.settings import Effort, Settings
-from planner.rounds.tables import Amounts, Tables, tables_of
+from planner.rounds.tables import Tables
 from planner.rounds.units import plain
 from planner.rounds.vicinity import Vicinity
 from planner.rounds.view import Summary, View, view_of

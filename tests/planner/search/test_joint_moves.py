@@ -99,7 +99,7 @@ def test_no_pair_of_brokers_is_cheaper_than_the_one_that_is_handed_back(seed):
         for sent, start in senders
         for taken, end in takers
     }
-    pair = cheapest_pair(senders, takers, weight, instance.whole.onward)
+    pair = cheapest_pair(senders, takers, weight, instance.whole.hops_from)
     assert cost[pair] == pytest.approx(min(cost.values()))
 
 

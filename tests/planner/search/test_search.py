@@ -2,8 +2,8 @@
 
 import pytest
 
+from headwater.placement.plan_document import as_document
 from planner.document import read_problem
-from planner.flow import as_document
 from planner.layout import lay_out
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
