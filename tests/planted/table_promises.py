@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 PROMISES = ("tests/broker/network/replication/test_time_promises.py",)
+FIRST = ("tests/simulation/rehearsal/test_first_waits.py",)
 
 TABLE = [
     *part(
@@ -179,5 +180,44 @@ answer-from-there: an answer that comes from where the host is counts as one
 + if answer.host != self._tools.me and via is not None:
 """,
         tests=("tests/broker/core/network/test_partner_certainty.py",),
+    ),
+    *part(
+        "broker/core/network/networked.py",
+        r"""
+first-without-time: no time is told of a type with its first event, which hosts may pass by
+- if begins or self._now - self._promised_at >= PROMISE_MS:
++ if self._now - self._promised_at >= PROMISE_MS:
+""",
+        tests=FIRST,
+    ),
+    *part(
+        "broker/core/network/kept_back.py",
+        r"""
+first-travels: the first event of a source that was passed over waits for no partner
+- return claim.watermarks.get(name) is not None
++ return False
+""",
+        tests=FIRST,
+    ),
+    *part(
+        "broker/core/network/certainty.py",
+        r"""
+waited-for-ever: whom a host waits for is told here also where nothing for it passes
+- if needed:
++ if needed is not None:
+
+needs-for-ever: a host that needs nothing more of an origin counts as one that does
+- needed.pop(one.origin, None)
++ pass
+
+needs-nothing: whom a host waits for is told nowhere but on the way to what it asks
+- needed = self._needed.setdefault(neighbour, {}).setdefault(one.host, {})
++ needed = self._needed.setdefault(neighbour, {})[one.host] = {}
+
+needs-who-is-gone: who is forgotten counts as one of whom a host needs something
+- for known in (*self.absent.values(), *self._needed.values()):
++ for known in self.absent.values():
+""",
+        tests=("tests/broker/core/network/test_waiting.py",),
     ),
 ]

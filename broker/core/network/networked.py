@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from broker.core import messages, returned
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Emission
+from broker.core.effects import Emission, Notes, Outgoing
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.network import told
 from broker.core.network.activating import Key
@@ -25,8 +25,6 @@ from broker.core.network.giving import GivingBroker
 from broker.core.network.needs import primitives
 from broker.core.network.own import OwnLog, types_of
 from broker.core.network.upstream import Upstream
-from broker.core.notes import Notes
-from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from broker.core.standby.adoption import Adoption
 from broker.core.standby.copies_kept import CopiesKept
@@ -133,9 +131,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
         events = admitted.events
+        begins = False  # a type of which no time is told: hosts would pass by its events
         if events:
             for source, name in types_of(events):
                 self._sends(source, name)
+                begins |= name not in self.told
             _note_broken(self.promises.observe(events), self.ledger, self._notes)
             lapsed = self.own.lapsed
             first = self.own.take(events)
@@ -144,7 +144,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             if self.spreads:
                 self.fresh.append(Fresh(first, events))
         super()._let_in(admitted, out)
-        if self._now - self._promised_at >= PROMISE_MS:
+        if begins or self._now - self._promised_at >= PROMISE_MS:
             self._promise()
 
     def _woken(self, message: messages.Woken, out: Outgoing) -> None:
@@ -164,12 +164,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self.fresh.append(Fresh(position, [], changed))
 
     def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
-        changed: told.Watermarks = {}
-        for name in dict.fromkeys([*self.sources.senders, *self.told]):
-            one = promised(name, now) if name in self.sources.senders else None
-            if one != self.told.get(name):
-                changed[name] = one
-        return changed
+        senders = self.sources.senders
+        names = dict.fromkeys([*senders, *self.told])
+        reached = {name: promised(name, now) if name in senders else None for name in names}
+        return {name: one for name, one in reached.items() if one != self.told.get(name)}
 
     def left_off(self, types: Iterable[str]) -> dict[str, int]:
         """Return what was promised last of those types of which nothing is told any more."""
