@@ -448,7 +448,7 @@ def report(options: Options) -> Report:
                     "range",
                     "of Spark's own",
                     "CPU, µs a row",
-                    "Spark's own",
+                    "of Spark's own, by CPU",
                 ],
                 [
                     [
