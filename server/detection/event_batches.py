@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from server.detection.firsts import Firsts
-from server.detection.mapping import event_of
+from server.detection.mapping import UsedParts, event_of
 from server.detection.program import DetectionProgram
 from server.detection.shards import Shards
 from server.detection.times import order_of
@@ -34,6 +34,7 @@ _SCHEMA: Final = pa.schema(
 # much time went into looking as into detecting. Spark looks after each task.
 YOUNG_MAX: Final = 200_000
 _decode = msgspec.json.decode
+_decode_result = msgspec.json.Decoder(UsedParts).decode
 _encode = msgspec.msgpack.Encoder().encode
 _events = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
 
@@ -97,8 +98,11 @@ def events_of(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the events of (payload, broker) of rows; one without a time is reported."""
     for payload, broker in rows:
-        content = _decode(payload)
-        event = content if program.raw else event_of(content, broker, program.types)
+        event: Mapping[str, Any]
+        if program.raw:
+            event = _decode(payload)
+        else:
+            event = event_of(_decode_result(payload), broker, program.types)
         try:
             order_of(event)
         except (TypeError, ValueError):

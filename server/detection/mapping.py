@@ -7,7 +7,7 @@ interval, so that what is detected twice of it is one.
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 # What an event has besides attributes; what the values say of these is taken for the event itself.
 _RESERVED: Final = frozenset(
@@ -15,6 +15,18 @@ _RESERVED: Final = frozenset(
 )
 
 _SCALARS: Final = (str, int, float)  # and bool, which is an int
+
+
+class UsedParts(TypedDict, total=False):
+    """The parts of a result that its event is made of; the others need not be decoded."""
+
+    subscription: Any
+    id: Any
+    start: Any
+    end: Any
+    certainty: Any
+    group: Any
+    values: Any
 
 
 def event_of(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # windows close, and are the sooner behind what brokers promise the smaller batches are.
 IN_STEP_ROWS: Final = 50_000
 ALONE_ROWS: Final = 200_000
+FILE_ROWS: Final = 1_000_000  # where rows go into files alone: no process ever holds them all
 POSTPONE_S: Final = 10  # each attempt of a task at a broker that is gone keeps the others waiting
 _DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDuplicates… alone
 
@@ -55,7 +56,8 @@ def rows(
     if job.kind == "dedup" and same_by_id(job):
         late_ms = max(job["delay"], job["within"])
     in_step = job.kind in TIMED
-    options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
+    rows_max = _batch_rows(jobs, job)
+    options = options_of(source, consumer, rows_max, in_step=in_step, late_ms=late_ms)
     options |= _of_history(jobs, job)
     # By event time what is put off comes late: so only where a broker is not waited for for ever.
     waits = in_step and (source.kind != "brokers" or source["away_timeout"] is None)
@@ -88,14 +90,20 @@ def same_by_id(job: ConfigPart) -> bool:
 
 
 def options_of(
-    source: ConfigPart, consumer: str, *, in_step: bool, late_ms: int | None = None
+    source: ConfigPart,
+    consumer: str,
+    rows_max: int = ALONE_ROWS,
+    *,
+    in_step: bool,
+    late_ms: int | None = None,
 ) -> dict[str, str]:
-    """The options of the data source; results may come so much later than others."""
+    """The options of the data source; results may come so much later than others.
+
+    `rows_max` are those of a batch where the source says nothing.
+    """
     batch_rows = source["batch_rows"]
-    if batch_rows is None:
-        batch_rows = IN_STEP_ROWS if in_step else ALONE_ROWS
     options = {
-        "maxRowsPerBatch": str(batch_rows),
+        "maxRowsPerBatch": str(rows_max if batch_rows is None else batch_rows),
         "failOnDataLoss": "true" if source["lost"] == "fail" else "false",
         "align": "true" if in_step else "false",
         "consumer": consumer,
@@ -106,6 +114,16 @@ def options_of(
         options["lateAfter"] = _seconds(late_ms)
     options |= source["options"]
     return options
+
+
+def _batch_rows(jobs: Jobs, job: ConfigPart) -> int:
+    """Return how many rows a batch of a job has, where its source says nothing."""
+    if job.kind == "detect":
+        return ALONE_ROWS if job["parted"] else IN_STEP_ROWS  # else one engine has them all
+    if job.kind in TIMED:
+        return IN_STEP_ROWS
+    files = all(jobs.sinks[name].kind == "parquet" for name in job["sink"])
+    return FILE_ROWS if files else ALONE_ROWS
 
 
 def _of_brokers(source: ConfigPart) -> dict[str, str]:
