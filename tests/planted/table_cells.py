@@ -182,28 +182,28 @@ REVISED = part(
     "broker/network/placement/revisions.py",
     r"""
 revised-while-moving: a text is taken up where the cell may be called back to an older state
-- if known is None or cell is None or not cell.revisions or cell.coming is not None:
-+ if known is None or cell is None or not cell.revisions:
+- if term is None or cell is None or not cell.revisions or cell.coming is not None:
++ if term is None or cell is None or not cell.revisions:
 
 revised-ahead: what was given out under the text before is found again under the new one
-- if not is_late and self._lacks_results(name, known.life):
+- if not is_late and self._lacks_results(name, term.life):
 + if not is_late and self._lacks_results(name, -1) is None:
 
 revised-never: a host that never finds again what was given out keeps the old text
-- is_late = self._clock() - known.since >= CATCH_UP_MS
-+ is_late = self._clock() < known.since
+- is_late = self._clock() - term.since >= CATCH_UP_MS
++ is_late = self._clock() < term.since
 
 revised-cancelled: what was cancelled begins again with a text
 - keys = tuple([key for key in revision.keys if key in cell.keys])
 + keys = revision.keys
 
 revised-again: a host is asked again and again
-- return known if max(known.revision, known.asked) < cell.revisions[-1].number else None
-+ return known if known.revision < cell.revisions[-1].number else None
+- return term if max(term.revision, term.asked) < cell.revisions[-1].number else None
++ return term if term.revision < cell.revisions[-1].number else None
 
 revised-last-alone: of two texts a host that has neither is told the second alone
-- if revision.number > known.revision:
-+ if revision.number > known.asked - 1:
+- if revision.number > term.revision:
++ if revision.number > term.asked - 1:
 """,
     tests=PLACEMENT,
 )

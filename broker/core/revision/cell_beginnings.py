@@ -76,8 +76,8 @@ class CellBeginnings:
     def _cell_of(self, group: Sequence[Installed], change: TextChange) -> Kept | None:
         """Return the one cell that runs all that these replace, if they may go on there."""
         members = dict.fromkeys([each.key for each in group])
-        of = self._book.of
-        names = [of.get(before.key, "") for before in change.leaving if before.key in members]
+        cells = self._book.of
+        names = [cells.get(before.key, "") for before in change.leaving if before.key in members]
         if not names or len(dict.fromkeys(names)) > 1:
             return None
         cell = self._book.cells.get(names[0])
@@ -134,6 +134,6 @@ class CellBeginnings:
         subscriptions, tasks = self._catalogue.subscriptions, self._matcher.tasks()
         installed = [subscriptions[key] for key in fresh if self._is_apart(subscriptions[key])]
         for part in parts(installed, tasks, message, room):
-            needed = dict.fromkeys([key for one in part for key in (*one.definitions, one.task)])
+            needed = dict.fromkeys([key for each in part for key in (*each.definitions, each.task)])
             splits = message.split and may_split(message.text, {key: tasks[key] for key in needed})
-            self._book.begin([one.key for one in part], now, splits=splits)
+            self._book.begin([each.key for each in part], now, splits=splits)

@@ -443,10 +443,7 @@ class FusedStage(Fused):
             if isinstance(node, FusedJoint) and isinstance(asked, Further):
                 left, right = self._stores[node.left_store], self._stores[node.right_store]
                 if node.joint.next and not node.stores_right:
-                    floor = plan.begins(watermark)
-                    kept = [item for item in left.items if not asked.shut(item, floor)]
-                    if len(kept) < len(left.items):
-                        left.hold(kept)
+                    left.drop_before(asked.shut_before(plan.begins(watermark)))
                 ends = [store.ends[0] for store in (left, right) if store.ends]
                 asked.expire(min(ends, default=watermark), watermark)
             elif asked is not None:

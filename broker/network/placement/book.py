@@ -120,6 +120,7 @@ class CellBook:
     def revise(self, name: str, keys: Sequence[Key], text: bytes, *, begins: bool) -> None:
         """Have a cell go on under another text, which changes these subscriptions or adds them."""
         cell = self.cells[name]
+        # By records alone, as `terms`: the same records give the same numbers.
         number = cell.revision_asked + 1
         cell.revisions.append(TextRevision(number, text, tuple(keys), begins))
         # First what is changed: its text has all of the cell's subscriptions, in whatever state.
@@ -221,6 +222,7 @@ class CellBook:
             return []
         cell = self.cells[one.cell]
         term = self._now_at(cell, one)
+        # An earlier version knows no revisions: it is at that of the snapshot it began from.
         revision = cell.revision if one.revision < 0 else one.revision
         first = one.first + known
         rows = [

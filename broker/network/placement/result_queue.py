@@ -51,6 +51,7 @@ class ResultQueue:
         """Yield what the home was not told yet, in parts."""
         self.next_told = max(self.next_told, self.first)
         count = self.first + len(self._rows) - self.next_told
+        # What was told stands at the front until it is taken.
         fresh = list(islice(self._rows, len(self._rows) - count, None)) if count else []
         while fresh:
             rows = _part(fresh)
@@ -65,6 +66,7 @@ def _part(results: list[tuple[int, Row]]) -> list[Row]:
     rows: list[Row] = []
     for revision, row in results[:RESULTS_PART]:
         size_bytes += len(row[3])
+        # One that is larger by itself goes alone: nothing else could bring it home.
         if rows and (size_bytes > RESULTS_BYTES or revision != results[0][0]):
             break
         rows.append(row)

@@ -103,28 +103,31 @@ class Reviser:
 
     def ask(self, name: str) -> None:
         """Ask the host of a cell to take up what it has not, once it can."""
-        known = self._waiting(name)
-        if known is None:
+        term = self._waiting(name)
+        if term is None:
             return
         # Of events that last another run may find what this one never does: so not for ever.
-        is_late = self._clock() - known.since >= CATCH_UP_MS
-        if not is_late and self._lacks_results(name, known.life):
+        is_late = self._clock() - term.since >= CATCH_UP_MS
+        if not is_late and self._lacks_results(name, term.life):
             return
         cell = self._cells[name]
-        known.asked = cell.revisions[-1].number
+        # Texts go one by one, as a host that skipped one would keep other operands than its home
+        # has said; what was lost on its way is asked for anew when the host says how it runs.
+        term.asked = cell.revisions[-1].number
         for revision in cell.revisions:
-            if revision.number > known.revision:
+            if revision.number > term.revision:
                 keys = tuple([key for key in revision.keys if key in cell.keys])
                 asked = replace(revision, keys=keys)  # without what was cancelled since
-                said = cell_messages.Revised(known.which, known.life, asked)
-                self._tell(cell.serving.broker, said)
+                revised = cell_messages.Revised(term.which, term.life, asked)
+                self._tell(cell.serving.broker, revised)
 
     def _waiting(self, name: str) -> _Serving | None:
         """Return the term that serves, if it was not asked for the last revision yet."""
-        known, cell = self._serving.get(name), self._cells.get(name)
-        if known is None or cell is None or not cell.revisions or cell.coming is not None:
+        term, cell = self._serving.get(name), self._cells.get(name)
+        # While a cell moves, what serves may be called off or go on: only one of two may change.
+        if term is None or cell is None or not cell.revisions or cell.coming is not None:
             return None
-        return known if max(known.revision, known.asked) < cell.revisions[-1].number else None
+        return term if max(term.revision, term.asked) < cell.revisions[-1].number else None
 
     def look(self) -> None:
         """Cells, or their texts, are others, or time has passed."""
@@ -137,4 +140,4 @@ class Reviser:
     def next_wake(self) -> list[int]:
         """Return when a host has had its time."""
         waiting = [self._waiting(name) for name in self._serving]
-        return [known.since + CATCH_UP_MS for known in waiting if known is not None]
+        return [term.since + CATCH_UP_MS for term in waiting if term is not None]
