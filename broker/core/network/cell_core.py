@@ -14,9 +14,8 @@ import msgspec
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Emission
+from broker.core.effects import Emission, Outgoing
 from broker.core.network.activating import ActivatingBroker, Key
-from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_state import Source
 from broker.core.refusals import Answer
 from broker.core.revision.cell_beginnings import CellBeginnings
