@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         " first events of types, behind *active* and at brokers that have just begun; remote:"
         " subscriptions that are ended from other brokers; standin: as cells, with a home that"
         " is lost and that its stand-in takes over; lease: the same, by itself, with clocks that"
-        " differ in rate; versions: as network, with texts that"
+        " differ in rate; versions: as network and cells, with texts that"
         " are replaced by others of their name"
         " (default: crashes)",
     )

@@ -28,11 +28,13 @@ from broker.core.catalogue import Catalogue, Installed, waiting_on
 from broker.core.effort import effort
 from broker.core.intake import ConflictError, Intake
 from broker.core.preview import (
+    Predecessors,
     Preview,
     SubscriptionPreview,
     TextChange,
     bounds_in_words,
     look_for_heirs,
+    own_predecessors,
     row_of,
     rows_of,
     travels_in_words,
@@ -100,6 +102,8 @@ class Installer:
         self._limits = limits
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
         self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
+        # What subscriptions of a text may go on from, be it in cells or not.
+        self.predecessors: Callable[[TextChange, bool], list[Predecessors]] = self._predecessors
         self.on_cancel: Callable[[Installed], None] = lambda _: None
         self.promised: Callable[[str], TimeBound] = lambda _: UNBOUNDED  # of the times of a type
 
@@ -110,9 +114,11 @@ class Installer:
         asker, keeps_state = Asker(message.client, message.proven), message.keeps_state
         try:
             specification = self._checked(message.text, message.checked)
-            plan = self._plan(specification, asker, now)
-            if keeps_state:  # else it is as it was before any task could hand on what it holds
-                look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
+            plan = self._plan(message.text, specification, asker, now)
+            if (
+                keeps_state and plan.leaving
+            ):  # else it is as it was before any task could hand on what it holds
+                look_for_heirs(plan, self.predecessors(plan, message.revises), self._limits)
             changes = rows_of(plan)
             begun = bool(plan.coming) and (self._carry_out(plan, now) or not keeps_state)
         except RefusedError as error:
@@ -120,7 +126,13 @@ class Installer:
         names = tuple(name for _, name in specification.subscriptions)
         answer = Answer(names, tuple(specification.definitions), changed=len(plan.coming))
         keys = tuple(specification.subscriptions)
-        return replace(answer, state="accepted", keys=keys, changes=changes, begun=begun)
+        answer = replace(answer, state="accepted", keys=keys, changes=changes, begun=begun)
+        return replace(answer, cells=plan.cells)
+
+    def _predecessors(self, change: TextChange, _in_cells: bool) -> list[Predecessors]:
+        """Return what subscriptions may go on from where all of them run here."""
+        keys = [each.key for each in change.coming]
+        return [own_predecessors(keys, self._catalogue, self._matcher, self.elsewhere)]
 
     def preview(
         self, text: str, checked: Checked | None, asker: Asker, options: BrokerOptions
@@ -131,8 +143,9 @@ class Installer:
         """
         try:
             specification = self._checked(text, checked)
-            plan = self._plan(specification, asker, 0)  # times are not told
-            look_for_heirs(plan, self._catalogue, self._matcher, self.elsewhere, self._limits)
+            plan = self._plan(text, specification, asker, 0)  # times are not told
+            if plan.leaving:
+                look_for_heirs(plan, self.predecessors(plan, True), self._limits)
             self._check_declarations(plan)
         except RefusedError as error:
             return refused(error.troubles)
@@ -144,13 +157,12 @@ class Installer:
         }
         for coming in plan.coming:
             # What runs as a cell has definitions of its own, which begin with it.
-            apart = options.cells and not coming.clocks
+            apart, parts = options.cells and not coming.clocks, plan.parts_of(coming)
             begins = [
                 key
                 for key in (*coming.definitions, coming.task)
-                if apart
-                or plan.has_parts(key)
-                or (key not in self._matcher and key not in plan.heirs)
+                if key in parts
+                or key not in (coming.kept if apart else {**self._matcher.tasks(), **plan.heirs})
             ]
             begun |= dict.fromkeys(begins)
             rows[coming.key] = changed.get(coming.key) or row_of(coming, begins, graph, "new")
@@ -199,13 +211,13 @@ class Installer:
             raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
         return checked.specification
 
-    def _plan(self, specification: Specification, asker: Asker, now: int) -> TextChange:
+    def _plan(self, text: str, specification: Specification, asker: Asker, now: int) -> TextChange:
         types = [one for one in specification.event_types.values() if not one.defined]
         declared = digest(
             "declared",
             [[one.name, sorted(one.attributes.items()), *_lasting(one)] for one in _sorted(types)],
         )
-        plan = TextChange(specification, [], [], types, declared)
+        plan = TextChange(text, specification, [], [], types, declared)
         troubles: list[Trouble] = []
         graph = specification.graph
         order = {key: index for index, key in enumerate(graph.tasks)}
@@ -305,7 +317,7 @@ class Installer:
             self._catalogue.add(one)
         for one, idle, last in leaving:
             self._settle(one, idle, last=last)
-        return any(key not in plan.heirs or plan.has_parts(key) for key in new)
+        return any(key not in plan.heirs or plan.heirs[key].parts for key in new)
 
     def _strike(self, one: Installed) -> tuple[Installed, list[str], bool]:
         return one, *self._catalogue.remove(one)

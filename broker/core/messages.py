@@ -93,8 +93,8 @@ class SpecificationSubmitted(Struct, frozen=True):
     on. `checked` is what `language.check_text` said of the text where somebody asked it before.
     `cells` is into how many cells its subscriptions may be parted, where they run as cells;
     `alone`: also those that need the same inputs; `split`: whether windows of these are split.
-    `keeps_state`: tasks of a text that is replaced hand on what they hold. Records of a journal
-    that lack it are of a version that began anew.
+    `keeps_state`: tasks of a text that is replaced hand on what they hold; `revises`: those in
+    cells, too. Records of a journal that lack these are of a version that began anew.
     """
 
     client: str
@@ -108,6 +108,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     split: bool = False
     keeps_state: bool = True
     alone: bool = True
+    revises: bool = True
 
 
 class CancelRequested(Struct, frozen=True):

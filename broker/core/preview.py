@@ -9,7 +9,7 @@ go on only where nothing of what it should hold can have been missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker.engine.limits import Limits
     from broker.engine.runtime.matcher import Matcher
     from broker.network.replication.time_promises import TimeBound
-    from language import TaskGraph
+    from language import Task, TaskGraph
 
 Change = Literal["new", "same", "changed"]
 
@@ -137,65 +137,114 @@ def _distinct(lines: Sequence[str]) -> tuple[str, ...]:
 # --- what goes on --------------------------------------------------------------------------------
 
 
-class TextChange(msgspec.Struct):
-    """A specification as a change: subscriptions to come, and those that go for them."""
+class CellChange(msgspec.Struct, frozen=True):
+    """Subscriptions of a text that go on in a cell, or are added to it.
 
+    `begins`: some task of these begins with nothing, be it but for some operands.
+    """
+
+    cell: str
+    keys: tuple[tuple[str, str], ...]
+    begins: bool
+
+
+class Predecessors(msgspec.Struct, frozen=True):
+    """Tasks that hold all that they should, in one place: those of a `cell`, or of this broker.
+
+    `keys` are the subscriptions that go on there together, or begin there.
+    """
+
+    tasks: Mapping[str, Task] = {}
+    cell: str = ""
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+class TextChange(msgspec.Struct):
+    """A specification as a change: subscriptions to come, and those that go for them.
+
+    `heirs` are tasks that go on from the state of those that they replace, and `heirs_afar` the
+    same of subscriptions that run in cells; `cells` are these, as they will be.
+    """
+
+    text: str
     specification: Specification
     coming: list[Installed]
     leaving: list[Installed]
     types: list[EventType]
     declared: str
-    heirs: dict[str, Heir] = {}  # tasks that go on from the state of those that they replace
+    heirs: dict[str, Heir] = {}
+    heirs_afar: dict[tuple[str, str], dict[str, Heir]] = {}
+    cells: tuple[CellChange, ...] = ()
 
     def begins(self, coming: Installed) -> list[str]:
         """Return the tasks of a subscription that begin anew, be it but for some operands."""
         keys = (*coming.definitions, coming.task)
-        return [key for key in keys if key not in coming.kept or self.has_parts(key)]
+        parts = self.parts_of(coming)
+        return [key for key in keys if key not in coming.kept or key in parts]
 
-    def has_parts(self, key: str) -> bool:
-        """Return True for a task of which only some operands go on."""
-        return key in self.heirs and bool(self.heirs[key].parts)
+    def parts_of(self, coming: Installed) -> dict[str, tuple[str, ...]]:
+        """Return, by task of a subscription, the operands that go on where others do not."""
+        heirs = self.heirs_afar.get(coming.key, self.heirs)
+        keys = (*coming.definitions, coming.task)
+        return {key: heirs[key].parts for key in keys if key in heirs and heirs[key].parts}
 
 
-def look_for_heirs(
-    change: TextChange,
+def own_predecessors(
+    keys: Sequence[tuple[str, str]],
     catalogue: Catalogue,
     matcher: Matcher,
     elsewhere: Container[tuple[str, str]],
-    limits: Limits,
-) -> None:
-    """Find the tasks that go on: those that stay, and those that take over from others.
+) -> Predecessors:
+    """Return what subscriptions that are to run at this broker may go on from.
 
     The subscriptions of `elsewhere` run at other brokers.
     """
-    if not change.leaving:
-        return
     running, suspended = matcher.tasks(), matcher.suspensions.why
-    tasks = change.specification.graph.tasks
-    coming = {subscription.key: subscription for subscription in change.coming}
     # A task of subscriptions that wait for other brokers may have missed what it should hold.
     complete = {
-        key
+        key: running[key]
         for subscription in catalogue.subscriptions.values()
         if subscription.state == "active" and subscription.key not in elsewhere
         for key in (*subscription.definitions, subscription.task)
         if key in running and key not in suspended
     }
-    for before in change.leaving:
-        after = coming[before.key]
-        keys = (*before.definitions, before.task)
-        wanted = (*after.definitions, after.task)
-        old = [running[key] for key in keys if key in complete]
-        # A store for chains holds events, and of operands nothing.
-        with_parts = not limits.chain_events_max
-        heirs = heirs_of(old, [tasks[key] for key in wanted], with_parts=with_parts)
-        change.heirs |= {key: heir for key, heir in heirs.items() if key not in running}
-        after.kept = tuple([key for key in wanted if key in complete or key in change.heirs])
-        begins = change.begins(after)
-        if after.task not in begins and change.specification.subscriptions[after.key].for_ms:
-            after.ends = before.ends  # it goes on from its beginning
-        if before.state == "active" and not begins:
-            after.state = "active"  # it needs nothing of others that it has not had so far
+    return Predecessors(complete, "", tuple(keys))
+
+
+def look_for_heirs(
+    change: TextChange, predecessors: Iterable[Predecessors], limits: Limits
+) -> None:
+    """Find the tasks that go on: those that stay, and those that take over from others."""
+    tasks = change.specification.graph.tasks
+    coming = {subscription.key: subscription for subscription in change.coming}
+    by_cell: dict[str, CellChange] = {}
+    for earlier in predecessors:
+        members = [coming[key] for key in earlier.keys]
+        for before in [each for each in change.leaving if each.key in earlier.keys]:
+            after = coming[before.key]
+            keys = (*before.definitions, before.task)
+            wanted = (*after.definitions, after.task)
+            old = [earlier.tasks[key] for key in keys if key in earlier.tasks]
+            # A store for chains holds events, and of operands nothing.
+            with_parts = not limits.chain_events_max
+            heirs = heirs_of(old, [tasks[key] for key in wanted], with_parts=with_parts)
+            fresh = {key: heir for key, heir in heirs.items() if key not in earlier.tasks}
+            if earlier.cell:
+                change.heirs_afar[after.key] = fresh
+            else:
+                change.heirs |= fresh
+            after.kept = tuple([key for key in wanted if key in earlier.tasks or key in fresh])
+            begins = change.begins(after)
+            if after.task not in begins and change.specification.subscriptions[after.key].for_ms:
+                after.ends = before.ends  # it goes on from its beginning
+            if before.state == "active" and not begins and not earlier.cell:
+                after.state = "active"  # it needs nothing of others that it has not had so far
+        if earlier.cell and any(member.kept for member in members):
+            others = by_cell.get(earlier.cell, CellChange(earlier.cell, (), begins=False))
+            begin = others.begins or any(map(change.begins, members))
+            both = (*others.keys, *earlier.keys)
+            by_cell[earlier.cell] = CellChange(earlier.cell, both, begins=begin)
+    change.cells = tuple(by_cell.values())
 
 
 def rows_of(change: TextChange) -> tuple[SubscriptionPreview, ...]:
@@ -206,7 +255,7 @@ def rows_of(change: TextChange) -> tuple[SubscriptionPreview, ...]:
     for coming in change.coming:
         if coming.key in replaced:
             row = row_of(coming, change.begins(coming), graph, "changed")
-            keys = [key for key in (*coming.definitions, coming.task) if change.has_parts(key)]
-            parts = [TaskWords(graph.tasks[key].name, change.heirs[key].parts) for key in keys]
+            kept = change.parts_of(coming)
+            parts = [TaskWords(graph.tasks[key].name, atoms) for key, atoms in kept.items()]
             rows.append(replace(row, parts=tuple(parts)))
     return tuple(rows)

@@ -18,7 +18,7 @@ from language.diagnostics import Diagnostic, shorten
 from language.tree import Span
 
 if TYPE_CHECKING:
-    from broker.core.preview import SubscriptionPreview
+    from broker.core.preview import CellChange, SubscriptionPreview
 
 ECHO_CHARS_MAX = 200
 
@@ -187,6 +187,7 @@ class Answer(Struct, frozen=True):
     state: State | None = None
     keys: tuple[tuple[str, str], ...] = ()
     changes: tuple[SubscriptionPreview, ...] = ()  # of subscriptions that had another text
+    cells: tuple[CellChange, ...] = ()  # that go on with the text
 
     @property
     def ok(self) -> bool:

@@ -11,7 +11,11 @@ for so long while it goes on.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
+from random import Random
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,9 +28,12 @@ from simulation.account import CheckFailedError
 from simulation.network import checks
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape
+from simulation.world import World
 
 AWAY_MS = (8_000, 25_000)  # some are back before they are given up
 MOVES = (4, 25)
+
+Absence: TypeAlias = Callable[[Sequence[Place], Random], None]
 
 
 class Outcome(Struct, frozen=True):
@@ -91,17 +98,10 @@ class CellRun(Run):
         return [names[:several], *super()._texts(names[several:])]
 
     def _place(self, name: str) -> Place:
-        place = super()._place(name)
-        options = replace(place.machine.options, cells=True)
-        return Place(self.world, replace(place.machine, options=options))
+        return with_cells(super()._place(name), self.world)
 
     def _all_linked(self) -> bool:
-        count = len(self.places) - 1
-        return all(
-            place.process is not None
-            and sum(not is_cell(name) for name in place.process.network.ways.via) == count
-            for place in self.places
-        )
+        return all_linked(self.places)
 
     # --- what happens ----------------------------------------------------------------------
 
@@ -117,35 +117,15 @@ class CellRun(Run):
 
     def _plan_faults(self, end_ms: int) -> None:
         super()._plan_faults(end_ms)
-        random = self.world.random
-        for _ in range(random.randint(0, 4)):
-            at = random.randint(self.world.now + CALM_MS, end_ms)
-            self.world.at(at, random.choice((self._kill, self._cut_off)))
+        for time_ms, fault in drawn_absences(self.world, end_ms):
+            self.world.at(time_ms, partial(self._befall, fault))
 
     def _move(self) -> None:
-        """Have some cell run at some broker; its home may not be there."""
-        random = self.world.random
-        homes = [one for one in self.places if one.process is not None and _book(one).cells]
-        if homes:
-            home = random.choice(homes)
-            cell = random.choice(list(_book(home).cells))
-            self.moves += 1
-            home.hear(CellPlaced(cell, random.choice(self.places).name))
+        self.moves += moved(self.places, self.world.random)
 
-    def _kill(self) -> None:
-        """End a process in the midst of what it does, for long."""
+    def _befall(self, fault: Absence) -> None:
         self.faults += 1
-        place = self.world.random.choice(self.places)
-        place.away_ms = self.world.random.randint(*AWAY_MS)
-        place.end_after(self.world.random.randint(1, 25))
-
-    def _cut_off(self) -> None:
-        """Cut all links of a broker for long, while it goes on."""
-        self.faults += 1
-        random = self.world.random
-        place = random.choice(self.places)
-        for link in place.links.values():
-            link.cut(random.randint(*AWAY_MS), lost=random.random() < 0.5)
+        fault(self.places, self.world.random)
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -155,6 +135,54 @@ class CellRun(Run):
         super()._settle()
         for place in self.places:
             check_cells(place, self.places)
+
+
+def with_cells(place: Place, world: World) -> Place:
+    """Return a machine whose submissions run as cells."""
+    options = replace(place.machine.options, cells=True)
+    return Place(world, replace(place.machine, options=options))
+
+
+def all_linked(places: Sequence[Place]) -> bool:
+    """Tell whether each broker has a way to each other one, cells left aside."""
+    return all(
+        place.process is not None
+        and sum(not is_cell(name) for name in place.process.network.ways.via) == len(places) - 1
+        for place in places
+    )
+
+
+def moved(places: Sequence[Place], random: Random) -> bool:
+    """Have some cell run at some broker; False where no home has any."""
+    homes = [place for place in places if place.process is not None and _book(place).cells]
+    if homes:
+        home = random.choice(homes)
+        cell = random.choice(list(_book(home).cells))
+        home.hear(CellPlaced(cell, random.choice(places).name))
+    return bool(homes)
+
+
+def drawn_absences(world: World, end_ms: int) -> list[tuple[int, Absence]]:
+    """Draw when brokers are away, or cut off, for long."""
+    random = world.random
+    return [
+        (random.randint(world.now + CALM_MS, end_ms), random.choice((_kill, _cut_off)))
+        for _ in range(random.randint(0, 4))
+    ]
+
+
+def _kill(places: Sequence[Place], random: Random) -> None:
+    """End a process in the midst of what it does, for long."""
+    place = random.choice(places)
+    place.away_ms = random.randint(*AWAY_MS)
+    place.end_after(random.randint(1, 25))
+
+
+def _cut_off(places: Sequence[Place], random: Random) -> None:
+    """Cut all links of a broker for long, while it goes on."""
+    place = random.choice(places)
+    for link in place.links.values():
+        link.cut(random.randint(*AWAY_MS), lost=random.random() < 0.5)
 
 
 def _book(place: Place) -> CellBook:

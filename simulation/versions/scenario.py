@@ -16,7 +16,7 @@ from typing import Any
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
 from simulation.crashes.clients import AskingClient, Wish
-from simulation.network import checks
+from simulation.network import cells, checks
 from simulation.network.place import Place
 from simulation.network.scenario import CALM_MS, Outcome, Run, RunFailedError, Shape
 
@@ -55,9 +55,17 @@ class VersionsRun(Run):
     """One run; see the module."""
 
     def __init__(self, seed: int, shape: Shape) -> None:
-        self.changes = 0
+        self.changes = self.moves = 0
+        self._in_cells = bool(seed % 2)
         self._seqs: dict[AskingClient, int] = {}
         super().__init__(seed, shape)
+
+    def _place(self, name: str) -> Place:
+        place = super()._place(name)
+        return cells.with_cells(place, self.world) if self._in_cells else place
+
+    def _all_linked(self) -> bool:
+        return cells.all_linked(self.places)
 
     def _judge(  # type: ignore[override]
         self,
@@ -91,7 +99,24 @@ class VersionsRun(Run):
             for _ in range(random.randint(*CHANGES)):
                 time_ms = random.randint(self.world.now + CALM_MS // 2, end_ms)
                 self.world.at(time_ms, partial(self._change, asker))
+        for _ in range(random.randint(*cells.MOVES)) if self._in_cells else ():
+            self.world.at(random.randint(self.world.now, end_ms), self._move)
         return end_ms
+
+    def _plan_faults(self, end_ms: int) -> None:
+        super()._plan_faults(end_ms)
+        for time_ms, absence in cells.drawn_absences(self.world, end_ms) if self._in_cells else ():
+            self.world.at(time_ms, partial(absence, self.places, self.world.random))
+
+    def _move(self) -> None:
+        self.moves += cells.moved(self.places, self.world.random)
+
+    def _settle(self) -> None:
+        for place in self.places:
+            place.away_ms = 0
+        super()._settle()
+        for place in self.places if self._in_cells else ():
+            cells.check_cells(place, self.places)
 
     def _change(self, asker: AskingClient) -> None:
         """Have a client submit its text with the next `seq`."""

@@ -13,6 +13,7 @@ PLACED = ("tests/broker/core/network/test_cells_placed.py",)
 PARTED = ("tests/broker/core/network/test_cell_parts.py",)
 SAVED = ("tests/broker/core/network/test_cells.py",)
 PLACEMENT = ("tests/broker/network/placement",)
+REVISIONS = ("tests/broker/core/revision",)
 SUSPENDED = ("tests/broker/core/suspension",)
 
 FOLLOWING = part(
@@ -177,4 +178,175 @@ grain-twice: a definition that several need runs for each
     tests=PARTED,
 )
 
-TABLE = [*FOLLOWING, *STANDING, *WANTS, *PROBES, *FAILED, *LOST, *HOSTS, *SAVING, *GRAIN]
+REVISED = part(
+    "broker/network/placement/revisions.py",
+    r"""
+revised-while-moving: a text is taken up where the cell may be called back to an older state
+- if term is None or cell is None or not cell.revisions or cell.coming is not None:
++ if term is None or cell is None or not cell.revisions:
+
+revised-ahead: what was given out under the text before is found again under the new one
+- if not is_late and self._lacks_results(name, term.life):
++ if not is_late and self._lacks_results(name, -1) is None:
+
+revised-never: a host that never finds again what was given out keeps the old text
+- is_late = self._clock() - term.since >= CATCH_UP_MS
++ is_late = self._clock() < term.since
+
+revised-cancelled: what was cancelled begins again with a text
+- keys = tuple([key for key in revision.keys if key in cell.keys])
++ keys = revision.keys
+
+revised-again: a host is asked again and again
+- return term if max(term.revision, term.asked) < cell.revisions[-1].number else None
++ return term if term.revision < cell.revisions[-1].number else None
+
+revised-last-alone: of two texts a host that has neither is told the second alone
+- if revision.number > term.revision:
++ if revision.number > term.asked - 1:
+""",
+    tests=PLACEMENT,
+)
+
+REVISIONS_KEPT = part(
+    "broker/network/placement/book.py",
+    r"""
+apart-given: what is found under a text is given out before a snapshot has that
+- if cell.revisions and (revision > cell.revision or term is cell.coming):
++ if cell.revisions and term is cell.coming:
+
+apart-coming: what a term that comes finds is given out although it may be called off
+- if cell.revisions and (revision > cell.revision or term is cell.coming):
++ if cell.revisions and revision > cell.revision:
+
+apart-of-others: what a run found that is over is given out with what goes on
+- rows = [result for result in apart if result.run == cell.run]
++ rows = [result for result in apart if result.run]
+
+apart-lost: what was set apart is never given out
+- return fresh, self._take(cell, [row for row in rows if row.revision <= revision])
++ return fresh, self._take(cell, [row for row in rows if row.revision < revision])
+
+apart-early: what is found under a later text is given out with the one before
+- cell.apart = [result for result in rows if result.revision > revision]
++ cell.apart, revision = [], revision + 1
+
+active-before-its-text: a subscription is active under the text before its last one
+- fresh = [key for key in changed if key in cell.keys and not cell.is_revised(key)]
++ fresh = [key for key in changed if key in cell.keys]
+
+settled-of-before: how far a text before is settled is said of the next
+- return self.of.get(key) == cell.name and not cell.is_revised(key)
++ return self.of.get(key) == cell.name
+
+caught-up-before-heard: a host of which nothing has come counts as the process before
+- run = cell.serving.run if cell.serving.life == life else -1
++ run = cell.serving.run
+
+first-without-text: a cell begins from nothing with a text that lacks what was changed
+- cell.keys = [*keys, *[key for key in cell.keys if key not in keys]]
++ cell.keys = [*[key for key in cell.keys if key not in keys], *keys]
+""",
+    tests=(*PLACEMENT, *REVISIONS),
+)
+
+REVISED_AT_HOME = part(
+    "broker/network/placement/homes.py",
+    r"""
+revised-standing: a subscription is suspended for what the text before did
+- if 0 <= one.revision != cell.revision_asked:
++ if one.revision < -1:
+
+revised-older: a host of an earlier version is asked for what it does not know
+- if one.revision < 0 and cell.revisions and host != self._lent.me:
++ if one.revision < -1 and cell.revisions and host != self._lent.me:
+""",
+    tests=PLACEMENT,
+)
+
+REVISED_AT_HOST = part(
+    "broker/network/placement/hosts.py",
+    r"""
+revised-out-of-order: a text counts twice, or without the one before
+- if cell is None or said.revision.number != cell.saver.revision + 1:
++ if cell is None:
+""",
+    tests=PLACEMENT,
+)
+
+GOING_ON = part(
+    "broker/core/revision/cell_beginnings.py",
+    r"""
+goes-on-inactive: what may have missed its first events goes on
+- if cell is None or not cell.active or cell.splits:
++ if cell is None or cell.splits:
+
+goes-on-split: a cell whose windows are split gets a text that its origins do not have
+- if cell is None or not cell.active or cell.splits:
++ if cell is None or not cell.active:
+
+goes-on-begun: what the change before has begun counts as whole
+- if any(revision.begins for revision in cell.revisions):
++ if any(revision.begins for revision in cell.revisions[:0]):
+
+goes-on-without-text: no one text has all that a cell runs
+- if any(key not in change.specification.subscriptions for key in cell.keys):
++ if any(key not in change.specification.subscriptions for key in cell.keys[:0]):
+
+goes-on-suspended: what has dropped its state is said to keep it
+- for each in [each for each in running if each.suspended]:
++ for each in [each for each in running if each.suspended and each.resumed]:
+
+goes-on-from-two: what two cells hold goes on in one of them
+- if not names or len(dict.fromkeys(names)) > 1:
++ if not names:
+
+goes-on-untold: records of an earlier version come to other cells than it had
+- apart = [each for each in change.coming if self._is_apart(each)] if in_cells else []
++ apart = [each for each in change.coming if self._is_apart(each)]
+""",
+    tests=REVISIONS,
+)
+
+REVISING = part(
+    "broker/core/network/cell.py",
+    r"""
+revised-unmarked: what is found under a text counts as found under the one before
+- before, self.results.revision = self.results.revision, revision.number
++ before = self.results.revision
+
+revised-unheard: a home is not told that its text was taken up
+- self._said_standing, self._confirmed = None, ()
++ self._confirmed = ()
+""",
+    tests=REVISIONS,
+)
+
+SAVED_REVISED = part(
+    "broker/network/placement/snapshot_pace.py",
+    r"""
+revised-unsaved: a text is in force when the next snapshot would be due anyway
+- if last is None or last.revision != self.revision:
++ if last is None:
+""",
+    tests=REVISIONS,
+)
+
+TABLE = [
+    *FOLLOWING,
+    *STANDING,
+    *WANTS,
+    *PROBES,
+    *FAILED,
+    *LOST,
+    *HOSTS,
+    *SAVING,
+    *GRAIN,
+    *REVISED,
+    *REVISIONS_KEPT,
+    *REVISED_AT_HOME,
+    *REVISED_AT_HOST,
+    *GOING_ON,
+    *REVISING,
+    *SAVED_REVISED,
+]

@@ -11,8 +11,6 @@ is, not what it has stored (see `cell_origins`), as it has to ask whether or not
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -28,16 +26,15 @@ from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.topics import is_of_suspended
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.placement import cell_messages
+from broker.network.placement.cell_messages import TextRevision
 from broker.network.placement.cell_view import CellCounts, Load, is_cell
 from broker.network.placement.compression import pressed
-from broker.network.placement.home_records import CellStood, Reached, Row
+from broker.network.placement.home_records import CellStood, Reached
+from broker.network.placement.result_queue import ResultQueue
 from broker.network.placement.snapshot_pace import Positions, Saver, Saving
 from broker.network.placement.suspension import Rows, standing_of
 from broker.network.replication.progress import Advanced, Awaited, StoredUpto
 from broker.network.replication.stored_reports import STORED_MS
-
-RESULTS_PART = 256  # results in one message, so that it stays far below what a link takes
-RESULTS_BYTES = 256 * 1024
 
 
 class _Typed(Struct):
@@ -72,12 +69,11 @@ class Cell(Hosting):
         self._said_ends = 0  # how many ends its home was told of
         self._said_standing: Rows | None = None
         self._confirmed: Rows = ()  # how its subscriptions stand for its home
-        self.saver = Saver(self._positions(), self._now)
+        self.saver = Saver(self._positions(), self._now, hosted.revision)
         self._answered: dict[str, None] = {}
         self._noted: cell_messages.Origins = {}  # origins that its home knows of
         self._named: cell_messages.Origins = {}  # those that it has yet to write down
-        self._results: deque[Row] = deque()
-        self._first = self._told = durable.outbox_end  # of the first; of the first not told yet
+        self.results = ResultQueue(durable.outbox_end, hosted.revision)
         self._on_frame |= dict.fromkeys(_OF_NO_CONCERN, lambda *_: None)
         self._on_frame[frames.Doubted] = lambda _, one: self._ask_quietly(one.origin)
         self._on_frame[frames.Passed] = self._passed
@@ -112,9 +108,21 @@ class Cell(Hosting):
             if (subscriber, name) not in wanted:
                 gone = core_messages.CancelRequested(subscriber, "", name, proven=True)
                 self.request(gone, now)
+        if one.revision != self.saver.revision:
+            return  # what is said is of other subscriptions of these names
         if one.standing and one.standing != self._standing():
             self._tell_network(CellStood("", one.standing))
         self._confirmed = one.standing
+
+    def revise(self, revision: TextRevision, by: core_messages.Message, now: int) -> None:
+        """Take up another text by this message."""
+        before, self.results.revision = self.results.revision, revision.number
+        self.saver.revision = revision.number
+        self.request(by, now)
+        self._said_standing, self._confirmed = None, ()
+        inactive = self.durable.network.inactive()
+        if all(key in inactive for key in revision.keys):
+            self.results.revision = before  # what it changes is silent yet, and the others go on
 
     def _standing(self) -> Rows:
         catalogue = self.durable.catalogue
@@ -170,7 +178,7 @@ class Cell(Hosting):
                 case Emit(results):
                     for one in results:
                         row = (one.subscriber, one.subscription, one.actor, one.payload)
-                        self._results.append(row)
+                        self.results.add(row)
                         self.counted.results.add(1, len(one.payload))
                 case Reply():
                     self.replies.append(effect)
@@ -189,9 +197,9 @@ class Cell(Hosting):
     def _tell_network(self, what: told.Told) -> None:
         if isinstance(what, told.Forwarded) and what.positions:
             self.saver.came(what.origin, what.positions[-1], len(what.events))
-            for raw in _raw(what.events):
-                place = what.origin, _typed(raw).type
-                self.counted.inputs.setdefault(place, Load()).add(1, len(bytes(raw)))
+            _count(what, self.counted.inputs)
+        if isinstance(what, told.Activated):
+            self.results.revision = self.saver.revision
         super()._tell_network(what)
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
@@ -251,7 +259,8 @@ class Cell(Hosting):
         if due is not None and due <= self._now:
             self.durable.network.forget_what_is_late()
             state = pressed(self.durable.snapshot())
-            one = Saving(self.durable.number, end, positions, state, self._held())
+            revision = self.results.revision = self.saver.revision
+            one = Saving(self.durable.number, end, positions, state, self._held(), revision)
             self.counted.saved.add(1, len(one.snapshot))
             self.saver.save(one, self._now)
             self.said = False
@@ -286,14 +295,13 @@ class Cell(Hosting):
 
     def taken(self, next_: int) -> None:
         """The home has all results before this number."""
-        while self._results and self._first < next_:
-            self._results.popleft()
-            self._first += 1
+        self.results.take(next_)
         self.said = False  # a snapshot may have waited for that
 
     def say_again(self) -> None:
         """Begin to say all again, as what was told may be lost."""
-        self._told, self._said_ends, self._said_standing = self._first, 0, None
+        self.results.tell_again()
+        self._said_ends, self._said_standing = 0, None
         self.said = self.said_names = False
 
     def to_say(self) -> list[cell_messages.Said]:
@@ -302,33 +310,26 @@ class Cell(Hosting):
         settled, standing = self._settled(), self._standing()
         if standing != self._said_standing:
             self._said_standing = standing
-            found.append(cell_messages.Running(self.which, self.life, standing))
+            place = self.which, self.life, standing
+            found.append(cell_messages.Running(*place, self.saver.revision))
         if self._named and not self.said_names:
             self.said_names = True
             found.append(cell_messages.Named(self.which, self.life, dict(self._named)))
-        self._told = max(self._told, self._first)
-        untold = self._first + len(self._results) - self._told
-        fresh = list(islice(self._results, len(self._results) - untold, None)) if untold else []
-        while fresh:
-            part = _part(fresh)
-            place = (self.which, self.life, self._first, self._told)
-            found.append(cell_messages.Results(*place, part))
-            self._told += len(part)
-            fresh = fresh[len(part) :]
+        found += self.results.say(self.which, self.life)
         if settled:
-            found.append(cell_messages.Settled(self.which, self.life, self._told, settled))
-        one = self.saver.waiting
-        if one is not None and not self.said and one.end <= self._first:
+            next_ = self.results.next_told
+            found.append(cell_messages.Settled(self.which, self.life, next_, settled))
+        saving = self.saver.waiting
+        if saving is not None and not self.said and saving.end <= self.results.first:
             self.said = True
-            place = (self.which, self.life, self._first, one.number)
-            found.append(cell_messages.Saved(*place, one.end, one.snapshot))
+            found.append(_saved((self.which, self.life, self.results.first), saving))
         return found
 
     def _settled(self) -> list[Reached]:
         """Up to when all results are known, where its home has asked and an answer can be given."""
         asked, self.settle_asked = self.settle_asked, False
         core, ends = self.durable.core, self._said_ends
-        if not self._results:  # an end is told behind all results
+        if not len(self.results):  # an end is told behind all results
             ends = sum(at == TIME_MAX_MS for at in core.settled.values())
         if not self.complete or not (asked or ends != self._said_ends):
             return []
@@ -338,25 +339,21 @@ class Cell(Hosting):
         return [(*key, reached) for key, reached in core.settled.items()]
 
     @property
-    def results_waiting(self) -> int:
-        """Count the results that its home has not taken."""
-        return len(self._results)
-
-    @property
     def waits_for_home(self) -> bool:
         """Tell whether there is something that the home has not taken."""
-        waits = self._results or self._named or self._standing() != self._confirmed
+        waits = len(self.results) or self._named or self._standing() != self._confirmed
         return bool(waits) or self.saver.waiting is not None
 
 
-def _part(rows: list[Row]) -> list[Row]:
-    """As many of the first as go into one message; one at least."""
-    size_bytes = 0
-    for count, row in enumerate(rows[:RESULTS_PART]):
-        size_bytes += len(row[3])
-        if count and size_bytes > RESULTS_BYTES:
-            return rows[:count]
-    return rows[:RESULTS_PART]
+def _count(what: told.Forwarded, inputs: dict[tuple[str, str], Load]) -> None:
+    for raw in _raw(what.events):
+        place = what.origin, _typed(raw).type
+        inputs.setdefault(place, Load()).add(1, len(bytes(raw)))
+
+
+def _saved(place: tuple[cell_messages.Which, int, int], saving: Saving) -> cell_messages.Saved:
+    kept = saving.end, saving.snapshot, saving.revision
+    return cell_messages.Saved(*place, saving.number, *kept)
 
 
 _OF_NO_CONCERN: tuple[type[Any], ...] = (

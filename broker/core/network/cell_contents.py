@@ -17,7 +17,7 @@ from broker.core.network.header_cell import HeaderCell
 from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.durable_listed import RecoveryError
 from broker.network.placement.book import Kept
-from broker.network.placement.cell_messages import SPLITS, Hosted, Which
+from broker.network.placement.cell_messages import SPLITS, Hosted, TextRevision, Which
 from broker.network.placement.compression import unpressed
 from broker.network.placement.hosts import CellRefusedError
 from broker.network.placement.suspension import standing_of
@@ -31,7 +31,8 @@ def contents(home: DurableBroker, cell: Kept, which: Which) -> Hosted:
     standing = standing_of(home.catalogue, cell.keys)
     calls = home.given.versions(source.text, source.functions)
     terms = _options(cell, home.options), text, tables, origins
-    return Hosted(which, tuple(cell.keys), *terms, cell.snapshot, standing, calls)
+    kept = cell.snapshot, standing, calls, cell.revision
+    return Hosted(which, tuple(cell.keys), *terms, *kept)
 
 
 class CellMaker:
@@ -49,9 +50,32 @@ class CellMaker:
         """Have it begin from its text; why that is refused, "" where it is not."""
         text = hosted.text.decode("utf-8", "surrogatepass")
         cell.request(messages.SpecificationSubmitted(home, "", text, proven=True), now)
-        replies, cell.replies = cell.replies, []
-        answer = json.loads(replies[0].payload) if replies else {}
-        return "" if answer.get("ok") else f"its text is refused there: {answer.get('errors')}"
+        errors = _errors(cell)
+        return f"its text is refused there: {errors}" if errors else ""
+
+    def revise(self, cell: Cell, revision: TextRevision, now: int) -> str:
+        """Have it take up another text; why that is refused, "" where it is not."""
+        text = revision.text.decode("utf-8", "surrogatepass")
+        installed = cell.durable.catalogue.subscriptions
+        kept = dict.fromkeys([*installed, *revision.keys])
+        # Who submitted the text before may replace it; its home may be another by now.
+        client = next((before.client for before in installed.values()), "")
+        asked = messages.SpecificationSubmitted(client, "", text, proven=True)
+        cell.replies.clear()  # those to cancellations
+        cell.revise(revision, asked, now)
+        if errors := _errors(cell):
+            return errors
+        for subscriber, name in [key for key in installed if key not in kept]:
+            gone = messages.CancelRequested(subscriber, "", name, proven=True)
+            cell.request(gone, now)
+        return ""
+
+
+def _errors(cell: Cell) -> str:
+    """Return why what was asked of a cell's core last was refused, "" where it was not."""
+    replies, cell.replies = cell.replies, []
+    answer = json.loads(replies[0].payload) if replies else {"errors": "no answer"}
+    return "" if answer.get("ok") else str(answer.get("errors"))
 
 
 def _core_of(hosted: Hosted, host: DurableBroker, now: int) -> DurableBroker:

@@ -16,18 +16,15 @@ from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Emission, Outgoing
 from broker.core.network.activating import ActivatingBroker, Key
-from broker.core.network.cell_parts import parts
 from broker.core.recovery.durable_state import Source
 from broker.core.refusals import Answer
+from broker.core.revision.cell_beginnings import CellBeginnings
 from broker.core.suspension.agreement import follow, mark
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import WatermarkOf
-from broker.engine.window.splitting import may_split
 from broker.network.placement import home_records
 from broker.network.placement.book import CellBook
-
-PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
@@ -40,6 +37,16 @@ class CellKeepingBroker(ActivatingBroker):
         super().__init__(options, limits)
         self.book = CellBook(self.options.name)
         self._elsewhere = self.installer.elsewhere = self.book.of
+        self._beginnings = CellBeginnings(
+            self.options,
+            self.limits,
+            self.book,
+            self.catalogue,
+            self._matcher,
+            self._texts,
+            lambda: self.given,
+        )
+        self.installer.predecessors = self._beginnings.predecessors
 
     def source_of(self, key: Key) -> Source:
         """The text that a subscription came with."""
@@ -50,24 +57,11 @@ class CellKeepingBroker(ActivatingBroker):
     def _activate(
         self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
     ) -> None:
-        of = self.book.of
-        self.book.drop([key for key in answer.keys if key in of and self._is_new(key)])
         fresh = [key for key in answer.keys if self._is_new(key)]
-        if self.options.cells and fresh:
-            self._begin_cells(fresh, message)
-        if of:
+        self._beginnings.begin(fresh, answer.cells, message, self._now)
+        if self.book.of:
             self._stop_what_runs_elsewhere()
         super()._activate(message, answer, out)
-
-    def _begin_cells(self, fresh: Sequence[Key], message: messages.SpecificationSubmitted) -> None:
-        """Have these run as cells, but those with a `wait`: whom their home sees away counts."""
-        room = self.limits.cells_max // PARTED_SHARE - len(self.book.cells)
-        subscriptions, tasks = self.catalogue.subscriptions, self.tasks()
-        installed = [subscriptions[key] for key in fresh if not subscriptions[key].clocks]
-        for part in parts(installed, tasks, message, room):
-            needed = dict.fromkeys([key for one in part for key in (*one.definitions, one.task)])
-            splits = message.split and may_split(message.text, {key: tasks[key] for key in needed})
-            self.book.begin([one.key for one in part], self._now, splits=splits)
 
     def _is_new(self, key: Key) -> bool:
         """Tell whether a subscription was installed by this very message."""

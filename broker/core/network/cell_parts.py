@@ -50,6 +50,11 @@ def parts(
     return [list(subscriptions)] if subscriptions else []
 
 
+def sharing(subscriptions: Sequence[Installed]) -> list[list[Installed]]:
+    """Return those together that need the same definition, in the order given."""
+    return _parted(subscriptions, {}, _definitions)
+
+
 def _parted(
     subscriptions: Sequence[Installed], tasks: Mapping[str, Task], bonds: _Bonds
 ) -> list[list[Installed]]:

@@ -188,7 +188,7 @@ def status_of(cell: Cell) -> dict[str, Any]:
         "active": cell.complete,
         "origins": {name: source.position for name, source in network.upstream.items()},
         "waits": network.clocks.origins_behind(network.wanted()),
-        "results_waiting": cell.results_waiting,
+        "results_waiting": len(cell.results),
         "snapshot_bytes": cell.saver.size_bytes,
         "held": cell.durable.held(),
         "faults": cell.faults,

@@ -149,7 +149,7 @@ class RestorableBroker(Broker):
             known = self._texts.get(one.key)
             if known is not None and known[0] is one:
                 break  # what is new stands at the end
-            source = source or _source_of(message.text, self.options.tables, self.given)
+            source = source or source_of(message.text, self.options.tables, self.given)
             self._texts[one.key] = (one, source)
             came.append(one.key)
         self.came = tuple(reversed(came))
@@ -260,7 +260,7 @@ class RestorableBroker(Broker):
         ]
         tasks: dict[str, Task] = {}
         for source in sources:
-            for key, task in _tasks(source, self.given).items():
+            for key, task in tasks_of(source, self.given).items():
                 tasks.setdefault(key, task)
         for key in state["tasks"]:
             if key not in tasks:
@@ -277,7 +277,8 @@ class RestorableBroker(Broker):
             self._texts[one.key] = (one, sources[number])
 
 
-def _source_of(text: str, tables: Mapping[str, str], given: FunctionRegister) -> Source:
+def source_of(text: str, tables: Mapping[str, str], given: FunctionRegister) -> Source:
+    """Return a text with the tables and functions that it names."""
     named = {name: tables[name] for name in tables if name in text}
     return Source(text, named, given.called(text))
 
@@ -304,7 +305,8 @@ def _catalogue_state(
     return rows, list(contents), subscriptions
 
 
-def _tasks(source: Source, given: FunctionRegister) -> Mapping[str, Task]:
+def tasks_of(source: Source, given: FunctionRegister) -> Mapping[str, Task]:
+    """Return the tasks that a text is made of, by key. Raises StateError."""
     try:
         functions = given.of_text(source.functions)
     except LookupError as error:

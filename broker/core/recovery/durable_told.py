@@ -82,6 +82,7 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     cells: int = 1
     keeps_state: bool = False  # of an earlier version, where a changed text began anew
     alone: bool = False  # of an earlier version, where what needs the same inputs was one cell
+    revises: bool = False  # of an earlier version, where a cell had one text
 
 
 class _Split(_Submitted, array_like=True, frozen=True, tag="split"):
@@ -175,7 +176,7 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
         case messages.SpecificationSubmitted():
             kind = _Split if message.split else _Submitted
             asked = _asked(message, message.text)
-            grain = message.cells, message.keeps_state, message.alone
+            grain = message.cells, message.keeps_state, message.alone, message.revises
             return _encode(kind(now, *asked, *grain))
         case messages.CancelRequested():
             shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
@@ -239,6 +240,7 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
                 split=isinstance(told, _Split),
                 keeps_state=told.keeps_state,
                 alone=told.alone,
+                revises=told.revises,
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))

@@ -30,6 +30,7 @@ from broker.core.standby.home_copy import (
     Key,
     ListingChanged,
     ResultsGiven,
+    Revisions,
     TextRow,
     UnreadResults,
     encoded,
@@ -72,6 +73,7 @@ class HomeChanges:
         self._rows: dict[Key, tuple[Any, ...]] = {}  # what was said of each subscription last
         self._texts: dict[int, tuple[Source, TextRow]] = {}  # by the identity of the source
         self._cells: dict[str, tuple[Key, ...]] = {}
+        self._asked: dict[str, int] = {}  # by cell, its last revision
         self._text_number = 0
         self.epoch, self.lease_ms = "", 0
         self._given = UnreadResults()
@@ -80,7 +82,7 @@ class HomeChanges:
     def state(self) -> bytes:
         """Return all as of now; `of` goes on from here."""
         home = self._home
-        self._rows, self._cells, self._texts = {}, {}, {}
+        self._rows, self._cells, self._texts, self._asked = {}, {}, {}, {}
         listed = self._listed()
         copies = [copy for name in home.copies.brokers() for copy in home.copies.kept_for(name)]
         whole = HomeState(
@@ -101,7 +103,7 @@ class HomeChanges:
         what = message.what if isinstance(message, messages.NetworkTold) else None
         if isinstance(message, _REQUESTS) or isinstance(what, _SUCCESSION):
             listed = self._listed()
-            if any((listed.texts, listed.rows, listed.left, listed.cells, listed.gone)):
+            if any(msgspec.structs.astuple(listed)):
                 changes.append(listed)
         elif isinstance(what, _OF_CELLS) or (isinstance(what, CellStood) and what.cell):
             changes.append(what)
@@ -162,11 +164,23 @@ class HomeChanges:
                 self._cells[name] = keys
                 cells.append(_cell(name, cell.since, keys, splits=cell.splits))
         gone = [name for name in self._cells if name not in home.book.cells]
+        revised = self._revised()
         for key in left:
             del self._rows[key]
         for name in gone:
             del self._cells[name]
-        return ListingChanged(texts, rows, left, cells, gone)
+        return ListingChanged(texts, rows, left, cells, gone, revised)
+
+    def _revised(self) -> list[Revisions]:
+        """Return the texts that cells are to take up, of cells that were given others since."""
+        cells = self._home.book.cells.values()
+        asked = {cell.name: cell.revision_asked for cell in cells if cell.revisions}
+        before, self._asked = self._asked, self._asked | asked
+        return [
+            (cell.name, list(cell.revisions))
+            for cell in cells
+            if cell.revisions and before.get(cell.name) != cell.revision_asked
+        ]
 
     def _number_of(self, key: Key, subscription: Installed, texts: list[TextRow]) -> int:
         """Return the number of a subscription's text, which is said with its first row."""

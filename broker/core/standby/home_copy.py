@@ -20,12 +20,14 @@ from broker.core.recovery.durable_state import Source
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.placement import home_records
 from broker.network.placement.book import CellBook, Kept, Term
+from broker.network.placement.cell_messages import TextRevision
 
 GIVEN_MAX = 10_000  # results; past either the oldest are in the home's log alone
 GIVEN_BYTES_MAX = 8 * 1024 * 1024
 
 Key: TypeAlias = tuple[str, str]
 Cell: TypeAlias = tuple[str, int, list[Key], bool]  # name, since, keys, whether windows are split
+Revisions: TypeAlias = tuple[str, list[TextRevision]]  # of a cell, all that no snapshot has
 
 
 class TextRow(Struct, array_like=True):
@@ -78,6 +80,7 @@ class ListingChanged(Struct, array_like=True, frozen=True, tag="listed"):
     left: list[Key]
     cells: list[Cell]
     gone: list[str]
+    revised: list[Revisions] = []
 
 
 class CopiesMade(Struct, array_like=True, frozen=True, tag="copies_made"):
@@ -344,6 +347,9 @@ class HomeCopy:
                 book.cells[name] = cell
                 cell.keys = list(keys)
                 book.of.update(dict.fromkeys(keys, name))
+        for name, revisions in change.revised:
+            if (cell := book.cells.get(name)) is not None:
+                cell.revisions = revisions
         used = {row.text for row in self.rows.values()}
         self.texts = {number: text for number, text in self.texts.items() if number in used}
 

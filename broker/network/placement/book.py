@@ -7,6 +7,7 @@ goes on, so that whatever a cell begins anew from finds nothing a second time un
 A *term* of a cell is its time at one broker. While it moves there are two: the one that serves, and
 the one that comes, which takes its place with its first snapshot. Within a term each process of
 that broker is a *life*, which begins from the last snapshot; results are numbered within it.
+A *revision* is a text in the place of the one before, see `revisions`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from broker.network.placement.cell_messages import TextRevision
 from broker.network.placement.home_records import CellResults, CellSaved, CellSettled, Row
+from broker.network.placement.revisions import RowApart
 
 Key = tuple[str, str]
 
@@ -35,7 +38,10 @@ class Term(Struct, array_like=True):
 
 
 class Kept(Struct, array_like=True):
-    """One cell; `ids`: by result, the number that each run gave it."""
+    """One cell; `ids`: by result, the number that each run gave it.
+
+    `revision` is that of the snapshot, and `revisions` are those behind it.
+    """
 
     name: str
     since: int
@@ -53,6 +59,18 @@ class Kept(Struct, array_like=True):
     origins: dict[str, list[str]] = field(default_factory=dict)  # with the types needed of them
     held: list[Row] = field(default_factory=list)  # found before it is active
     splits: bool = False  # its windows are split: see `header_cell`
+    revision: int = 0
+    revisions: list[TextRevision] = field(default_factory=list)
+    apart: list[RowApart] = field(default_factory=list)
+
+    @property
+    def revision_asked(self) -> int:
+        """Return the revision that it is to have."""
+        return self.revisions[-1].number if self.revisions else self.revision
+
+    def is_revised(self, key: Key) -> bool:
+        """Tell whether a revision that is not stored changes a subscription."""
+        return any(key in revision.keys for revision in self.revisions)
 
     def term(self, number: int) -> Term | None:
         """The term of this number, if it is not over."""
@@ -98,6 +116,27 @@ class CellBook:
             cell.keys.remove(key)
             if not cell.keys:
                 del self.cells[cell.name]
+
+    def revise(self, name: str, keys: Sequence[Key], text: bytes, *, begins: bool) -> None:
+        """Have a cell go on under another text, which changes these subscriptions or adds them."""
+        cell = self.cells[name]
+        # By records alone, as `terms`: the same records give the same numbers.
+        number = cell.revision_asked + 1
+        cell.revisions.append(TextRevision(number, text, tuple(keys), begins))
+        # First what is changed: its text has all of the cell's subscriptions, in whatever state.
+        cell.keys = [*keys, *[key for key in cell.keys if key not in keys]]
+        self.of.update(dict.fromkeys(keys, name))
+
+    def lacks_results(self, name: str, life: int) -> bool:
+        """Tell whether a life of the term that serves has yet to find again what was given out."""
+        cell = self.cells[name]
+        # A life of which no result has come has no run yet.
+        run = cell.serving.run if cell.serving.life == life else -1
+        return any(
+            # Results of what was cancelled are not taken again, so that no run is known of them.
+            run not in numbers and self.of.get(_key_of(result)) == name
+            for result, numbers in cell.ids.items()
+        )
 
     def count_on(self, number: int) -> None:
         """Begin no cell under a number up to this one: another home has those."""
@@ -183,26 +222,41 @@ class CellBook:
             return []
         cell = self.cells[one.cell]
         term = self._now_at(cell, one)
-        rows = one.rows[known:]
-        found = []
-        for number, row in enumerate(rows, one.first + known):
-            if self.of.get((row[0], row[1])) != one.cell:
-                continue  # it was cancelled, or another text is in its place
-            name = "\0".join((row[0], row[1], _id_of(row[3]).id))
-            before = cell.ids.setdefault(name, {})
-            if not before:
-                # No run has found it since the last snapshot, so it was never given out.
-                found.append(row)
-            before[term.run] = number
-        term.next = one.first + known + len(rows)
-        while len(cell.ids) > IDS_MAX:
-            del cell.ids[next(iter(cell.ids))]
-            self.forgotten += 1
+        # An earlier version knows no revisions: it is at that of the snapshot it began from.
+        revision = cell.revision if one.revision < 0 else one.revision
+        first = one.first + known
+        rows = [
+            RowApart(term.run, revision, number, row)
+            for number, row in enumerate(one.rows[known:], first)
+        ]
+        term.next = first + len(rows)
+        if cell.revisions and (revision > cell.revision or term is cell.coming):
+            # A term that comes is at the text before, and may not take the place of the other.
+            cell.apart += rows
+            return []
+        found = self._take(cell, rows)
         if not cell.active:
             # The subscriber was not told *active*: until then nothing counts for certain.
             cell.held += found
             return []
         return found
+
+    def _take(self, cell: Kept, rows: Iterable[RowApart]) -> list[Row]:
+        """Note results; those that no run has found since the last snapshot, so are new."""
+        new = []
+        for result in rows:
+            row = result.row
+            if self.of.get((row[0], row[1])) != cell.name:
+                continue  # it was cancelled, or another text is in its place
+            name = "\0".join((row[0], row[1], _id_of(row[3]).id))
+            before = cell.ids.setdefault(name, {})
+            if not before:
+                new.append(row)
+            before[result.run] = result.number
+        while len(cell.ids) > IDS_MAX:
+            del cell.ids[next(iter(cell.ids))]
+            self.forgotten += 1
+        return new
 
     def _place(self, one: CellResults | CellSaved) -> int | None:
         """The number of the next result of a run; None where it is of one that is over."""
@@ -232,15 +286,20 @@ class CellBook:
         if one.life != cell.serving.life or cell.serving.next < one.next:
             return False
         return any(
-            self.of.get(key) == one.cell and reached > self.settled.get(key, reached - 1)
+            self._may_settle(key, cell) and reached > self.settled.get(key, reached - 1)
             for key, reached in _by_key(one)
         )
+
+    def _may_settle(self, key: Key, cell: Kept) -> bool:
+        """Tell whether a subscription is the cell's, and under the text of which is said."""
+        return self.of.get(key) == cell.name and not cell.is_revised(key)
 
     def settle(self, one: CellSettled) -> None:
         """Note how far a cell's subscriptions are settled."""
         if self.settles(one):
+            cell = self.cells[one.cell]
             for key, reached in _by_key(one):
-                if self.of.get(key) == one.cell:
+                if self._may_settle(key, cell):
                     self.settled[key] = max(reached, self.settled.get(key, reached))
 
     # --- snapshots of cells ----------------------------------------------------------------
@@ -268,11 +327,25 @@ class CellBook:
             cell.serving, cell.coming = term, None
             cell.reason = ""
         cell.run, cell.end, cell.snapshot = term.run, one.end, one.snapshot
+        fresh, rows = self._put_in_force(cell, cell.revision if one.revision < 0 else one.revision)
         _let_go(cell)
         if cell.active:
-            return [], []
+            return fresh, rows
         rows, cell.held, cell.active = cell.held, [], True
         return list(cell.keys), rows
+
+    def _put_in_force(self, cell: Kept, revision: int) -> tuple[list[Key], list[Row]]:
+        """The last snapshot has this revision: (subscriptions that it ends a wait of, results)."""
+        over = [earlier for earlier in cell.revisions if earlier.number <= revision]
+        cell.revision = revision
+        cell.revisions = [later for later in cell.revisions if later.number > revision]
+        # What other runs have found goes: they are over, as none but this one is to go on.
+        apart, cell.apart = cell.apart, []
+        rows = [result for result in apart if result.run == cell.run]
+        cell.apart = [result for result in rows if result.revision > revision]
+        changed = dict.fromkeys([key for earlier in over for key in earlier.keys])
+        fresh = [key for key in changed if key in cell.keys and not cell.is_revised(key)]
+        return fresh, self._take(cell, [row for row in rows if row.revision <= revision])
 
     # --- the state -------------------------------------------------------------------------
 
@@ -287,9 +360,16 @@ class CellBook:
         self._count, self.forgotten, rows, *settled = state
         self.settled = {(who, name): reached for who, name, reached in (settled or [()])[0]}
         found = msgspec.convert(rows, list[Kept], str_keys=False)
-        self.cells = {one.name: one for one in found}
+        self.cells.clear()
+        self.cells.update({one.name: one for one in found})
         self.of.clear()
         self.of.update({key: one.name for one in found for key in one.keys})
+
+
+def _key_of(result: str) -> Key:
+    """Return the subscription of a result, by the name that `CellBook` gives it."""
+    subscriber, name, _ = result.split("\0", 2)
+    return subscriber, name
 
 
 def _by_key(one: CellSettled) -> list[tuple[Key, int]]:

@@ -8,6 +8,7 @@ each may come twice, and none changes anything the second time.
     host → home   Missing     it does not; say what it is
     home → host   Hosted      this is what it is: begin it
     host → home   Running     it does, and this is its life; so its subscriptions stand there
+    home → host   Revised     from now on it has this text
                   Refused     it cannot, and why
                   Named       it is about to ask these origins for these types
                   Results, Saved
@@ -58,12 +59,28 @@ class Which(Struct, array_like=True, frozen=True):
         return term_name(self.cell, self.term)
 
 
+class TextRevision(Struct, array_like=True, frozen=True):
+    """A text in the place of a cell's last one, and the subscriptions that it changed there.
+
+    `begins`: some task of these begins with nothing, be it but for some operands.
+    """
+
+    number: int
+    text: bytes
+    keys: Keys
+    begins: bool
+
+
 class Wanted(Struct, array_like=True, frozen=True, tag="wanted"):
-    """This term, with these subscriptions and no others, is to run at who hears it."""
+    """This term, with these subscriptions and no others, is to run at who hears it.
+
+    `revision`: that of its text; how subscriptions stand is said of that one.
+    """
 
     which: Which
     keys: Keys
     standing: Rows = ()
+    revision: int = 0
 
 
 class Missing(Struct, array_like=True, frozen=True, tag="missing"):
@@ -76,7 +93,8 @@ class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     """All that is needed to begin it: its text and tables, or its last snapshot.
 
     `options` are those of the home that bear on results, `functions` the versions of the user
-    functions that the text calls; a home of an earlier version does not say.
+    functions that the text calls; a home of an earlier version does not say. `revision` is that of
+    the snapshot, where there is one.
     """
 
     which: Which
@@ -88,14 +106,27 @@ class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     snapshot: bytes
     standing: Rows = ()
     functions: dict[str, str] = {}
+    revision: int = 0
 
 
 class Running(Struct, array_like=True, frozen=True, tag="running"):
-    """It runs at who says so; a host of an earlier version does not say how its parts stand."""
+    """It runs at who says so, at a revision of its text.
+
+    A host of an earlier version says neither that nor how its parts stand.
+    """
 
     which: Which
     life: int
     standing: Rows | None = None
+    revision: int = -1
+
+
+class Revised(Struct, array_like=True, frozen=True, tag="revised"):
+    """It has another text from now on, and keeps its state as far as that allows."""
+
+    which: Which
+    life: int
+    revision: TextRevision
 
 
 class Refused(Struct, array_like=True, frozen=True, tag="refused"):
@@ -122,13 +153,17 @@ class Noted(Struct, array_like=True, frozen=True, tag="noted"):
 
 
 class Results(Struct, array_like=True, frozen=True, tag="results"):
-    """Carry what it found, numbered from `first`; all before `floor` have been taken."""
+    """Carry what it found, numbered from `first`; all before `floor` have been taken.
+
+    `revision`: under which text; a host of an earlier version does not say.
+    """
 
     which: Which
     life: int
     floor: int
     first: int
     rows: list[Row]
+    revision: int = -1
 
 
 class Taken(Struct, array_like=True, frozen=True, tag="results_taken"):
@@ -148,6 +183,7 @@ class Saved(Struct, array_like=True, frozen=True, tag="saved"):
     number: int
     end: int
     snapshot: bytes
+    revision: int = -1
 
 
 class Stored(Struct, array_like=True, frozen=True, tag="snapshot_stored"):
@@ -196,6 +232,7 @@ Said: TypeAlias = (
     | Missing
     | Hosted
     | Running
+    | Revised
     | Refused
     | Named
     | Noted

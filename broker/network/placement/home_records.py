@@ -37,7 +37,10 @@ class CellNamed(Struct, array_like=True, frozen=True, tag="cell_named"):
 
 
 class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
-    """Record what a term of a cell found: numbers from `first`; all before `floor` were taken."""
+    """Record what a term of a cell found: numbers from `first`; all before `floor` were taken.
+
+    `revision`: of the text under which; -1 in records of an earlier version.
+    """
 
     outlasts: ClassVar[bool] = True
 
@@ -47,6 +50,7 @@ class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
     floor: int
     first: int
     rows: list[Row]
+    revision: int = -1
 
 
 class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
@@ -60,6 +64,7 @@ class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
     floor: int
     end: int
     snapshot: bytes
+    revision: int = -1
 
 
 class CellSettled(Struct, array_like=True, frozen=True, tag="cell_settled"):

@@ -18,6 +18,7 @@ from broker.network.placement.cell_messages import Which
 from broker.network.placement.cell_view import cell_of
 from broker.network.placement.home_records import HomeRecord
 from broker.network.placement.mail import CellMail
+from broker.network.placement.revisions import Reviser
 from broker.network.placement.suspension import Rows, StandingCatalogue, standing_of, unheard
 
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
@@ -34,6 +35,7 @@ class _Wish(Struct):
     broker: str
     keys: cell_messages.Keys
     standing: Rows
+    revision: int
 
 
 class HomeTools(NamedTuple):
@@ -71,6 +73,8 @@ class CellHomes:
         self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
         self._over = EndedTerms(self.is_away, self._mail.tell)
+        lent = self._mail.tell, self._clock, self._book.lacks_results
+        self._reviser = Reviser(self._book.cells, *lent)
         self._mail.on_said |= {
             cell_messages.Missing: self._cell_missing,
             cell_messages.Running: self._cell_running,
@@ -115,12 +119,14 @@ class CellHomes:
                 for known in (self._last_stored, self._failed, self._again_at):
                     known.pop(name, None)
                 self._over.end(one.broker, one.which)
+        self._reviser.look()
 
     def _wish(self, one: _Wish) -> None:
         if self.is_away(one.broker):
             # It is asked as soon as it is found; the wait for that begins now.
             self._away.setdefault(one.broker, self._clock())
-        self._mail.tell(one.broker, cell_messages.Wanted(one.which, one.keys, one.standing))
+        wanted = cell_messages.Wanted(one.which, one.keys, one.standing, one.revision)
+        self._mail.tell(one.broker, wanted)
 
     def found(self, origin: str) -> None:
         """Ask a broker to which there is a way for what is to run there."""
@@ -190,12 +196,13 @@ class CellHomes:
         self._leave_lost_hosts()
         self._give_up_moves()
         self._begin_again()
+        self._reviser.look()
 
     def next_wake(self) -> list[int]:
         """Return when something is due of all this."""
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
         lost = [since + HOST_LOST_MS for since in self._away.values()]
-        return [*lost, *moving, *self._again_at.values()]
+        return [*lost, *moving, *self._again_at.values(), *self._reviser.next_wake()]
 
     # --- what hosts say --------------------------------------------------------------------
 
@@ -211,6 +218,14 @@ class CellHomes:
         cell, catalogue = self._goes_on(host, one.which), self._catalogue
         if cell is None or one.standing is None:
             return
+        # Nobody has to run all brokers at one version: at home the text can be taken up.
+        if one.revision < 0 and cell.revisions and host != self._lent.me:
+            self._move(cell.name, self._lent.me, "its host cannot change texts")
+            return
+        if cell.serving.number == one.which.term:
+            self._reviser.runs(one.which, one.life, one.revision)
+        if 0 <= one.revision != cell.revision_asked:
+            return  # of subscriptions that were replaced since
         if one.standing == standing_of(catalogue, cell.keys):
             return
         if rows := unheard(catalogue, cell.keys, one.standing):
@@ -257,7 +272,7 @@ class CellHomes:
             return
         which, book = one.which, self._book
         place = (which.cell, which.term, one.life, one.floor, one.first)
-        what = home_records.CellResults(*place, one.rows)
+        what = home_records.CellResults(*place, one.rows, one.revision)
         known = book.takes(what)
         if known is None:
             return  # what is before it comes again
@@ -266,6 +281,7 @@ class CellHomes:
         term = cell.term(which.term)
         assert term is not None
         self._mail.tell(host, cell_messages.Taken(which, one.life, term.next))
+        self._reviser.ask(which.cell)
 
     def _cell_saved(self, host: str, one: cell_messages.Saved) -> None:
         if self._goes_on(host, one.which) is None:
@@ -274,7 +290,7 @@ class CellHomes:
         # A snapshot that comes again, as the answer was lost, is written down once.
         if self._last_stored.get(name) != (one.life, one.number):
             place = (which.cell, which.term, one.life, one.floor, one.end)
-            what = home_records.CellSaved(*place, one.snapshot)
+            what = home_records.CellSaved(*place, one.snapshot, one.revision)
             if not self._book.saves(what):
                 return  # results before it are missing: both come again
             self._record(what)
@@ -364,6 +380,6 @@ def _wishes(book: CellBook, catalogue: StandingCatalogue) -> dict[str, _Wish]:
         keys, standing = tuple(cell.keys), standing_of(catalogue, cell.keys)
         for term in (cell.serving, cell.coming):
             if term is not None:
-                wish = _Wish(_which(cell, term), term.broker, keys, standing)
+                wish = _Wish(_which(cell, term), term.broker, keys, standing, cell.revision_asked)
                 wanted[wish.which.name] = wish
     return wanted

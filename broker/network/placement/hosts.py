@@ -12,7 +12,7 @@ it fails, as a broker does, and without the snapshots that cannot be made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -43,8 +43,8 @@ class HostedCell(Protocol):
         """Return the name of its term."""
 
     @property
-    def results_waiting(self) -> int:
-        """Count the results that its home has not taken."""
+    def results(self) -> Sized:
+        """Return the results that its home has not taken."""
 
     @property
     def waits_for_home(self) -> bool:
@@ -128,6 +128,9 @@ class CellKind(Protocol[Running]):
     def install(self, cell: Running, hosted: cell_messages.Hosted, home: str, now: int) -> str:
         """Have it begin from its text; why that is refused, "" where it is not."""
 
+    def revise(self, cell: Running, revision: cell_messages.TextRevision, now: int) -> str:
+        """Have it take up another text; why that is refused, "" where it is not."""
+
 
 class HostTools(NamedTuple):
     """Tools that a broker lends its part as a host; `note` writes a line into the log."""
@@ -161,6 +164,7 @@ class CellHosts(Generic[Running]):
             cell_messages.Taken: self._of_life(lambda one, said: one.taken(said.next)),
             cell_messages.Stored: self._of_life(lambda one, said: one.stored(said.number, clock())),
             cell_messages.Settle: self._settle_asked,
+            cell_messages.Revised: self._cell_revised,
             cell_messages.Ended: self._cell_ended,
         }
 
@@ -262,6 +266,18 @@ class CellHosts(Generic[Running]):
         cell = self._of(home, one.which)
         if cell is not None:
             cell.settle_asked = True
+
+    def _cell_revised(self, home: str, said: cell_messages.Revised) -> None:
+        cell = self._of(home, said.which, said.life)
+        # One that comes again, or without the one before, changes nothing: all are asked for again.
+        if cell is None or said.revision.number != cell.saver.revision + 1:
+            return
+        with self._alone(cell):
+            # As a text with which a cell cannot begin: its home has the snapshot before.
+            if refused := self._kind.revise(cell, said.revision, self._clock()):
+                self._end_cell(cell)
+                reason = f"a changed text is refused there: {refused}"
+                self._mail.tell(home, cell_messages.Refused(said.which, reason))
 
     def found(self, origin: str) -> None:
         """Say all again to a home to which there is a way."""
@@ -368,7 +384,7 @@ class CellHosts(Generic[Running]):
                 self._neighbours.hear(name, tuple(sent))
             home = self._mail.home_of(cell.which.cell)
             # Its home is away for long, or slower than what is found: memory has an end.
-            if cell.results_waiting > RESULTS_WAITING_MAX:
+            if len(cell.results) > RESULTS_WAITING_MAX:
                 self._lent.counts["cells_overflowed"] += 1
                 self._end_cell(cell)
                 self._mail.tell(home, cell_messages.Missing(cell.which))

@@ -29,16 +29,18 @@ class Saving(Struct, frozen=True):
     positions: Positions
     snapshot: bytes
     held: dict[str, int] = {}  # what origins keep because of what is in it
+    revision: int = 0  # of the cell's text
 
 
 class Saver:
     """Decide when a cell's state goes to its home, and keep what of it is under way.
 
-    `stored` are the positions that the home has.
+    `stored` are the positions that the home has, `revision` is that of the text.
     """
 
-    def __init__(self, stored: Positions, now: int) -> None:
+    def __init__(self, stored: Positions, now: int, revision: int = 0) -> None:
         self.stored = stored
+        self.revision = revision
         self.waiting: Saving | None = None
         self.size_bytes = 0  # of the last one
         self.came_bytes = 0  # since then
@@ -58,8 +60,9 @@ class Saver:
         if self.waiting is not None:
             return None
         last = self._last
-        if last is None:
-            # The first one makes a cell active, or ends its move: it is due at once.
+        if last is None or last.revision != self.revision:
+            # The first one makes a cell active, or ends its move, or puts a text in force: it is
+            # due at once.
             return self._at
         now, before = (end, _lives(positions)), (last.end, _lives(last.positions))
         is_same = not self.came_bytes and now == before and last.held == (held or {})

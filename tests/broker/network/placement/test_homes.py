@@ -13,6 +13,7 @@ from broker.network.placement.book import CellBook
 from broker.network.placement.cell_messages import Which
 from broker.network.placement.homes import HOST_LOST_MS, MOVING_MS_MAX, CellHomes, HomeTools
 from broker.network.placement.mail import CellMail
+from broker.network.placement.suspension import Suspension
 
 KEY = ("x", "Hot")
 
@@ -239,3 +240,50 @@ def test_mail_of_a_broker_is_such_a_mail():
     """What stands in for it above has what a home uses of the real one."""
     real = CellMail("a", 1, SimpleNamespace(via={}), SimpleNamespace(number=0))
     assert all(hasattr(real, name) for name in ("on_said", "tell", "home_of"))
+
+
+def revised(home):
+    """Return a home whose cell is active at `b` and to have another text."""
+    home.saved("a")
+    home.homes.place("a/1", "b")
+    home.saved("b", term=2)
+    home.take()
+    home.book.revise("a/1", [KEY], b"text", begins=False)
+    home.homes.look()
+    return home.which(2)
+
+
+def test_a_host_that_tells_how_it_runs_is_asked_to_take_up_the_text(home):
+    which = revised(home)
+    assert home.take() == [("b", said.Wanted(which, (KEY,), (), 1))]
+    home.hear("b", said.Running(which, 5, (), 0))
+    revision = home.book.cells["a/1"].revisions[0]
+    assert home.take() == [("b", said.Revised(which, 5, revision))]
+    home.hear("b", said.Running(which, 5, (), 1))
+    home.hear("b", said.Saved(which, 5, 0, 2, 0, b"state", 1))
+    assert home.take() == [("b", said.Stored(which, 5, 2))]
+    assert home.book.cells["a/1"].revision == 1
+
+
+def test_how_subscriptions_of_a_text_before_stand_says_nothing_of_those_now(home):
+    which = revised(home)
+    home.take()
+    stood = (Suspension(*KEY, "too_much_work", 0),)
+    home.hear("b", said.Running(which, 5, stood, 0))
+    assert kinds(home.take()) == [("b", "Revised")]
+    home.hear("b", said.Running(which, 5, stood, 1))
+    assert kinds(home.take()) == [("b", "Wanted")]
+
+
+def test_a_host_of_an_earlier_version_is_left_for_the_home_and_the_text_taken_up_there(home):
+    which = revised(home)
+    home.take()
+    home.hear("b", said.Running(which, 5, ()))
+    assert home.book.goes_to("a/1") == "a"
+    home.take()
+    home.hear("a", said.Running(home.which(3), 6, (), 0))
+    assert home.take() == []  # it is to serve first
+    home.hear("a", said.Saved(home.which(3), 6, 0, 1, 0, b"state", 0))
+    home.take()
+    home.hear("a", said.Running(home.which(3), 6, (), 0))
+    assert kinds(home.take()) == [("a", "Revised")]

@@ -22,8 +22,8 @@ class StubCell:
         self.me = hosted.which.name
         self.settle_asked = False
         self.fault, self.faults = None, 0
-        self.saver = SimpleNamespace(put_off=self.put_off)
-        self.results_waiting, self.waits_for_home = 0, False
+        self.saver = SimpleNamespace(put_off=self.put_off, revision=hosted.revision)
+        self.results, self.waits_for_home = [], False
         self.log = []
         self.says, self.frames = [], []
         self.breaks = ""
@@ -98,6 +98,11 @@ class Host:
 
     def install(self, cell, hosted, home, now):
         cell.log.append(("install", home))
+        return self.refusal
+
+    def revise(self, cell, revision, now):
+        cell.log.append(("revise", revision.number))
+        cell.saver.revision = revision.number
         return self.refusal
 
     def hear(self, home, what):
@@ -236,7 +241,7 @@ def test_what_nobody_answers_is_said_again_after_a_while(host):
 def test_a_cell_with_too_many_results_begins_again_where_its_home_can_follow(host, monkeypatch):
     monkeypatch.setattr(hosts, "RESULTS_WAITING_MAX", 2)
     cell = host.begin()
-    cell.results_waiting = 3
+    cell.results = [0] * 3
     host.hosts.run()
     assert host.take() == [("a", said.Missing(WHICH))]
     assert not host.hosts.cells
@@ -256,4 +261,26 @@ def test_a_term_of_the_same_name_of_a_home_that_lost_its_disk_takes_the_place(ho
     again = Which("a/1", 9, 2)
     host.hear("a", said.Wanted(again, ()))
     assert host.take() == [("a", said.Missing(again))]
+    assert not host.hosts.cells
+
+
+def revised(number, life):
+    return said.Revised(WHICH, life, said.TextRevision(number, b"", (), begins=False))
+
+
+def test_texts_are_taken_up_in_their_order_and_once(host):
+    cell = host.begin()
+    for number in (1, 1, 3, 2):
+        host.hear("a", revised(number, cell.life))
+    host.hear("a", revised(3, cell.life - 1))  # to a process that is no more
+    assert [entry[1] for entry in cell.log if entry[0] == "revise"] == [1, 2]
+
+
+def test_a_text_that_is_refused_here_ends_the_cell_which_its_home_has_as_it_was(host):
+    cell = host.begin()
+    host.refusal = "too long"
+    host.hear("a", revised(1, cell.life))
+    (to, what), *_ = host.take()
+    assert (to, what.which) == ("a", WHICH)
+    assert "too long" in what.reason
     assert not host.hosts.cells
