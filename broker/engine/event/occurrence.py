@@ -188,6 +188,14 @@ def lead_of(occurrence: Occurrence) -> tuple[str, ...]:
     # while no two of them have the first in common.
     if occurrence.__class__ is not tuple:
         return _lead(occurrence.ids)
+    events = occurrence[2:]
+    try:
+        spans = list(map(_span, events))
+    except AttributeError:  # a list, or nothing
+        spans = []
+    first = min(spans, default=(0, 0))
+    if spans.count(first) == 1 and (lead := _lead(events[spans.index(first)].ids)):
+        return lead  # of the one that comes first, and nothing is sorted
     for member in _in_order(occurrence) or ():
         if lead := _lead(member.ids):
             return lead
@@ -204,7 +212,10 @@ def _lead(ids: Any) -> tuple[str, ...]:
 
 
 def ids_of(occurrence: Occurrence) -> tuple[str, ...]:
-    """The primitive ids that an occurrence of several places is made of, in order."""
+    """The primitive ids that an occurrence is made of, in order."""
+    if occurrence.__class__ is not tuple:
+        ids: tuple[str, ...] = occurrence.ids
+        return ids
     members = _in_order(occurrence)
     if members is None:
         return order_of(occurrence)[2]
@@ -239,12 +250,12 @@ def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> Non
     """
     if len(items) < 2:
         return
-    first, *rest = keys or (span_of, lead_of, head_of, order_of)
+    first, *rest = keys or (span_of, lead_of, ids_of, order_of)
     if not rest:
         items.sort(key=first)
         return
     # Key after key among equals, not one tuple of all keys: of 1,000 occurrences with 1,000 ends
-    # the second key is never computed.
+    # the second key is never computed, and the first only once for each.
     for begin, stop in sort_by(first, items):
         equal = items[begin:stop]
         if tied is not None:
@@ -264,8 +275,9 @@ def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
     # In order already, as the results of a stream in order are: one pass and no sort.
     if all(map(lt, values, islice(values, 1, None))):
         return ()
-    items.sort(key=key)
-    values.sort()
+    places = sorted(range(len(items)), key=values.__getitem__)
+    items[:] = [items[place] for place in places]
+    values = [values[place] for place in places]
     equal, begin = [], 0
     for at in range(1, len(items) + 1):
         if at == len(items) or values[at] != values[begin]:
