@@ -593,8 +593,8 @@ COMPLETION = part(
     "broker/engine/pattern/completion.py",
     r"""
 first-completes: an occurrence is completed by its first event
-- return max(bound_events(one)
-+ return min(bound_events(one)
+- last = max(ends
++ last = min(ends
 
 nothing-lingers: an event completes nothing after its own end
 - return self._limits()[0] if self.lingers else 0
