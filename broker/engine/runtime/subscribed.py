@@ -22,6 +22,7 @@ from broker.engine.event.identity import ENCODE, Bound, beginning_of, begun_of
 from broker.engine.event.occurrence import (
     events_of,
     head_of,
+    ids_of,
     lead_of,
     order_of,
     sort_in_order,
@@ -280,7 +281,7 @@ class ResultWords:
         return {name: one for name, one in pairs if name is not None and one is not None}
 
     def id_of(self, bound: Bound) -> str:
-        """Return the id of an occurrence, as `identity.bound_ids_of` does."""
+        """Return the id of an occurrence, as that of a definition has it."""
         hashed = begun_of(self.task, 0)
         hashed.update(ENCODE(bound))
         return hashed.hexdigest()
@@ -412,7 +413,7 @@ def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any
     return lambda found: key(found[0])
 
 
-IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, head_of, order_of)))
+IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, ids_of, order_of)))
 
 
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:
@@ -420,14 +421,3 @@ def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> No
     if found:
         budget.report(found)
         sort_in_order(found, *IN_ORDER)
-
-
-def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
-    """Make the events or results of occurrences with their groups; leave out those without any."""
-    # Only a subscription's results can be made in one go: each event of a definition may be
-    # dropped.
-    if outcome.__class__ is SubscriptionOutcome:
-        made: list[Any] = outcome.make_all(found)
-        return made
-    events = [outcome.make(occurrence, group) for occurrence, group in found]
-    return [event for event in events if event is not None]

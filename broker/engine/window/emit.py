@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from broker.engine.event.event import Detected, Event
 from broker.engine.event.expressions import Scope, attribute_code
 from broker.engine.event.group_keys import form_of, shown_form
-from broker.engine.event.identity import window_id
+from broker.engine.event.identity import digests, said_of_window
 from broker.engine.runtime.budget import Budget
 from broker.engine.window.bound import says_events
 from broker.engine.window.code import (
@@ -186,6 +186,7 @@ class WindowOutcome:
         self.dropped_inverted = 0
         self.budget = Budget()
         self.dropped_outside = 0
+        self._unnamed: list[tuple[Detected, bytes]] = []  # with what their ids are digests of
         self._task = task.key
         self._name = task.name
         self._case = case.number
@@ -302,7 +303,6 @@ class WindowOutcome:
                 summary.uncertainty,
                 ("maybe" if maybe else "yes", constituents, Lineage(constituents, closing)),
                 tie,
-                window_id(task, case, named, group),
             )
             if event.start > event.end:
                 self.dropped_inverted += 1
@@ -310,3 +310,11 @@ class WindowOutcome:
                 self.dropped_outside += 1
             else:
                 made.append(event)
+                self._unnamed.append((event, said_of_window(task, case, named, group)))
+
+    def name_all(self) -> None:
+        """Give the events made since the last call their ids, which are digested together."""
+        unnamed, self._unnamed = self._unnamed, []
+        messages = [message for _, message in unnamed]
+        for (event, _), name in zip(unnamed, digests(messages), strict=True):
+            event.id = name
