@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-from broker.engine.event.agent import WATERMARK_END
+from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.engine.pattern.join import Join
@@ -211,14 +211,13 @@ class Further:
         if self._joint.next:
             self._site.needs[id(self)] = oldest
 
-    def shut(self, left: Occurrence, floor: int) -> bool:
-        """Tell whether nothing that begins at the floor or later can be next to the left one."""
-        end = end_of(left)
-        named = self._site.named
+    def shut(self, floor: int) -> int:
+        """Return before which end nothing left can be next to what begins at the floor or later."""
         at = bisect_left(self._site.named_ends, floor)
-        # Four are enough to find one in practice; where they are not, the left one is kept longer
+        # Four are enough to find one in practice; where they are not, a left one is kept longer
         # than need be, which costs memory and no result.
-        return any(event.start > end for event in reversed(named[max(0, at - 4) : at]))
+        few = self._site.named[max(0, at - 4) : at]
+        return max([event.start for event in few], default=WATERMARK_NONE)
 
 
 class JointStage(Over):
@@ -295,8 +294,8 @@ class JointStage(Over):
         if not self._further.asked:
             return
         if plan.joint.next and plan.follows_only:
-            floor = self.inboxes[1].floor()
-            self._keep_left([one for one in self._left.items if not self._further.shut(one, floor)])
+            shut = self._further.shut(self.inboxes[1].floor())
+            self._left.drop_oldest(bisect_left(self._left.ends, shut))
         oldest = min([store.ends[0] for store in stores if store.ends], default=limit)
         self._further.expire(oldest, limit - plan.slack_ms)
 
@@ -314,10 +313,6 @@ class JointStage(Over):
             if any(start_of(one) > start for one in store.items[:dead]):
                 return  # an older one may be the shorter one
         store.drop_oldest(dead)
-
-    def _keep_left(self, items: list[Occurrence]) -> None:
-        if len(items) < len(self._left.items):
-            self._left.hold(items)
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of the left side, of the right side and of what `nth` asks."""
