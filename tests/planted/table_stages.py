@@ -333,7 +333,7 @@ others-near-cut: a q that begins with p is not looked at
 + low = bisect_right(self._starts, start_of(p) - plan.slack_ms)
 
 sifted-all: a p goes on whatever falls into it
-- for p in lefts if not self.verdict(p, self.near(p))]
+- for p in lefts if not ((qs := near(p)) and verdict(p, qs))]
 + for p in lefts]
 
 open-not-held: what is open is not held back from those above
@@ -580,6 +580,10 @@ suppressed-counts: what was left out counts against those after it
 found-not-held: a detected event comes after its time was given out
 - default=WATERMARK_END + 1) - 1
 + default=WATERMARK_END)
+
+turn-taken-again: what had its turn is reported again when it is found again
+- span <= before and not self._is_later(one, span):
++ span < before and not self._is_later(one, span):
 
 answered-forgotten: `one` forgets an event while what it completes waits
 - if key not in waited_for and (completion

@@ -148,12 +148,12 @@ def span_of(occurrence: Occurrence) -> tuple[int, int]:
     return (occurrence.end, occurrence.start)
 
 
-def follows(occurrence: Occurrence, taken: Order) -> bool:
-    """Tell whether it comes after what has that order; the span nearly always says so."""
+def follows(occurrence: Occurrence, other: Occurrence) -> bool:
+    """Tell whether it comes after the other one; the spans nearly always say so."""
     # The whole order is a walk over all bound events; a comparison of two numbers settles all but
     # those that end and start together.
-    span = span_of(occurrence)
-    return span > taken[:2] or (span == taken[:2] and order_of(occurrence) > taken)
+    span, before = span_of(occurrence), span_of(other)
+    return span > before or (span == before and order_of(occurrence) > order_of(other))
 
 
 def first_of(occurrences: Sequence[Occurrence], tied: Tied) -> Occurrence:
@@ -272,6 +272,10 @@ def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
         if found is not None:
             return found
     values = list(map(key, items))
+    if len(values) == 2:
+        if values[1] < values[0]:
+            items.reverse()
+        return ((0, 2),) if values[0] == values[1] else ()
     # In order already, as the results of a stream in order are: one pass and no sort.
     if all(map(lt, values, islice(values, 1, None))):
         return ()

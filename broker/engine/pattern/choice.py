@@ -140,13 +140,12 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
             continue
         reported.append(first)
         if manner.consuming and (gone := _consumed(manner, first)):
-            taken = order_of(first)
             manner.budget.spend(len(waiting.found))
             # Rejected: to strike out what holds a consumed event. Under contexts others would have
             # been chosen in its place, so all is found again, of what is kept.
             again = refind(first, gone)
             manner.budget.spend(WAITING * len(again))
-            _find_anew(waiting, manner, again, taken)
+            _find_anew(waiting, manner, again, first)
             waiting.last = first
             turns = _Turns(waiting, manner, limit)
     turns.end()
@@ -158,10 +157,13 @@ def _decided(
 ) -> list[Occurrence]:
     """Report what is chosen for good, out of turn; the rest goes on waiting."""
     budget.spend(CHOOSING * len(waiting.found))
+    open_ones = [each for each in waiting.found if selection.closes_at(each) > limit]
+    if len(open_ones) == len(waiting.found):
+        return []
     chosen = [
         each for each in selection.chosen(waiting.found) if selection.closes_at(each) <= limit
     ]
-    waiting.found = [each for each in waiting.found if selection.closes_at(each) > limit]
+    waiting.found = open_ones
     return chosen
 
 
@@ -172,14 +174,14 @@ def _ready(waiting: Waiting, manner: Manner, limit: int) -> bool:
     return any(end_of(one) <= limit for one in waiting.found)
 
 
-def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], taken: Order) -> None:
-    """Go on with what was found without the consumed events."""
-    waiting.found = [one for one in found if follows(one, taken)]
+def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], last: Occurrence) -> None:
+    """Go on with what was found without the consumed events, after the one reported last."""
+    waiting.found = [one for one in found if follows(one, last)]
     sort_in_order(waiting.found, tied=manner.budget.tie)
     if manner.selection is not None:
         waiting.decided = {}
         for one in found:
-            if not follows(one, taken):
+            if not follows(one, last):
                 manner.selection.decide(one, waiting.decided)
 
 

@@ -74,8 +74,9 @@ class Selection:
 
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
-        end = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
-        at = max([int(end), *(closes(occurrence) for closes in self._closes)])
+        at = int(occurrence[0] if occurrence.__class__ is tuple else occurrence.end)
+        for closes in self._closes:
+            at = max(at, closes(occurrence))
         if self._doubt is None or not self._closes:
             return at
         # One that seems to come too late may yet count.

@@ -18,6 +18,7 @@ from broker.engine.pattern.operands import (
     Operand,
     composite,
     silent_places,
+    types_of,
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.scopes import PlaceScope, condition_code
@@ -231,8 +232,10 @@ def fits_test(
         parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
     parts += _anchored(gathered, member, constants, certain=certain)
     # One event fills at most one place (LANGUAGE 3); tested last but for conditions, as it makes a
-    # set.
-    parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
+    # set. Its lists are still empty, so only of a type of the other elements it may be one.
+    assert isinstance(gathered, Gathered)
+    if types_of(member.operand) & types_of(gathered.base):
+        parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
     return build(text, "fits", constants)
