@@ -293,6 +293,15 @@ overflow-not-counted: what the limit takes is not counted
         tests=EVERYTHING,
     )
     + part(
+        "broker/engine/runtime/pending.py",
+        r"""
+apart-as-it-came: of events of one end that begin apart the one that came first goes first
+- return sorted(run, key=_start)
++ return run
+""",
+        tests=("tests/broker/core/test_pending.py",),
+    )
+    + part(
         "broker/engine/pattern/prospects.py",
         r"""
 empty-list-waited-for: a list that may be empty must have one

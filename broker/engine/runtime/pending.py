@@ -196,11 +196,13 @@ def _sort_runs(entries: list[Entry]) -> None:
 
 def _sorted_run(run: list[Entry]) -> list[Entry]:
     """Return those of one end in order."""
-    starts = [event.start for _, event in run]
+    events = [event for _, event in run]
+    if events.count(events[0]) == len(run):  # one for several atoms is the usual tie
+        return sorted(run, key=_atom)
+    starts = [event.start for event in events]
     if len(set(starts)) == len(run):  # a match and the reading that completes it, say
         return sorted(run, key=_start)
-    # One event for several atoms is the usual tie, and needs no order but theirs: so each event is
-    # put in order once, however many it is for.
+    # Each event is put in order once, however many atoms it is for.
     atoms: dict[int, list[Entry]] = {}
     for entry in run:
         atoms.setdefault(id(entry[1]), []).append(entry)

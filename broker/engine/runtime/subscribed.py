@@ -173,12 +173,10 @@ class ResultWords:
         # declines the whole subscription.
         special = bool(node.case.assign) or node.actor.group_key is not None
         self.plain: Callable[[OccurrenceResult], dict[str, Any]]
-        if layout.silent:
-            self.plain = _in_words
-        elif native.passes is None or special:
-            self.plain = self._build_plain(layout)
+        if native.passes is not None and not special and silent.isdisjoint(layout.listed):
+            self.plain = self._teller(layout)  # which declines what is `absent`, result by result
         else:
-            self.plain = self._teller(layout)
+            self.plain = _in_words if silent else self._build_plain(layout)
 
     def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
         writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
@@ -246,7 +244,7 @@ class ResultWords:
             tuple(self.names),
             tuple(self.keys),
             _in_words,
-            bool(layout.listed or layout.optional),
+            bool(layout.listed or layout.optional or layout.silent),
         )
         return made
 
