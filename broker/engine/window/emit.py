@@ -214,11 +214,9 @@ class WindowOutcome:
 
     def events(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
-        made: list[Detected] = []
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
-            self._add_all(frame, standing, made)
-            return made
+            return self._put_all(frame, self._assigned(frame, standing))
         rows = [
             Row(
                 values,
@@ -231,21 +229,11 @@ class WindowOutcome:
             for _, values, summary in self._assigned(frame, standing)
         ]
         combined = self._post.combined(frame, rows)
-        self._put_all(frame, [(group, row.v, row) for group, row in combined], made)
-        return made
+        return self._put_all(frame, [(group, row.v, row) for group, row in combined])
 
     def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
         """Put to those made what becomes of the one group that stands in a window."""
-        if self._post is None:
-            self._add_all(frame, ((key, summary),), made)
-        else:
-            made += self.events(frame, [(key, summary)])
-
-    def _add_all(
-        self, frame: Frame, standing: Sequence[tuple[Any, Summary]], made: list[Detected]
-    ) -> None:
-        self.budget.spend(CLOSING * len(standing), PUT_BYTES * len(standing))
-        self._put_all(frame, self._assigned(frame, standing), made)
+        made += self.events(frame, ((key, summary),))
 
     def _assigned(
         self, frame: Frame, standing: Sequence[tuple[Any, Summary]]
@@ -271,9 +259,9 @@ class WindowOutcome:
         self,
         frame: Frame,
         assigned: Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Told]],
-        made: list[Detected],
-    ) -> None:
-        """Put to those made the events of one window, of group, values and what is told of it."""
+    ) -> list[Detected]:
+        """Return the events of one window, of group, values and what is told of it."""
+        made: list[Detected] = []
         window, opens, closes = frame
         named: Any = window
         closing = None
@@ -311,6 +299,7 @@ class WindowOutcome:
             else:
                 made.append(event)
                 self._unnamed.append((event, said_of_window(task, case, named, group)))
+        return made
 
     def name_all(self) -> None:
         """Give the events made since the last call their ids, which are digested together."""
