@@ -216,7 +216,7 @@ class WindowOutcome:
         """The events of the (key, summary) that stand in a window, in no promised order."""
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
-            return self._put_all(frame, self._assigned(frame, standing))
+            return self._of_groups(frame, standing)
         rows = [
             Row(
                 values,
@@ -233,7 +233,13 @@ class WindowOutcome:
 
     def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
         """Put to those made what becomes of the one group that stands in a window."""
-        made += self.events(frame, ((key, summary),))
+        made_of = self._of_groups if self._post is None else self.events
+        made += made_of(frame, ((key, summary),))
+
+    def _of_groups(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+        """Return the events of groups; making each is charged beside the window that closes."""
+        self.budget.spend(CLOSING * len(standing), PUT_BYTES * len(standing))
+        return self._put_all(frame, self._assigned(frame, standing))
 
     def _assigned(
         self, frame: Frame, standing: Sequence[tuple[Any, Summary]]
