@@ -1,4 +1,4 @@
-"""What control costs beside events: `python -m bench.control [--seed N]`.
+"""What control costs beside events: `python -m bench.control [--seed N] [--stand-in]`.
 
 Owns the scene and what is compared. Must not know how progress travels. Invariant: the network, the
 readings and the text hinge on the seed alone; every message and byte is counted, acknowledgements
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from itertools import count
 from random import Random
 from statistics import median
@@ -52,11 +53,15 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure both cases."""
     parser = argparse.ArgumentParser(prog="python -m bench.control", description=__doc__)
     parser.add_argument("--seed", type=int, help="of the tree and the readings")
-    seed = parser.parse_args(arguments).seed
+    stands = 'each home has a neighbour stand in for it, as with `stand_in = "*"`'
+    parser.add_argument("--stand-in", action="store_true", help=stands)
+    parsed = parser.parse_args(arguments)
+    seed = parsed.seed
     if seed is None:
         seed = next(seed for seed in count(1) if sum(tree(seed).depths.values()) == DEPTH)
     for name, period_ms, lasts_ms in CASES:
-        material = scene(seed, period_ms, lasts_ms)
+        stand_in = "*" if parsed.stand_in else ""
+        material = replace(scene(seed, period_ms, lasts_ms), stand_in=stand_in)
         _show(name, seed, material)
 
 

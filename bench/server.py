@@ -5,22 +5,27 @@ Owns the load and the clock. Must not know how rows are read. Invariant: logs ar
 they are where they were to go.
 
     python -m bench.server [--quick] [--repeats N] [--json]
+
+CPU is that of Spark and its Pythons, without the logs': it shows less than rates do of what else
+runs on a machine.
 """
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.report import Options, Report, Table, run
 
 ROWS, ROWS_QUICK = 250_000, 20_000  # of each log
-DETECTED, DETECTED_QUICK = 20_000, 4_000
+WARM = 4_000  # of each log, before anything is measured
 LIVE_S, LIVE_S_QUICK = 30.0, 10.0
 WARM_S, WARM_S_QUICK = 25.0, 5.0
 LIVE_ROWS_S = 50  # of each log
@@ -47,6 +52,8 @@ sink = "archive"
 kind = "detect"
 source = "logs"
 specification = "pairs.hw"
+parted = true
+longest = "1 s"
 sink = "archive"
 
 [sinks.archive]
@@ -82,6 +89,7 @@ async def serve(folder: Path, rows: int) -> None:
 
     `renew` instead has a new face take the place of the old one: whatever that kept is gone.
     """
+    from broker.driver.settled_log import EVERY_S
     from broker.http import HttpOptions, listen, make_app
     from broker.store import RESULTS, Outbox, Settled, Store
     from tests.broker.http.fakes import OPEN, FakeBroker
@@ -91,7 +99,9 @@ async def serve(folder: Path, rows: int) -> None:
     outbox = await Outbox.open(store)
     loop = asyncio.get_running_loop()
 
-    async def settled(_names: frozenset[str], _fresh: bool) -> Settled:
+    async def settled(_names: frozenset[str], fresh: bool) -> Settled:
+        if fresh:
+            await asyncio.sleep(EVERY_S)  # as a broker does, whoever asks
         return Settled(1, 10**15, "")
 
     outbox.promised = settled
@@ -192,6 +202,24 @@ def timed(writer: Any, folder: Path) -> tuple[float, int]:
     return took_ms / 1000, rows
 
 
+def worked() -> float:
+    """CPU seconds of this process and all that Spark has begun, but not of the logs."""
+    parents: dict[int, int] = {}
+    used: dict[int, float] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                told = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+                if b"--serve" not in (folder / "cmdline").read_bytes():
+                    parents[int(folder.name)] = int(told[1])
+                    used[int(folder.name)] = sum(map(int, told[11:15]))  # those ended, too
+    own = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in own} - own:
+        own |= more
+    mine = sum(os.times()[:2])  # processes that it has ended itself are none of Spark's
+    return mine + sum(used[pid] for pid in own - {os.getpid()}) / os.sysconf("SC_CLK_TCK")
+
+
 def job_of(name: str, logs: list[Served], folder: Path) -> tuple[Any, Any]:
     """A file of jobs over these logs, and one of its jobs."""
     from server.config import read
@@ -205,24 +233,36 @@ def job_of(name: str, logs: list[Served], folder: Path) -> tuple[Any, Any]:
     return jobs, jobs.jobs[name]
 
 
-def to_files(spark: Any, name: str, logs: list[Served], folder: Path) -> tuple[float, int]:
-    """Rows a second of a job into Parquet, and how many rows came out."""
+class Road(NamedTuple):
+    """Rows a second, CPU of each in microseconds, and how many came out."""
+
+    rate: float
+    cpu_us: float
+    came: int
+
+
+def to_files(spark: Any, name: str, logs: list[Served], folder: Path) -> Road:
+    """Run a job into Parquet."""
     from server.jobs.kinds import frame_of
 
     jobs, job = job_of(name, logs, folder)
     rows = frame_of(spark, jobs, job, f"bench.{folder.name}")
+    before_s = worked()
     took_s, count = timed(
         rows.writeStream.format("parquet").option("path", str(folder / "archive")), folder
     )
-    return count / took_s, spark.read.parquet(str(folder / "archive")).count()
+    worked_s = worked() - before_s
+    came = spark.read.parquet(str(folder / "archive")).count()
+    return Road(count / took_s, worked_s / count * 1e6, came)
 
 
-def copied(spark: Any, folder: Path, target: Path) -> float:
-    """Rows a second of Spark's own: what was read of the logs, from Parquet to Parquet."""
-    began = time.monotonic()
+def copied(spark: Any, folder: Path, target: Path) -> Road:
+    """Run Spark's own: what was read of the logs, from Parquet to Parquet."""
+    began, before_s = time.monotonic(), worked()
     spark.read.parquet(str(folder / "archive")).write.parquet(str(target))
-    took_s = time.monotonic() - began
-    return float(spark.read.parquet(str(target)).count() / took_s)
+    took_s, worked_s = time.monotonic() - began, worked() - before_s
+    count = spark.read.parquet(str(target)).count()
+    return Road(count / took_s, worked_s / count * 1e6, count)
 
 
 def planned(folder: Path) -> tuple[float, float, int]:
@@ -278,11 +318,11 @@ def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) ->
     return [late_ms for at, late_ms in taken if at > began + warm_s]
 
 
-def rates(spark: Any, sizes: dict[str, int], folder: Path, repeats: int) -> dict[str, list[float]]:
-    """Rows a second of each road, once Spark is warm; each round has all of them."""
-    large = [Served(folder / f"large{n}", sizes["parquet"]) for n in range(2)]
-    small = [Served(folder / f"small{n}", sizes["detection"]) for n in range(2)]
-    found: dict[str, list[float]] = {"copied": [], "cold": [], "kept": [], "detection": []}
+def rates(spark: Any, rows: int, folder: Path, repeats: int) -> dict[str, list[Road]]:
+    """Go each road once Spark is warm, all of them over the same rows in each round."""
+    large = [Served(folder / f"large{n}", rows) for n in range(2)]
+    small = [Served(folder / f"small{n}", WARM) for n in range(2)]
+    found: dict[str, list[Road]] = {"copied": [], "cold": [], "kept": [], "detection": []}
     try:
         to_files(spark, "history", small, folder / "warm")
         to_files(spark, "pairs", small, folder / "warm-pairs")
@@ -291,27 +331,66 @@ def rates(spark: Any, sizes: dict[str, int], folder: Path, repeats: int) -> dict
             for one in large:
                 one.renew()
             for name in ("cold", "kept"):
-                rate, count = to_files(spark, "history", large, folder / f"{name}{n}")
-                assert count == 2 * sizes["parquet"], f"{count} rows came"
-                found[name].append(rate)
+                road = to_files(spark, "history", large, folder / f"{name}{n}")
+                assert road.came == 2 * rows, f"{road.came} rows came"
+                found[name].append(road)
             found["copied"].append(copied(spark, folder / f"kept{n}", folder / f"copy{n}"))
-            rate, count = to_files(spark, "pairs", small, folder / f"pairs{n}")
-            assert count > sizes["detection"] / 2, f"{count} pairs were detected"
-            found["detection"].append(rate)
+            road = to_files(spark, "pairs", large, folder / f"pairs{n}")
+            assert road.came > rows / 2, f"{road.came} pairs were detected"
+            found["detection"].append(road)
     finally:
         for one in (*large, *small):
             one.end()
     return found
 
 
+def spread_out(rows: int, folder: Path) -> list[list[str]]:
+    """Detect with one executor of one core, and with two: a row of the table for each."""
+    table = []
+    for executors in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.server", "--executors", str(executors), str(rows)],
+            stdout=subprocess.PIPE,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+            check=True,
+        )
+        rate, cpu_us, came = json.loads(done.stdout.splitlines()[-1])
+        table.append(
+            [str(executors), f"{2 * rows:,}", f"{rate:,.0f}", f"{cpu_us:.0f}", f"{came:,}"]
+        )
+    return table
+
+
+def of_executors(executors: int, rows: int) -> Road:
+    """Detect with so many executors of one core each, once they are warm."""
+    from server.session import SparkSettings, start
+    from tests.server.cluster import Cluster
+
+    more = {
+        "spark.executor.cores": "1",
+        "spark.cores.max": str(executors),
+        "spark.executor.memory": "512m",
+    }
+    with tempfile.TemporaryDirectory() as name, Cluster(Path(name)) as cluster:
+        folder = Path(name)
+        spark = start(SparkSettings(master=cluster.url, more=more))
+        logs = [Served(folder / f"log{n}", rows) for n in range(2)]
+        small = [Served(folder / f"small{n}", WARM) for n in range(2)]
+        try:
+            to_files(spark, "pairs", small, folder / "warm")
+            return to_files(spark, "pairs", logs, folder / "pairs")
+        finally:
+            spark.stop()
+            for one in (*logs, *small):
+                one.end()
+
+
 def report(options: Options) -> Report:
     """Everything, on one Spark."""
     from server.session import SparkSettings, start
 
-    sizes = {
-        "parquet": ROWS_QUICK if options.quick else ROWS,
-        "detection": DETECTED_QUICK if options.quick else DETECTED,
-    }
+    rows = ROWS_QUICK if options.quick else ROWS
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         began = time.monotonic()
@@ -319,36 +398,53 @@ def report(options: Options) -> Report:
         begun_s = time.monotonic() - began
         live = [Served(folder / f"live{n}", 0) for n in range(2)]
         try:
-            found = rates(spark, sizes, folder, options.times(3))
+            found = rates(spark, rows, folder, options.times(3))
             late_ms = latencies(spark, live, folder / "live", options)
             plans = [planned(folder / f"many{n}") for n in range(options.times(3))]
         finally:
             spark.stop()
             for one in live:
                 one.end()
+        apart = spread_out(rows // 4, folder)
     cuts = quantiles(late_ms, n=100)
-    copied_s = median(found["copied"])
+    own_s = median(road.rate for road in found["copied"])
+    own_us = median(road.cpu_us for road in found["copied"])
     return Report(
         "server",
         [
             Table(
                 "Rows a second, local[2]: from two output logs, and Spark's own copy of the same",
-                ["road", "rows", "median", "range", "of Spark's own"],
+                [
+                    "road",
+                    "rows",
+                    "median",
+                    "range",
+                    "of Spark's own",
+                    "CPU, µs a row",
+                    "Spark's own",
+                ],
                 [
                     [
                         road,
-                        f"{2 * sizes[of]:,}",
-                        f"{median(found[key]):,.0f}",
-                        f"{min(found[key]):,.0f} to {max(found[key]):,.0f}",
-                        f"{median(found[key]) / copied_s:.2f}",
+                        f"{2 * rows:,}",
+                        f"{median(each.rate for each in found[key]):,.0f}",
+                        f"{min(found[key]).rate:,.0f} to {max(found[key]).rate:,.0f}",
+                        f"{median(each.rate for each in found[key]) / own_s:.2f}",
+                        f"{median(each.cpu_us for each in found[key]):.1f}",
+                        f"{own_us / median(each.cpu_us for each in found[key]):.2f}",
                     ]
-                    for key, road, of in (
-                        ("copied", "Spark, Parquet to Parquet", "parquet"),
-                        ("cold", "logs to Parquet, nothing kept", "parquet"),
-                        ("kept", "logs to Parquet, pages kept", "parquet"),
-                        ("detection", "logs to detection", "detection"),
+                    for key, road in (
+                        ("copied", "Spark, Parquet to Parquet"),
+                        ("cold", "logs to Parquet, nothing kept"),
+                        ("kept", "logs to Parquet, pages kept"),
+                        ("detection", "logs to detection"),
                     )
                 ],
+            ),
+            Table(
+                "Detection with executors of one core each",
+                ["executors", "rows", "rows a second", "CPU, µs a row", "results"],
+                apart,
             ),
             Table(
                 f"A plan by event time over {MANY} brokers",
@@ -382,5 +478,8 @@ def report(options: Options) -> Report:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
         asyncio.run(serve(Path(sys.argv[2]), int(sys.argv[3])))
+        sys.exit(0)
+    if sys.argv[1:2] == ["--executors"]:
+        json.dump(of_executors(int(sys.argv[2]), int(sys.argv[3])), sys.stdout)
         sys.exit(0)
     sys.exit(run(__doc__, report))

@@ -33,6 +33,7 @@ from broker.engine.limits import Limits
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
+from simulation.network.checks import noted_by_cells
 from simulation.network.links import Link
 from simulation.network.planned import PlannedPlace
 from simulation.world import World
@@ -162,7 +163,7 @@ def _came(line: Line, bytes_per_s: float) -> Came:
     assert process is not None
     cell = process.network.cells()[0]
     conflicts = sum(
-        sum(place.process.network.cells_noted("split_conflicts").values())
+        noted_by_cells(place.process, "split_conflicts")
         for place in line.places.values()
         if place.process is not None
     )

@@ -15,6 +15,9 @@ import msgspec
 from broker.network.overlay.calls import CallArrived, CallSent, OpenCalls, RemoteCall, reply_to
 
 WAIT_S: Final = 4.0  # the longest ways of real networks take a second there and back
+WAY_S: Final = 2.0  # of these a call may wait for its way
+AGAIN_S: Final = 1.0  # what changes nothing is asked again where no reply came for so long
+LOOK_S: Final = 0.05  # how often a call that waits for its way looks for it
 ANSWERING_MAX: Final = 100  # calls of others that are answered at a time
 NO_WAY = "no way leads there"
 NO_REPLY = f"no reply in {WAIT_S:g} s"
@@ -39,6 +42,9 @@ class Reach(Protocol):
 
     def reaches(self, to: str) -> bool:
         """Return if a call can leave for a broker."""
+
+    def leads(self, to: str) -> bool:
+        """Return if the tree leads to a broker; neighbours may not agree on it yet."""
 
 
 class CallDesk:
@@ -69,21 +75,42 @@ class CallDesk:
         return [name for name in self._known() if name != self._me]
 
     async def ask(self, to: str, verb: str, **words: Any) -> Reply:
-        """Ask broker `to`. Raises UnansweredError."""
-        if not self._network.reaches(to):
-            raise UnansweredError(NO_WAY, was_sent=False)
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        call = self._calls.open(to, msgspec.json.encode({"verb": verb, **words}), future)
+        """Ask broker `to`, once. Raises UnansweredError."""
+        return await self._ask(to, _encoded(verb, words), again=False)
+
+    async def read(self, to: str, verb: str, **words: Any) -> Reply:
+        """Ask broker `to` for what changes nothing there. Raises UnansweredError.
+
+        It is asked again where no reply comes: a tree that changes loses what travels on it.
+        """
+        return await self._ask(to, _encoded(verb, words), again=True)
+
+    async def _ask(self, to: str, body: bytes, *, again: bool) -> Reply:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        await self._wait_for_way(to, begun + WAY_S)
+        future: asyncio.Future[Reply] = loop.create_future()
+        call = self._calls.open(to, body, future)
         if call is None:
             raise UnansweredError(TOO_MANY, was_sent=False)
-        self._put(CallSent(call))
+        last = begun + WAIT_S
         try:
-            async with asyncio.timeout(WAIT_S):
-                return await future
-        except TimeoutError:
-            raise UnansweredError(NO_REPLY, was_sent=True) from None
+            for until in [min(loop.time() + AGAIN_S, last), last] if again else [last]:
+                self._put(CallSent(call))
+                await asyncio.wait([future], timeout=until - loop.time())
+                if future.done():
+                    return future.result()
         finally:
             self._calls.drop(call)
+        raise UnansweredError(NO_REPLY, was_sent=True)
+
+    async def _wait_for_way(self, to: str, until: float) -> None:
+        """Return once a call can leave for broker `to`; it may while the tree leads there."""
+        clock = asyncio.get_running_loop().time
+        while not self._network.reaches(to):
+            if not self._network.leads(to) or clock() >= until:
+                raise UnansweredError(NO_WAY, was_sent=False)
+            await asyncio.sleep(LOOK_S)
 
     def receive(self, effect: CallArrived) -> None:
         """Take in a reply, or begin to answer a call."""
@@ -111,6 +138,10 @@ class CallDesk:
             logger.exception("a call of %s cannot be answered", call.sender)
             reply = _refusal("it failed on the question; its log says more")
         self._put(CallSent(reply_to(call, msgspec.json.encode(reply))))
+
+
+def _encoded(verb: str, words: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode({"verb": verb, **words})
 
 
 def _decoded(body: bytes) -> Reply:

@@ -243,7 +243,7 @@ class NetworkFunctions:
     async def _state_of(self, broker: str) -> FunctionsState | str:
         assert self._calls is not None
         try:
-            return msgspec.convert(await self._calls.ask(broker, "functions"), FunctionsState)
+            return msgspec.convert(await self._calls.read(broker, "functions"), FunctionsState)
         except UnansweredError as error:
             return str(error)
         except msgspec.ValidationError:

@@ -79,7 +79,7 @@ class HomeCopies:
         if broker == self._me:
             return self.places()
         try:
-            reply = await self._calls.ask(broker, "copies")
+            reply = await self._calls.read(broker, "copies")
             return msgspec.convert(reply.get("homes", {}), Places)
         except (UnansweredError, msgspec.ValidationError):
             return {}

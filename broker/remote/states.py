@@ -78,7 +78,7 @@ class NetworkStates:
     async def _state_of(self, broker: str) -> BrokerState | Reply:
         assert self._calls is not None
         try:
-            reply = await self._calls.ask(broker, "state")
+            reply = await self._calls.read(broker, "state")
             state = msgspec.convert(reply, BrokerState)
         except UnansweredError as error:
             return {"broker": broker, "reason": str(error)}

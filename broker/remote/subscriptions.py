@@ -197,7 +197,7 @@ class NetworkSubscriptions:
             async with asyncio.timeout(LIST_S):
                 after = None
                 while True:
-                    page = read_page(await self._calls.ask(broker, verb, after=after, **words))
+                    page = read_page(await self._calls.read(broker, verb, after=after, **words))
                     rows += page.rows
                     if not page.more or not page.rows:
                         return rows

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from broker.core.network.hosting import Hosting
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.operators.wording import in_words
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Operator
 from broker.network.overlay.kinds import KindTraffic, table_of
-from broker.network.placement.cell_view import is_cell
+from broker.network.placement.cell_view import home_of, is_cell
 
 OPERATORS_MAX = 500  # of a link; nobody reads a page with more
 KEPT_BACK = ("kept_back", "kept_back_sent", "kept_back_let_go")
@@ -70,12 +71,11 @@ def _neighbour(broker: NetworkBroker, name: str, link: Mapping[str, Any]) -> dic
         "waits_for_partners": _waiting(broker, name),
     }
     if name in broker.router.neighbours:
-        asked = broker.router.asked(name)
         view["hosts"] = _hosts(broker, name)
         joins = broker.partners.joined(name).types
         view["unsure"] = bool(joins) and broker.correlates and not broker.partners.is_sure(name)
         view["wants"] = _operators(broker.router.operators(name))
-        view["asked"] = _operators([(operator, ()) for operator in asked])
+        view["asked"] = _operators(broker.router.asked(name))
     return view
 
 
@@ -111,16 +111,22 @@ def _operators(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def _own(broker: NetworkBroker) -> list[dict[str, Any]]:
-    """Return the operators of this broker's own tasks, each with the subscriptions it is for."""
-    catalogue = broker.durable.network.catalogue
+    """Return the operators of tasks here, each with the subscriptions it is for, and their home."""
+    rows = _wanted_by(broker, broker.me)
+    for cell in broker.hosted.values():
+        rows += _wanted_by(cell, home_of(cell.which.cell))
+    return rows[:OPERATORS_MAX]
+
+
+def _wanted_by(hosting: Hosting, home: str) -> list[dict[str, Any]]:
     users: dict[str, list[str]] = {}
-    for subscription in catalogue.subscriptions.values():
+    for subscription in hosting.durable.network.catalogue.subscriptions.values():
         for task in (*subscription.definitions, subscription.task):
             users.setdefault(task, []).append("/".join(subscription.key))
-    operators = broker.router.operators(LOCAL)[:OPERATORS_MAX]
+    operators = hosting.router.operators(LOCAL)[:OPERATORS_MAX]
     rows = []
     for (operator, _), row in zip(operators, _operators(operators), strict=True):
-        tasks = broker.needs.tasks_of(operator.id)
+        tasks = hosting.needs.tasks_of(operator.id)
         names = dict.fromkeys(user for task in tasks for user in users.get(task, ()))
-        rows.append({**row, "for": list(names)})
+        rows.append({**row, "for": list(names), "home": home})
     return rows

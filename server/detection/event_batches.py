@@ -7,8 +7,12 @@ A row costs Spark several times what the engine needs for an event: so the rows 
 row for each key. That is done where they are read, in as many processes as there are. Spark then
 cannot tell which of them are late: the engine of a key does, from its first run on. Before that
 nothing of the key is late, as nothing of it was decided.
+
+The mark of the batch goes along: up to when nothing comes behind it. Spark's watermark is that of
+the batch before, so that by it each event would wait in the state for the next batch.
 """
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -22,28 +26,34 @@ from server.detection.shards import Shards
 from server.detection.times import order_of
 from server.source.log import tell
 
-PACKED: Final = "_key string, events binary"
+PACKED: Final = "_key string, mark_ms bigint, events binary"
+_SCHEMA: Final = pa.schema(
+    [("_key", pa.string()), ("mark_ms", pa.int64()), ("events", pa.binary())]
+)
+# Objects made between looks for garbage: events of a batch are no garbage, and with Python's 700 as
+# much time went into looking as into detecting. Spark looks after each task.
+YOUNG_MAX: Final = 200_000
 _decode = msgspec.json.decode
 _encode = msgspec.msgpack.Encoder().encode
 _events = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
 
 
 class Packing:
-    """For `mapInArrow`: takes rows of `_key`, `payload` and `broker`, gives rows of `PACKED`."""
+    """For `mapInArrow`: from rows of `_key`, `payload`, `broker` and `mark_ms` to `PACKED`."""
 
     def __init__(self, program: DetectionProgram | Firsts) -> None:
         self._program = program
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row for each key of a batch."""
+        gc.set_threshold(YOUNG_MAX)
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("_key", "payload", "broker"))
             rows: dict[str, list[tuple[str, str | None]]] = {}
             for key, payload, broker in zip(*columns, strict=True):
                 rows.setdefault(key, []).append((payload, broker))
             packed = [pack(self._program, pairs) for pairs in rows.values()]
-            arrays = [pa.array(list(rows), pa.string()), pa.array(packed, pa.binary())]
-            yield pa.record_batch(arrays, names=["_key", "events"])
+            yield _packed(batch, list(rows), packed)
 
 
 class ShardPacking:
@@ -54,6 +64,7 @@ class ShardPacking:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row for each shard of a batch."""
+        gc.set_threshold(YOUNG_MAX)
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("payload", "broker"))
             shards: dict[str, list[Mapping[str, Any]]] = {}
@@ -61,8 +72,19 @@ class ShardPacking:
                 for key in self._shards.keys(event):
                     shards.setdefault(key, []).append(event)
             packed = [_encode(events) for events in shards.values()]
-            arrays = [pa.array(list(shards), pa.string()), pa.array(packed, pa.binary())]
-            yield pa.record_batch(arrays, names=["_key", "events"])
+            yield _packed(batch, list(shards), packed)
+
+
+def _packed(batch: pa.RecordBatch, keys: list[str], events: list[bytes]) -> pa.RecordBatch:
+    """Return what was packed of a batch, whose rows have one mark."""
+    marks = batch.column("mark_ms")
+    mark_ms = marks[0].as_py() if len(marks) else None
+    arrays = [
+        pa.array(keys, pa.string()),
+        pa.array([mark_ms] * len(keys), pa.int64()),
+        pa.array(events, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
 def pack(program: DetectionProgram | Firsts, rows: Iterable[tuple[str, str | None]]) -> bytes:

@@ -6,12 +6,15 @@ interval, so that what is detected twice of it is one.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 # What an event has besides attributes; what the values say of these is taken for the event itself.
 _RESERVED: Final = frozenset(
     ("type", "id", "source", "location", "position", "timestamp", "start", "end", "uncertainty")
 )
+
+_SCALARS: Final = (str, int, float)  # and bool, which is an int
 
 
 def event_of(
@@ -25,28 +28,35 @@ def event_of(
     """
     name = str(result.get("subscription", ""))
     event: dict[str, Any] = {
-        "type": types.get(name) or re.sub(r"\W", "_", name),
+        "type": types.get(name) or _type_of(name),
         "id": result["id"],
         "start": result["start"],
         "end": result["end"],
+        "certainty": result.get("certainty", "yes"),
     }
     named: dict[str, Any] = {}
     for part in (result.get("values"), result.get("group")):  # the group has the last word
         if isinstance(part, Mapping):
             named.update(part)
-    event["source"] = named["source"] if isinstance(named.get("source"), str) else broker
-    for key in ("location", "position"):
-        if named.get(key) is not None:
-            event[key] = named[key]
-    event["certainty"] = result.get("certainty", "yes")
     for key, value in named.items():
-        if isinstance(value, Mapping):
-            pairs = {f"{key}_{inner}": item for inner, item in value.items()}
-        else:
-            pairs = {key: value}
-        event |= {
-            attribute: item
-            for attribute, item in pairs.items()
-            if attribute not in _RESERVED and isinstance(item, bool | int | float | str)
-        }
-    return {key: value for key, value in event.items() if value is not None}
+        if isinstance(value, _SCALARS):
+            if key not in _RESERVED:
+                event[key] = value
+        elif isinstance(value, Mapping):
+            for inner, item in value.items():
+                if isinstance(item, _SCALARS) and (name := f"{key}_{inner}") not in _RESERVED:
+                    event[name] = item
+    source = named.get("source")
+    event["source"] = source if isinstance(source, str) else broker
+    for key in ("location", "position"):
+        if key in named:
+            event[key] = named[key]
+    if None in event.values():
+        return {key: value for key, value in event.items() if value is not None}
+    return event
+
+
+@cache
+def _type_of(name: str) -> str:
+    """Return the type of a subscription's results; a specification has a few subscriptions."""
+    return re.sub(r"\W", "_", name)

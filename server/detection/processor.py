@@ -5,12 +5,14 @@ two calls everything is in Spark's state, so that it does not matter in which pr
 
 The engine's state and the events that wait are kept apart: most batches bring events and decide
 nothing, and then the larger of the two is not written again.
+
+What rows bring along of the batch's mark counts before Spark's watermark, which is behind it.
 """
 
+import gc
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -20,12 +22,13 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import Row
 
 from server.detection.course import DetectionCourse, WaitingEvents, waiting_of
-from server.detection.event_batches import unpacked
+from server.detection.event_batches import YOUNG_MAX, unpacked
 from server.detection.firsts import Firsts, FirstsCourse
 from server.detection.program import DetectionProgram
+from server.detection.result_batches import RESULTS_MAX, packed_results, packed_rows
 from server.detection.shards import Shards
 
-OUTPUT: Final = "payload string"
+OUTPUT: Final = "results binary"
 _COURSES: Final[
     dict[tuple[object, ...], DetectionCourse | FirstsCourse]
 ] = {}  # compiled once a process
@@ -33,7 +36,7 @@ COURSES_MAX: Final = 16  # of programs in one process; then all are compiled ane
 
 
 class Detector(StatefulProcessor):
-    """Takes rows with packed `events`; gives results as JSON in `payload`."""
+    """Takes rows with packed `events`; gives many results in one row."""
 
     def __init__(self, program: DetectionProgram | Firsts | Shards) -> None:
         self._program = program
@@ -42,6 +45,7 @@ class Detector(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called before anything else, in the process that runs it."""
+        gc.set_threshold(YOUNG_MAX)
         self._handle = handle
         self._engine = handle.getValueState("engine", "state binary")
         self._waiting = handle.getValueState("waiting", "state binary")
@@ -54,9 +58,12 @@ class Detector(StatefulProcessor):
     ) -> Iterator[Row]:
         """Rows of a key, in any order."""
         waiting = self._held()
+        passed_ms = mark_ms = timerValues.getCurrentWatermarkInMs()
         for row in rows:
             waiting.events += unpacked(row["events"])
-        yield from self._run(key, waiting, timerValues)
+            if row["mark_ms"] is not None:
+                mark_ms = max(mark_ms, row["mark_ms"])
+        yield from self._run(key, waiting, passed_ms, mark_ms)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -65,7 +72,8 @@ class Detector(StatefulProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803, ARG002
     ) -> Iterator[Row]:
         """The watermark has come to where something waits."""
-        yield from self._run(key, self._held(), timerValues)
+        passed_ms = timerValues.getCurrentWatermarkInMs()
+        yield from self._run(key, self._held(), passed_ms, passed_ms)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -73,25 +81,26 @@ class Detector(StatefulProcessor):
     def _held(self) -> WaitingEvents:
         return waiting_of(_bytes(self._waiting.get()))
 
-    def _run(self, key: Any, waiting: WaitingEvents, times: TimerValues) -> Iterator[Row]:
-        watermark_ms = times.getCurrentWatermarkInMs()
+    def _run(self, key: Any, waiting: WaitingEvents, passed_ms: int, mark_ms: int) -> Iterator[Row]:
+        """Run up to the mark; timers up to `passed_ms` are Spark's to take away."""
         before = waiting.timer_ms
         program = self._program
         if isinstance(program, Shards):
             program = program.program_of(str(key[0]))
         state, results = _course(program).run(
-            tuple(key), _bytes(self._engine.get()), waiting, watermark_ms
+            tuple(key), _bytes(self._engine.get()), waiting, mark_ms
         )
         if state is not None:
             self._engine.update((state,))
         if waiting.timer_ms != before:
-            if before is not None and before > watermark_ms:
+            if before is not None and before > passed_ms:
                 self._handle.deleteTimer(before)
             if waiting.timer_ms is not None:
                 self._handle.registerTimer(waiting.timer_ms)
         self._waiting.update((waiting.pack(),))
-        for result in results:
-            yield Row(payload=msgspec.json.encode(result).decode())
+        pack = packed_rows if isinstance(program, Firsts) else packed_results
+        for begin in range(0, len(results), RESULTS_MAX):
+            yield Row(results=pack(results[begin : begin + RESULTS_MAX]))
 
 
 def _course(program: DetectionProgram | Firsts) -> DetectionCourse | FirstsCourse:

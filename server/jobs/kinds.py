@@ -16,10 +16,11 @@ from server.detection.event_batches import PACKED, Packing, ShardPacking
 from server.detection.firsts import KEY, Firsts
 from server.detection.processor import OUTPUT, Detector
 from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
+from server.detection.result_batches import SHOWN, unpacked_results
 from server.detection.shards import Shards, shards_of
 from server.errors import JobsError
 from server.job_checks import OF_A_SIDE
-from server.jobs.reading import column, delayed, events, rows, same_by_id
+from server.jobs.reading import Postponing, column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,19 +42,25 @@ def frame_of(
     """Return the job's rows, as a stream. Raises JobsError.
 
     `postponed` is a folder for what a job that need not wait for brokers puts off; of the first
-    batch nothing more is put off with `whole_first`.
+    batch nothing more is put off with `whole_first`. The sides of a join are read apart, and wait.
     """
+    postponing = None if postponed is None else Postponing(postponed, whole_first)
     if job.kind == "history":
-        return rows(spark, jobs, job, consumer, postponed=postponed, whole_first=whole_first)
-    frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
+        return rows(spark, jobs, job, consumer, postponing=postponing)
+    if job.kind == "join":
+        return _join(spark, jobs, job, consumer)
+    frame: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer, postponing)
     return frame
 
 
-def _windows(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+def _windows(
+    spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str, postponing: Postponing | None
+) -> "DataFrame":
     """One row per window and group, once the watermark has passed the window."""
     values = (value for function, value in job["values"].values())
     used = ("end", *job["by"], *values)
-    frame = delayed(rows(spark, jobs, job, consumer, used), job["delay"])
+    frame = rows(spark, jobs, job, consumer, used, postponing=postponing)
+    frame = delayed(frame, job["delay"])
     slide = None if job["slide"] is None else f"{job['slide']} milliseconds"
     window = F.window("end", f"{job['window']} milliseconds", slide)
     by = [column(frame, name).alias(name) for name in job["by"]]
@@ -133,33 +140,37 @@ def _join(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> 
     )
 
 
-def _dedup(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+def _dedup(
+    spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str, postponing: Postponing | None
+) -> "DataFrame":
     """Of results that agree in `keys` the first one, as far apart as `within`."""
-    frame = rows(spark, jobs, job, consumer)
+    frame = rows(spark, jobs, job, consumer, postponing=postponing)
     if same_by_id(job):
         frame = delayed(frame, max(job["within"], job["delay"]))
         return frame.withColumn("_0", F.col("id")).dropDuplicatesWithinWatermark(["_0"]).drop("_0")
-    frame = delayed(frame, job["delay"])
+    frame = delayed(frame, job["delay"], mark="mark_ms")
+    shown = [(name, kind) for name, kind in frame.dtypes if name != "mark_ms"]
     whole = [
         F.unix_millis(name).alias(name) if name in _INSTANTS else F.col(f"`{name}`")
-        for name in frame.columns
+        for name, _ in shown
     ]
     by = F.to_json(F.array(*(column(frame, name).cast("string") for name in job["keys"])))
     packed = frame.select(
         F.pmod(F.crc32(by), F.lit(_PARTS)).cast("string").alias("_key"),
         F.to_json(F.struct(*whole, by.alias(KEY))).alias("payload"),
         "broker",
+        "mark_ms",
     )
-    firsts = _run(packed, firsts_of(job), F.col("_key"))
+    firsts = _run(packed, firsts_of(job), F.col("_key"), "payload string")
     schema = ", ".join(
-        f"`{name}` {'bigint' if name in _INSTANTS else kind}" for name, kind in frame.dtypes
+        f"`{name}` {'bigint' if name in _INSTANTS else kind}" for name, kind in shown
     )
     row = firsts.select(F.from_json("payload", schema).alias("row"))
     return row.select(
         *(
             (F.timestamp_millis(f"row.{name}") if name in _INSTANTS else F.col(f"row.`{name}`"))
             .alias(name)
-            for name in frame.columns
+            for name, _ in shown
         )
     )  # fmt: skip
 
@@ -170,36 +181,46 @@ def firsts_of(job: ConfigPart) -> Firsts:
 
 
 def _run(
-    frame: "DataFrame", program: DetectionProgram | Firsts | Shards, key: "Column"
+    frame: "DataFrame", program: DetectionProgram | Firsts | Shards, key: "Column", schema: str
 ) -> "DataFrame":
-    """Run a program on the `payload` of rows for each `_key`; `key` is that once packed."""
+    """Run a program on the `payload` of rows for each `_key`; `key` is that once packed.
+
+    What comes out has the columns of `schema`.
+    """
     packing = ShardPacking(program) if isinstance(program, Shards) else Packing(program)
     packed = frame.mapInArrow(packing, PACKED)
     return (
-        packed.select(key.alias("_key"), "events")
+        packed.select(key.alias("_key"), "mark_ms", "events")
         .groupBy("_key")
         .transformWithState(Detector(program), OUTPUT, "Append", "EventTime")
+        .mapInArrow(unpacked_results, schema)
     )
 
 
-def _detect(spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str) -> "DataFrame":
+def _detect(
+    spark: "SparkSession", jobs: Jobs, job: ConfigPart, consumer: str, postponing: Postponing | None
+) -> "DataFrame":
     """Return the stream of what a specification detects in the results."""
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
     used = ("payload", "broker", "location", "end")
-    frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer, used)
+    if raw:
+        frame = events(spark, jobs, source)
+    else:
+        frame = rows(spark, jobs, job, consumer, used, postponing=postponing)
     program = program_of(jobs, job, raw=raw)
-    frame = delayed(frame, job["delay"]).select("payload", "broker", "location", "end")
+    frame = delayed(frame, job["delay"], mark="mark_ms")
+    frame = frame.select("payload", "broker", "location", "end", "mark_ms")
     if job["parted"] and needs_one_place(specification_of(program)) is not None:
         frame = frame.withColumn("_key", F.lit(None).cast("string"))
-        return unfolded(_run(frame, shards_of(program), F.col("_key")))
+        return _run(frame, shards_of(program), F.col("_key"), SHOWN)
     if job["parted"]:
         # Grouped by location, an event without one is in no group.
         frame = frame.where("location is not null")
     key = F.col("location") if job["parted"] else F.lit("all")
     # As it is in checkpoints: the one key of all was never null.
     kept = F.col("_key") if job["parted"] else F.coalesce("_key", F.lit("all"))
-    return unfolded(_run(frame.withColumn("_key", key), program, kept))
+    return _run(frame.withColumn("_key", key), program, kept, SHOWN)
 
 
 def program_of(jobs: Jobs, job: ConfigPart, *, raw: bool) -> DetectionProgram:
@@ -218,25 +239,8 @@ def program_of(jobs: Jobs, job: ConfigPart, *, raw: bool) -> DetectionProgram:
     return program
 
 
-def unfolded(frame: "DataFrame") -> "DataFrame":
-    """Results as JSON in `payload`, with the columns that the source gives them."""
-
-    def said(path: str) -> "Column":
-        return F.get_json_object("payload", f"$.{path}")
-
-    return frame.select(
-        *(said(name).alias(name) for name in ("id", "subscription", "subscriber", "actor")),
-        *(F.timestamp_millis(said(name).cast("bigint")).alias(name) for name in ("start", "end")),
-        said("certainty").alias("certainty"),
-        F.coalesce(said("group.location"), said("values.location")).alias("location"),
-        *(said(name).alias(name) for name in ("group", "values", "events")),
-        "payload",
-    )
-
-
 _KINDS: Final[dict[str, Callable[..., Any]]] = {
     "windows": _windows,
-    "join": _join,
     "dedup": _dedup,
     "detect": _detect,
 }

@@ -6,7 +6,7 @@ Invariant: jobs that go by event time read brokers in step, all others each brok
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
@@ -26,6 +26,13 @@ POSTPONE_S: Final = 10  # each attempt of a task at a broker that is gone keeps 
 _DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDuplicates… alone
 
 
+class Postponing(NamedTuple):
+    """A folder of notes of what a stream puts off; `whole_first`: of its first batch no more."""
+
+    folder: Path
+    whole_first: bool = False
+
+
 def rows(
     spark: "SparkSession",
     jobs: Jobs,
@@ -33,8 +40,7 @@ def rows(
     consumer: str,
     columns: Iterable[str] | None = None,
     *more: str,
-    postponed: Path | None = None,
-    whole_first: bool = False,
+    postponing: Postponing | None = None,
 ) -> "DataFrame":
     """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
 
@@ -51,8 +57,11 @@ def rows(
     in_step = job.kind in TIMED
     options = options_of(source, consumer, in_step=in_step, late_ms=late_ms)
     options |= _of_history(jobs, job)
-    if postponed is not None:
-        options |= {"postponed": str(postponed), "wholeFirst": str(whole_first).lower()}
+    # By event time what is put off comes late: so only where a broker is not waited for for ever.
+    waits = in_step and (source.kind != "brokers" or source["away_timeout"] is None)
+    if postponing is not None and not waits:
+        whole = str(postponing.whole_first).lower()
+        options |= {"postponed": str(postponing.folder), "wholeFirst": whole}
         options.setdefault("readRetry", str(POSTPONE_S))
     subscriptions = more or job["subscriptions"]
     if subscriptions:
@@ -161,19 +170,24 @@ def column(frame: "DataFrame", name: str) -> "Column":
     return F.get_json_object("values", f"$['{name}']")
 
 
-def delayed(frame: "DataFrame", delay_ms: int) -> "DataFrame":
+def delayed(frame: "DataFrame", delay_ms: int, *, mark: str | None = None) -> "DataFrame":
     """With a watermark on `end`: that which the source says, else so much behind the latest.
+
+    `mark` names a column that is to tell what the source says, in ms; null where it says nothing.
 
     Spark takes a watermark from the very column that it is held against, and then in a column that
     was marked so. Here the source's column gives it, and `end` is marked alone.
     """
     if MARK not in frame.columns:
+        if mark is not None:
+            frame = frame.withColumn(mark, F.lit(None).cast("bigint"))
         return frame.withWatermark("end", f"{delay_ms} milliseconds")
     columns = [
         F.col("end").alias("end", metadata={_DELAY: delay_ms}) if name == "end" else f"`{name}`"
         for name in frame.columns
         if name != MARK
     ]
+    columns += [] if mark is None else [F.unix_millis(MARK).alias(mark)]
     frame = frame.withWatermark(MARK, "0 milliseconds")
     # With the mark in the condition, as Spark would not have looked at it otherwise before.
     return frame.where(f"id is not null or {MARK} is null").select(*columns)

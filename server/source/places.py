@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 POSTPONED: Final = "postponed"  # a folder beside that of Spark's own
+AWAY: Final = "away"  # before the name of a broker, in the name of a note; no range has such a one
 _FORM = re.compile(
     r"([^:]*):(\d{1,18})"
     r"(?::(-?\d{1,18})?(?::(-?\d{1,18})?(?::(\d{1,18})?(?::(\d{1,18}))?)?)?)?"
@@ -79,6 +80,26 @@ class Postponed:
                 os.fsync(opened)
             finally:
                 os.close(opened)
+
+    def away_s(self, broker: str, now_s: float) -> float:
+        """Return for how long a broker that is away was away so far; a restart is no new beginning.
+
+        The time is that of the clock, as the last run may have been on another machine.
+        """
+        if self._folder is None:
+            return 0.0
+        path = self._folder / f"{AWAY}:{broker}"
+        try:
+            return now_s - float(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(now_s), encoding="utf-8")
+            return 0.0
+
+    def forget_away(self, broker: str) -> None:
+        """Forget that a broker was away."""
+        if self._folder is not None:
+            (self._folder / f"{AWAY}:{broker}").unlink(missing_ok=True)
 
     def holds(self, left: PostponedRange) -> bool:
         """Tell whether a batch has left this out."""
@@ -266,6 +287,45 @@ def cut(
         begin = max(begin, each.own_from(places[home].next))
         return begin, min(end, max(begin, each.own_end)), home
     return begin, end, ""
+
+
+class WholeLog(NamedTuple):
+    """A log of which all is read: its offsets, and what it has of lost ones."""
+
+    epoch: str
+    begin: int
+    end: int
+    inherited: Sequence[Inherited] = ()
+
+
+def read_once(logs: Mapping[str, WholeLog]) -> dict[str, list[tuple[int, int]]]:
+    """Return the ranges of each log so that a result of a lost one is read in one place.
+
+    That is the lost log, where its broker is back with it, else the heir that took over first.
+    """
+    ranges = {name: [(log.begin, log.end)] for name, log in logs.items()}
+    had = {log.epoch: [(log.begin, log.end)] for log in logs.values()}
+    heirs = [(each.end, name, each) for name, log in logs.items() for each in log.inherited]
+    for _, name, inherited in sorted(heirs):
+        begin, end = logs[name].begin, logs[name].end
+        read = had.setdefault(inherited.epoch, [])
+        own = []
+        for theirs, first, size in inherited.runs:
+            shift = first - theirs
+            for low, high in read:
+                repeated = max(low, theirs) + shift, min(high, theirs + size) + shift
+                ranges[name] = _without(ranges[name], *repeated)
+            own.append((max(begin, first) - shift, min(end, first + size) - shift))
+        read += own
+    return ranges
+
+
+def _without(ranges: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
+    """Return what is left of ranges without one of them, which may be empty."""
+    if low >= high:
+        return list(ranges)
+    pairs = [((begin, min(end, low)), (max(begin, high), end)) for begin, end in ranges]
+    return [(begin, end) for pair in pairs for begin, end in pair if begin < end]
 
 
 def inherited_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Inherited, ...]:

@@ -4,6 +4,7 @@ Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is ma
 Spark wants one, so that it holds nothing but options until it is asked for something.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,9 +29,17 @@ from pyspark.sql.types import StructType
 
 from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill_of
 from server.source.filters import ReadBounds
-from server.source.log import AwayError, Log, LogError, tell
+from server.source.log import AwayError, Log, LogError, LogStanding, tell
 from server.source.options import OptionError, SourceOptions
-from server.source.places import LogPlace, Postponed, PostponedRange, offset_of, places_of
+from server.source.places import (
+    LogPlace,
+    Postponed,
+    PostponedRange,
+    WholeLog,
+    offset_of,
+    places_of,
+    read_once,
+)
 from server.source.planning import Planner, mark_of
 from server.source.range_reader import (
     LogRange,
@@ -96,30 +105,62 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges from the beginning to the end of each log. Raises LogError."""
-        stretches: list[Stretch] = []
         bound = self.bound
-        for name, address in () if bound.empty else self.options.brokers:
-            if bound.brokers is not None and name not in bound.brokers:
-                continue
-            log = Log(name, address, self.options.login)
-            try:
-                standing = log.offsets()
-                begin = max(standing.earliest, bound.first)
-                if bound.after_ms is not None:
-                    after = log.first_offset_after(standing.epoch, bound.after_ms)
-                    begin = max(begin, after)
-            except AwayError:
-                if self.options.on_away == "fail":
-                    raise
-                raise AwayError(
-                    f"broker {name} at {address} is away: a batch reads all brokers or none"
-                ) from None
-            finally:
+        names = [] if bound.empty else [name for name, _ in self.options.brokers]
+        wanted = [name for name in names if bound.brokers is None or name in bound.brokers]
+        logs = [Log(name, address, self.options.login) for name, address in self.options.brokers]
+        by_name = {log.broker: log for log in logs}
+        stretches: list[Stretch] = []
+        try:
+            standings = self._standings(by_name, wanted)
+            whole = {name: WholeLog(*log[:3], log.inherited) for name, log in standings.items()}
+            for name, ranges in read_once(whole).items():
+                if name in wanted:
+                    first, behind = self._bounds(by_name[name], standings[name])
+                    epoch = standings[name].epoch
+                    for begin, end in ranges:
+                        stretches.append(Stretch(name, epoch, max(begin, first), min(end, behind)))
+        finally:
+            for log in logs:
                 log.close()
-            end = standing.end if bound.behind is None else min(standing.end, bound.behind)
-            stretches.append(Stretch(name, standing.epoch, begin, end))
-        ranges = ranges_of(self.options, stretches)
-        return tasks_of(self.options, ranges) or [InputPartition(None)]
+        ranges_all = ranges_of(self.options, stretches)
+        return tasks_of(self.options, ranges_all) or [InputPartition(None)]
+
+    def _bounds(self, log: Log, standing: LogStanding) -> tuple[int, int]:
+        """Return what is asked of a log: the first offset, and that behind the last."""
+        bound = self.bound
+        first = bound.first
+        if bound.after_ms is not None:
+            first = max(first, log.first_offset_after(standing.epoch, bound.after_ms))
+        return first, standing.end if bound.behind is None else bound.behind
+
+    def _standings(self, logs: Mapping[str, Log], wanted: Sequence[str]) -> dict[str, LogStanding]:
+        """Ask these brokers, and where one was taken over all: what is read of one hangs on others.
+
+        Raises LogError where one is away that was not taken over.
+        """
+        standings: dict[str, LogStanding] = {}
+        away: dict[str, AwayError] = {}
+        for name in (*wanted, *(name for name in logs if name not in wanted)):
+            taken_over = any(log.inherited for log in standings.values())
+            if name not in wanted and not away and not taken_over:
+                break
+            try:
+                standings[name] = logs[name].offsets()
+            except AwayError as error:
+                away[name] = error
+        heirs = {each.home: name for name, log in standings.items() for each in log.inherited}
+        for name in wanted:
+            if name in away and name in heirs:
+                tell(f"{away[name]}; broker {heirs[name]} took over: its results are read there")
+            elif name in away and self.options.on_away == "fail":
+                raise away[name]
+            elif name in away:
+                raise AwayError(
+                    f"broker {name} at {dict(self.options.brokers)[name]} is away: a batch reads"
+                    " all brokers or none"
+                )
+        return standings
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
@@ -262,12 +303,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self.options
         if whole or options.postponed is None or self._targets is not None:
             return False
-        if stretch.begin >= stretch.end or options.align or options.on_away == "fail":
+        if stretch.begin >= stretch.end or options.on_away == "fail":
             return False
         seen, past = self._look().get(stretch.broker), self._history()
         if seen is None or not isinstance(seen.away, AwayError):
+            self._postponed.forget_away(stretch.broker)
             return False
         if past is not None and all(passage.kept for passage in past.passages(*stretch)):
+            return False
+        if options.align and not self._was_waited_for(stretch.broker):
             return False
         self._postponed.put(left)
         tell(
@@ -275,6 +319,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             " others go on, and these are read when it is back"
         )
         return True
+
+    def _was_waited_for(self, broker: str) -> bool:
+        """Tell whether a job by event time goes on without a broker, whose rows then come late."""
+        away_s = self.options.away_s
+        return away_s is not None and self._postponed.away_s(broker, time.time()) >= away_s
 
     def _ranges(self, stretches: Sequence[Stretch]) -> list[LogRange]:
         """The ranges of these stretches, each of one place where it can be read."""

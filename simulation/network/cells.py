@@ -175,7 +175,7 @@ def check_cells(home: Place, places: list[Place]) -> None:
         name: place.name
         for place in places
         if place.process is not None
-        for name in place.process.network.cells_here()
+        for name in place.process.network.hosted
     }
     kept = _book(home)
     for cell in kept.cells.values():
@@ -192,7 +192,9 @@ def check_cells(home: Place, places: list[Place]) -> None:
     for name in process.core.network.own.hosts:
         if is_cell(name) and name not in running:
             raise CheckFailedError(f"{home.name} still keeps something for {name}")
-    late = {name: one for name, one in process.network.cells_noted("late_from_afar").items() if one}
+    hosted = process.network.hosted.items()
+    notes = {name: cell.durable.ledger.notes for name, cell in hosted}
+    late = {name: n["late_from_afar"] for name, n in notes.items() if n.get("late_from_afar")}
     if late:
         raise CheckFailedError(f"events came behind a watermark: {late}")
     if len(process.core.network.tasks()):

@@ -15,6 +15,7 @@ from broker.core.effects import Emission
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
 from simulation.network.place import Place
+from simulation.network.process import BrokerProcess
 
 Said = dict[str, Any]
 
@@ -55,6 +56,12 @@ def ids_of(places: Iterable[Place]) -> Counter[tuple[str, str, str]]:
     return Counter(
         (row.subscriber, row.subscription, json.loads(row.payload)["id"]) for row in rows
     )
+
+
+def noted_by_cells(process: BrokerProcess, what: str) -> int:
+    """Return how often the cells that run in a process have noted it."""
+    cells = process.network.hosted.values()
+    return sum(cell.durable.ledger.notes.get(what, 0) for cell in cells)
 
 
 def check_kept(place: Place) -> None:

@@ -15,6 +15,7 @@ from simulation import texts
 from simulation.account import CheckFailedError
 from simulation.network import cells
 from simulation.network.cells import CellRun
+from simulation.network.checks import noted_by_cells
 from simulation.network.place import Place
 from simulation.network.planned import PlannedRun
 from simulation.network.scenario import RunFailedError, Shape
@@ -116,7 +117,7 @@ class SplitRun(TwinRun, CellRun):
             for cell in place.process.core.network.book.cells.values()
         ]
         conflicts = sum(
-            sum(place.process.network.cells_noted("split_conflicts").values())
+            noted_by_cells(place.process, "split_conflicts")
             for place in self.places
             if place.process is not None
         )
@@ -153,9 +154,8 @@ class SplitRun(TwinRun, CellRun):
         super()._settle()
         for place in self.places:
             assert place.process is not None
-            lost = place.process.network.cells_noted("split_conflicts_unresolved")
-            if any(lost.values()):
-                raise CheckFailedError(f"not all is exact at {place.name}: {lost}")
+            if lost := noted_by_cells(place.process, "split_conflicts_unresolved"):
+                raise CheckFailedError(f"{lost} conflicts at {place.name}: not all is exact")
 
 
 class PlannedSplitRun(SplitRun, PlannedRun):

@@ -41,6 +41,7 @@ class Material:
     idle_ms: int = IDLE_MS
     drift_ppm: int = 0
     correlate: bool = True
+    stand_in: str = ""  # as `links.stand_in`: of every home
     limits: Limits = field(default_factory=Limits)
 
     @property

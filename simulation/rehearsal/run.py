@@ -187,7 +187,8 @@ class _Run:
             functions=dict(material.functions),
         )
         listen = [actor for actor, broker in material.network.described.actors if broker == name]
-        return RehearsalSite(self.world, machine, tuple(dict.fromkeys(listen)))
+        actors = tuple(dict.fromkeys(listen))
+        return RehearsalSite(self.world, machine, actors, material.stand_in)
 
     def gets_ready(self) -> bool:
         """Advertise and install; whether all is active everywhere before the first event."""

@@ -35,11 +35,14 @@ class DetectedResult(Struct, frozen=True):
 
 
 class RehearsalSite(Place):
-    """A host with its broker; `actors` listen here."""
+    """A host with its broker; `actors` listen here, and `stand_in` is that of the broker's home."""
 
-    def __init__(self, world: World, machine: Machine, actors: tuple[str, ...]) -> None:
+    def __init__(
+        self, world: World, machine: Machine, actors: tuple[str, ...], stand_in: str = ""
+    ) -> None:
         super().__init__(world, machine)
         self.actors = actors
+        self.stand_in = stand_in
         self.found: list[DetectedResult] = []
         self.arrived: list[ActorMessage] = []
         self.published: Counter[str] = Counter()  # what concerns nobody in particular, by topic
@@ -50,6 +53,10 @@ class RehearsalSite(Place):
     def start(self) -> None:
         """Start the broker, and have its actors listen."""
         super().start()
+        if self.stand_in and self.process is not None:
+            home, outbox = self.process.network.stand_ins.home, self.machine.outbox
+            self.process.set_fence(home.set_up(self.stand_in, 0, str(self.connection)))
+            home.recall(outbox.rows, 0, outbox.end)
         if self.actors:
             self.hear(ActorsListening(self.name, 0, self.actors, anew=True))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 PROMISES = ("tests/broker/network/replication/test_time_promises.py",)
+FIRST = ("tests/simulation/rehearsal/test_first_waits.py",)
 
 TABLE = [
     *part(
@@ -179,5 +180,23 @@ answer-from-there: an answer that comes from where the host is counts as one
 + if answer.host != self._tools.me and via is not None:
 """,
         tests=("tests/broker/core/network/test_partner_certainty.py",),
+    ),
+    *part(
+        "broker/core/network/networked.py",
+        r"""
+first-without-time: no time is told of a type with its first event, which hosts may pass by
+- if begins or self._now - self._promised_at >= PROMISE_MS:
++ if self._now - self._promised_at >= PROMISE_MS:
+""",
+        tests=FIRST,
+    ),
+    *part(
+        "broker/core/network/kept_back.py",
+        r"""
+first-travels: the first event of a source that was passed over waits for no partner
+- return claim.watermarks.get(name) is not None
++ return False
+""",
+        tests=FIRST,
     ),
 ]

@@ -11,6 +11,8 @@ MIGRATION = ("tests/server/test_migration.py",)
 SHARDS = ("tests/server/test_shards.py",)
 UPKEEP = ("tests/server/test_upkeep.py",)
 POSTPONED = ("tests/server/test_postponed.py",)
+SOURCE = ("tests/server/test_source.py",)
+DETECTION = ("tests/server/test_detection.py",)
 
 TABLE = [
     *part(
@@ -23,11 +25,50 @@ postponed-for-ever: reading never goes back to what a batch has left out
         tests=POSTPONED,
     ),
     *part(
+        "server/source/places.py",
+        r"""
+heirs-read-twice: what two brokers have of a lost log is read of both
+- read += own
++ read += own[:0]
+
+heir-without-retention: what retention took of an heir counts as read there
+- own.append((max(begin, first) - shift, min(end, first + size) - shift))
++ own.append((theirs, theirs + size))
+""",
+        tests=SOURCE,
+    ),
+    *part(
+        "server/source/source.py",
+        r"""
+heir-alone-is-another: a condition on the broker has an heir's results read that are elsewhere
+- if name not in wanted and not away and not taken_over:
++ if name not in wanted and not away:
+""",
+        tests=SOURCE,
+    ),
+    *part(
+        "server/detection/processor.py",
+        r"""
+mark-unread: what the mark of a batch has passed waits for the next batch
+- mark_ms = max(mark_ms, row["mark_ms"])
++ mark_ms = max(mark_ms, passed_ms)
+""",
+        tests=DETECTION,
+    ),
+    *part(
         "server/source/source.py",
         r"""
 sinks-differ: a batch that one sink has in full comes to the next without a broker
 - if whole or options.postponed is None or self._targets is not None:
 + if options.postponed is None or self._targets is not None:
+
+waits-no-time: a job by event time goes on without a broker at once
+- return away_s is not None and self._postponed.away_s(broker, time.time()) >= away_s
++ return away_s is not None
+
+waits-anew: a broker that is away counts as away since the last restart
+- if options.align and not self._was_waited_for(stretch.broker):
++ if options.align and (self._begun is None or not self._was_waited_for(stretch.broker)):
 
 held-batch-grows: a batch that a sink has is run again with what it had left out
 - if self._postponed.holds(left):

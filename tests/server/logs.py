@@ -44,6 +44,7 @@ class FakeLog:
         self.asked = []
         self.settled = None  # (subscriptions, until, behind); None: it can tell nothing of that
         self.settled_of = {}  # the same where these are asked for, as the query has them
+        self.inherited = []  # what it says that it has of lost logs
         self.failing = 0  # so many requests for ranges are answered 503
         self._moved = threading.Condition()
         self._server = None
@@ -158,6 +159,8 @@ class FakeLog:
         if "settled" in asked and self.settled is not None:
             settled = self.settled_of.get(asked.get("subscriptions", ""), self.settled)
             standing |= dict(zip(("subscriptions", "settled", "behind"), settled, strict=True))
+        if self.inherited:
+            standing["inherited"] = self.inherited
         return 200, standing | {"rows_max": ROWS_MAX}
 
     def promise(self, until_ms, subscriptions=1, behind="Frost: AirTemp of source s9"):

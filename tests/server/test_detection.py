@@ -23,6 +23,7 @@ from server.detection.event_batches import Packing, pack, unpacked
 from server.detection.mapping import event_of
 from server.detection.processor import Detector
 from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
+from server.detection.result_batches import unpacked_results
 from server.detection.times import end_of
 from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
@@ -224,13 +225,50 @@ def test_the_operator_as_spark_calls_it(program):
     )
     found = [json.dumps(result(n, end)) for n, end in [(2, 4000), (1, 2000), (3, 9000)]]
     rows = [
-        Row(events=pack(program, [(one, "b1") for one in part])) for part in (found[:2], found[2:])
+        Row(mark_ms=None, events=pack(program, [(one, "b1") for one in part]))
+        for part in (found[:2], found[2:])
     ]
     assert tester.test("hall", rows) == []
-    (found,) = tester.setWatermark(5000)
-    said = json.loads(found["payload"])
-    assert said["events"] == {"a": ["Frost-hall-1"], "b": ["Frost-hall-2"]}
-    assert (said["start"], said["end"], said["group"]) == (1500, 4000, {"location": "hall"})
+    said = results_of(tester.setWatermark(5000))
+    assert json.loads(said["events"]) == {"a": ["Frost-hall-1"], "b": ["Frost-hall-2"]}
+    span = [said[name].timestamp() for name in ("start", "end")]
+    assert (span, said["location"]) == ([1.5, 4.0], "hall")
+    assert json.loads(said["group"]) == {"location": "hall"}
+
+
+def results_of(rows):
+    """The one result in rows of the operator."""
+    packed = pa.RecordBatch.from_pydict({"results": [row["results"] for row in rows]})
+    (batch,) = unpacked_results([packed])
+    (said,) = batch.to_pylist()
+    whole = json.loads(said["payload"])
+    for name in ("id", "subscription", "subscriber", "actor", "certainty"):
+        assert said[name] == whole[name]
+    for name in ("group", "values", "events"):
+        assert json.loads(said[name]) == whole[name]
+        assert f'"{name}":{said[name]}' in said["payload"]
+    return said
+
+
+def test_what_the_mark_of_a_batch_has_passed_does_not_wait_for_the_next(program):
+    """Spark's watermark is that of the batch before; timers are set and taken away by it."""
+    tester = TwsTester(
+        Detector(program),
+        timeMode="EventTime",
+        eventTimeExtractor=lambda row: max(map(end_of, unpacked(row["events"]))),
+    )
+
+    def row(mark_ms, *pairs):
+        found = [(json.dumps(result(n, end)), "b1") for n, end in pairs]
+        return Row(mark_ms=mark_ms, events=pack(program, found))
+
+    found = tester.test("hall", [row(4500, (1, 2000)), row(4500, (2, 4000), (3, 9000))])
+    said = results_of(found)
+    assert json.loads(said["events"]) == {"a": ["Frost-hall-1"], "b": ["Frost-hall-2"]}
+    # Those of before are still in the state: what waits is decided when Spark itself gets there.
+    assert tester.test("hall", [row(4600, (4, 9500))]) == []
+    later = tester.setWatermark(20_000)
+    assert json.loads(results_of(later)["events"]) == {"a": ["Frost-hall-3"], "b": ["Frost-hall-4"]}
 
 
 def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
@@ -258,6 +296,7 @@ def test_rows_of_a_page_are_one_row_for_each_key(program):
         "_key": [one["group"]["location"] for one in results],
         "payload": [json.dumps(one) for one in results],
         "broker": ["north"] * 10,
+        "mark_ms": [4000] * 10,
     }
     batches = [pa.RecordBatch.from_pydict(columns), pa.RecordBatch.from_pydict(columns).slice(0, 1)]
     first, second = Packing(program)(batches)
@@ -267,6 +306,7 @@ def test_rows_of_a_page_are_one_row_for_each_key(program):
         own = [one for one in results if one["group"]["location"] == key]
         assert unpacked(packed) == [event_of(one, "north", {}) for one in own]
     assert second.column("_key").to_pylist() == ["hall-0"]
+    assert first.column("mark_ms").to_pylist() == [4000] * 3
 
 
 def test_what_comes_behind_the_watermark_has_no_effect():

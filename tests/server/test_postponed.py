@@ -195,6 +195,40 @@ def test_jobs_that_have_to_wait_do(two, tmp_path, more):
             rows_of(stream.reader, stream.reader.partitions(stream.offset, end))
 
 
+@pytest.mark.parametrize("more", [{}, {"lateAfter": "0"}])
+def test_a_job_by_event_time_goes_on_once_a_broker_was_waited_for(two, tmp_path, capfd, more):
+    """Also where each attempt at the batch has failed, and begun anew."""
+    options = {"align": "true", "awayTimeout": "0.4", **more}
+    if more:
+        for log in two.values():
+            log.promise(10**6)
+    with begun(stream_of(two, tmp_path, **options)) as stream:
+        start, end = stream.offset, stream.reader.latestOffset(stream.offset, ALL)
+        two["b"].close()
+        gone(stream, "b")
+        with pytest.raises(AwayError, match="broker b cannot be reached"):
+            rows_of(stream.reader, stream.reader.partitions(start, end))
+    time.sleep(0.5)
+    with stream_of(two, tmp_path, **options) as stream:
+        gone(stream, "b")
+        rows = rows_of(stream.reader, stream.reader.partitions(start, end))
+        assert numbers(rows) == [("a", n) for n in range(5)]
+        assert "offsets 0 to 4 were to be read of it: others go on" in capfd.readouterr().err
+        stream.offset = end
+        two["a"].add(*ROWS[5:8])
+        seen(stream, "a", 8)
+        time.sleep(0.5)
+        assert numbers(stream.rest()) == [("a", 5), ("a", 6), ("a", 7)]
+        two["b"].add(*ROWS[5:7])
+        two["b"].open()
+        seen(stream, "b", 7)
+        assert numbers(row for row in stream.rest() if row["id"]) == [("b", n) for n in range(7)]
+        assert stream.rest() == []
+        assert not list(tmp_path.iterdir())
+        late = "broker b: 7 results among offsets 0 to 6 come later than the windows"
+        assert (late in capfd.readouterr().err) is bool(more)
+
+
 def test_a_bounded_run_leaves_nothing_out(two, tmp_path):
     with begun(stream_of(two, tmp_path)) as stream:
         stream.reader.prepareForTriggerAvailableNow()

@@ -219,6 +219,7 @@ def test_rows_of_a_page_become_one_row_for_each_shard():
     ]
     texts.append('{"type":"A","tag":"t1"}')
     columns = {"_key": [None] * 81, "payload": texts, "broker": ["b"] * 81}
+    columns["mark_ms"] = pa.array([None] * 81, pa.int64())
     (packed,) = ShardPacking(shards)([pa.RecordBatch.from_pydict(columns)])
     keys = packed.column("_key").to_pylist()
     assert len(set(keys)) == len(keys)

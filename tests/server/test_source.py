@@ -640,6 +640,76 @@ def test_conditions_spare_what_they_exclude(two):
     assert two["b"].asked[-1][1]["subscription"] == "Frost"
 
 
+# --- results of lost logs in batch reads -------------------------------------------------------
+
+
+def read_of(logs, *conditions):
+    reader = source_of(logs).reader(_schema(SCHEMA))
+    reader.pushFilters(list(conditions))
+    return rows_of(reader, reader.partitions())
+
+
+def heirs(drawn):
+    """A lost log of ten results, and two more that each took over some of it, among own ones."""
+    logs = {name: FakeLog(f"e{name}") for name in "abc"}
+    lost = [result(n, 1000 * n + 1000) for n in range(10)]
+    logs["a"].add(*lost)
+    for name in "bc":
+        log, held = logs[name], sorted(drawn.draw(st.sets(st.integers(0, 9), max_size=6)))
+        log.add(result(0, 500, location=name))
+        runs = [[at, log.end + n, 1] for n, at in enumerate(held)]
+        log.add(*[lost[at] for at in held], result(1, 20_500, location=name))
+        if runs and drawn.draw(st.booleans()):
+            log.retain(drawn.draw(st.integers(0, 3)))
+        first, end = (held[0], held[-1] + 1) if held else (0, 0)
+        row = {"home": "a", "epoch": "ea", "from": first, "to": end, "runs": runs}
+        log.inherited = [row] if held else []
+    return logs
+
+
+@settings(max_examples=40)
+@given(st.data(), st.sampled_from(("there", "away", "new")))
+def test_a_batch_read_has_each_result_of_a_lost_log_once(drawn, home):
+    """Be its broker back with its log, away, or back with another disk."""
+    logs = heirs(drawn)
+    try:
+        if home == "new":
+            logs["a"].epoch = "fresh"
+            logs["a"].retain(10)
+        elif home == "away" and (logs["b"].inherited or logs["c"].inherited):
+            logs["a"].close()
+        expected = {
+            json.loads(text)["id"]
+            for log in logs.values()
+            for _, text, _ in log.rows
+            if log._server is not None
+        }
+        found = read_of(logs)
+        assert sorted(row["id"] for row in found) == sorted(expected)
+        # Whatever conditions leave out, they take no row to another place.
+        for name in logs:
+            if logs[name]._server is not None:
+                alone = read_of(logs, EqualTo(("broker",), name))
+                assert numbers(alone) == numbers(row for row in found if row["broker"] == name)
+        late = read_of(logs, GreaterThanOrEqual(("offset",), 3))
+        assert [row for row in late if row["offset"] >= 3] == [
+            row for row in found if row["offset"] >= 3
+        ]
+    finally:
+        for log in logs.values():
+            log.close()
+
+
+def test_a_batch_read_waits_for_a_lost_broker_only_until_it_is_taken_over(two, capfd):
+    two["a"].close()
+    with pytest.raises(AwayError, match=r"broker a .* is away: a batch reads all brokers or none"):
+        read_of(two)
+    runs = [[3, 0, 2]]
+    two["b"].inherited = [{"home": "a", "epoch": "ea", "from": 3, "to": 5, "runs": runs}]
+    assert numbers(read_of(two)) == [("b", at) for at in range(5)]
+    assert "broker b took over: its results are read there" in capfd.readouterr().err
+
+
 # --- many brokers ----------------------------------------------------------------------------
 
 

@@ -195,22 +195,27 @@ class Withholding:
         `row` is (origin, position, event); `before` what was promised before it came.
         """
         origin, position, event = row
-        if not self._may_wait(toward, event, before):
+        if not self._may_wait(toward, claim, event, before):
             return False
         claim.back[position] = event
         self._places.setdefault(toward, {})[id(event.held.event)] = origin, position
         self._tools.counts["kept_back"] += 1
         return True
 
-    def _may_wait(self, toward: str, event: Waiting, before: Watermarks) -> bool:
+    def _may_wait(self, toward: str, claim: Claim, event: Waiting, before: Watermarks) -> bool:
         bound = self._tools.partners.bound(toward)
         if bound is None or event.delta_t_ms > self._tools.limits.kept_back_ms_max:
             return False
         # A partner ends later than that, and is then known here, or comes.
         if event.held.end - event.delta_t_ms < max(bound, self._forgotten_ms):
             return False
-        promised = before.get(event.held.event.event_type)
-        return promised is not None and promised < event.held.end  # else nobody would wait for it
+        name = event.held.event.event_type
+        promised = before.get(name)
+        if promised is None:
+            # The first of a source that was passed over, or of a new one: hosts wait for the type
+            # from now on, as its time is said with this step, short of what is kept back.
+            return claim.watermarks.get(name) is not None
+        return promised < event.held.end  # else nobody would wait for it
 
     def keeping(self) -> list[str]:
         """Return the neighbours from whom something is kept back."""

@@ -13,7 +13,7 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast, get_args
 
@@ -401,14 +401,10 @@ class NetworkBroker(Relaying):
         """The cells of submissions of this broker, and those that run here."""
         return views(self.durable.network, self._hosts.cells, self.me)
 
-    def cells_here(self) -> list[str]:
-        """The names of the terms of cells that run here."""
-        return list(self._hosts.cells)
-
-    def cells_noted(self, what: str) -> dict[str, int]:
-        """By such a name: what its ledger has noted under another."""
-        cells = self._hosts.cells
-        return {name: cell.durable.ledger.notes.get(what, 0) for name, cell in cells.items()}
+    @property
+    def hosted(self) -> Mapping[str, Cell]:
+        """The terms of cells that run here, by name."""
+        return self._hosts.cells
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""

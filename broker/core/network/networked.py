@@ -133,9 +133,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
         events = admitted.events
+        begins = False  # a type of which no time is told: hosts would pass by its events
         if events:
             for source, name in types_of(events):
                 self._sends(source, name)
+                begins |= name not in self.told
             _note_broken(self.promises.observe(events), self.ledger, self._notes)
             lapsed = self.own.lapsed
             first = self.own.take(events)
@@ -144,7 +146,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             if self.spreads:
                 self.fresh.append(Fresh(first, events))
         super()._let_in(admitted, out)
-        if self._now - self._promised_at >= PROMISE_MS:
+        if begins or self._now - self._promised_at >= PROMISE_MS:
             self._promise()
 
     def _woken(self, message: messages.Woken, out: Outgoing) -> None:
@@ -164,12 +166,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self.fresh.append(Fresh(position, [], changed))
 
     def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
-        changed: told.Watermarks = {}
-        for name in dict.fromkeys([*self.sources.senders, *self.told]):
-            one = promised(name, now) if name in self.sources.senders else None
-            if one != self.told.get(name):
-                changed[name] = one
-        return changed
+        senders = self.sources.senders
+        names = dict.fromkeys([*senders, *self.told])
+        reached = {name: promised(name, now) if name in senders else None for name in names}
+        return {name: one for name, one in reached.items() if one != self.told.get(name)}
 
     def left_off(self, types: Iterable[str]) -> dict[str, int]:
         """Return what was promised last of those types of which nothing is told any more."""

@@ -31,9 +31,9 @@ class Asking:
         self._owners: dict[str, dict[Owner, None]] = {}  # by the name that was sent
         self._names: dict[tuple[Owner, str], str] = {}  # where that is not the operator's id
 
-    def sent(self) -> list[Operator]:
-        """Return what the neighbour has been asked for."""
-        return self._covers.uncovered()
+    def wanted(self) -> list[tuple[Operator, tuple[str, ...]]]:
+        """Return what is wanted of the neighbour, each with the ids of those that cover it."""
+        return [(self._covers.get(name), self._covers.coverers(name)) for name in self._owners]
 
     def want(self, owner: Owner, operator: Operator) -> list[Want | Unwant]:
         """Want an operator in place of the owner's one of its id; return what is to be told."""

@@ -109,9 +109,9 @@ class Router:
         covers, entries = self._received[came_from], self._entries[came_from].values()
         return [(each.operator, covers.coverers(each.operator.id)) for each in entries]
 
-    def asked(self, neighbour: str) -> list[Operator]:
-        """The operators that the neighbour has been sent, in the order of their first sending."""
-        return self._asking[neighbour].sent()
+    def asked(self, neighbour: str) -> list[tuple[Operator, tuple[str, ...]]]:
+        """Return what is wanted of a neighbour; what others cover, by these ids, is not sent."""
+        return self._asking[neighbour].wanted()
 
     def advertisements(self, came_from: str) -> list[Advertisement]:
         """Return what came from a neighbour, or LOCAL, in the order in which it came."""

@@ -7,13 +7,17 @@ changes without a gap; what does not follow on what is there changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from broker.core.outgoing import Outgoing
 from broker.core.standby.home_copy import HomeCopy, read, saved
 from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
 
 HOMES_MAX = 1_000  # as many as links may be
+# What reading a state or a change may raise where another version wrote it, or somebody else.
+_UNREADABLE: Final = (msgspec.MsgspecError, ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class CopiesKept:
@@ -26,17 +30,25 @@ class CopiesKept:
         return len(self.homes)
 
     def entrusted(self, message: HomeEntrusted, _out: Outgoing | None = None) -> None:
-        """Take a copy in the place of the one before, or let go of it."""
+        """Take a copy in the place of the one before, or let go of it: also if none can be read."""
         if not message.state:
             self.homes.pop(message.home, None)
         elif message.home in self.homes or len(self.homes) < HOMES_MAX:
-            copy = HomeCopy(message.home, message.run, message.number, message.state)
-            self.homes[message.home] = copy
+            try:
+                copy = HomeCopy(message.home, message.run, message.number, message.state)
+            except _UNREADABLE:
+                self.homes.pop(message.home, None)
+            else:
+                self.homes[message.home] = copy
 
     def changed(self, message: HomeChanged, _out: Outgoing | None = None) -> None:
         """Take in changes of a home."""
         if self.follows(message):
-            self.homes[message.home].take(message.changes, message.first)
+            try:
+                self.homes[message.home].take(message.changes, message.first)
+            except _UNREADABLE:
+                # Half of a change may be in it: the home hears that it lacks all, and says it anew.
+                del self.homes[message.home]
 
     def follows(self, message: HomeChanged) -> bool:
         """Tell if changes go on where the copy is."""

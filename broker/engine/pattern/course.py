@@ -437,7 +437,7 @@ class ChainRun:
         further = self._further[step - 1]
         if further is None or not self._plan.plans[step - 1].joint.next:
             return False
-        return further.shut(ahead(step).floor(WATERMARK_NONE)) > end_of(self._filled_whole())
+        return further.shut(self._filled_whole(), ahead(step).floor(WATERMARK_NONE))
 
     def _expire(self) -> None:
         ends = [end_of(item) for _, item in self._entries[:1]]

@@ -12,7 +12,6 @@ nothing beneath them need none of that: each takes what the one before it has ju
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -423,8 +422,7 @@ class FusedStage(Fused):
             if isinstance(node, FusedJoint) and isinstance(asked, Further):
                 left, right = self._stores[node.left_store], self._stores[node.right_store]
                 if node.joint.next and not node.stores_right:
-                    shut = asked.shut(plan.begins(watermark))
-                    left.drop_oldest(bisect_left(left.ends, shut))
+                    left.drop_before(asked.shut_before(plan.begins(watermark)))
                 ends = [store.ends[0] for store in (left, right) if store.ends]
                 asked.expire(min(ends, default=watermark), watermark)
             elif asked is not None:

@@ -211,13 +211,20 @@ class Further:
         if self._joint.next:
             self._site.needs[id(self)] = oldest
 
-    def shut(self, floor: int) -> int:
-        """Return before which end nothing left can be next to what begins at the floor or later."""
+    def shut(self, left: Occurrence, floor: int) -> bool:
+        """Tell whether nothing that begins at the floor or later can be next to the left one."""
+        return end_of(left) < self.shut_before(floor)
+
+    def shut_before(self, floor: int) -> int:
+        """Return a time such that left ones which end before it are shut from the floor on.
+
+        By that they are cut off at one place: there may be as many as come in an hour.
+        """
         at = bisect_left(self._site.named_ends, floor)
-        # Four are enough to find one in practice; where they are not, a left one is kept longer
+        # Four are enough to find one in practice; where they are not, the left one is kept longer
         # than need be, which costs memory and no result.
-        few = self._site.named[max(0, at - 4) : at]
-        return max([event.start for event in few], default=WATERMARK_NONE)
+        nearest = self._site.named[max(0, at - 4) : at]
+        return max([event.start for event in nearest], default=WATERMARK_NONE)
 
 
 class JointStage(Over):
@@ -294,8 +301,7 @@ class JointStage(Over):
         if not self._further.asked:
             return
         if plan.joint.next and plan.follows_only:
-            shut = self._further.shut(self.inboxes[1].floor())
-            self._left.drop_oldest(bisect_left(self._left.ends, shut))
+            self._left.drop_before(self._further.shut_before(self.inboxes[1].floor()))
         oldest = min([store.ends[0] for store in stores if store.ends], default=limit)
         self._further.expire(oldest, limit - plan.slack_ms)
 

@@ -74,6 +74,11 @@ class Store:
             del ends[:dead]
             del self.items[:dead]
 
+    def drop_before(self, time: int) -> None:
+        """Drop what ends before the time, now."""
+        if self.ends and self.ends[0] < time:
+            self.drop_oldest(bisect_left(self.ends, time))
+
     def keep_latest(self, before: int) -> None:
         """Drop what ends before the time, but for the last of these."""
         dead = bisect_left(self.ends, before) - 1

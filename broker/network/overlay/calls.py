@@ -5,15 +5,19 @@ reply is waited for. Invariant: each call that was opened ends once, with its re
 asked gives up; a reply that comes later, or from another broker, ends nothing.
 
 Links lose frames and brokers end, so a call may be lost on its way or after it was carried out.
-Nothing is sent again: whoever asked is told that there was no reply, and asks again if it matters.
+Nothing is sent again here: whoever asked is told that there was no reply, and asks again if it
+matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from broker.network.overlay.tree import Tree
 
 CALLS_SINCE: Final = 2  # the version of frames that has them
 OPEN_MAX: Final = 1_000  # calls of one broker that wait for replies
@@ -57,10 +61,22 @@ class NextHops(Protocol):
         """Return the neighbour toward each broker that can be reached."""
 
 
+class TreeKnown(Protocol):
+    """The links of a network, as a broker knows them."""
+
+    @property
+    def tree(self) -> Tree:
+        """Return the overlay tree as this broker has chosen it."""
+
+
 class Caller(Protocol):
     """A broker among others, as far as calls need it."""
 
     me: str
+
+    @property
+    def topology(self) -> TreeKnown:
+        """Return the links."""
 
     @property
     def ways(self) -> NextHops:
@@ -87,6 +103,12 @@ class CallRelay:
         """Return if a call can leave for broker `to`."""
         via = self._broker.ways.via.get(to)
         return via is not None and self._broker.sessions.version(via) >= CALLS_SINCE
+
+    def leads(self, to: str) -> bool:
+        """Return if the tree leads to broker `to`; neighbours may not agree on it yet."""
+        # Hellos carry the tree: while two ends hold different ones no way passes between them, so
+        # after a link went or came even a neighbour is out of reach for a moment.
+        return to in self._broker.topology.tree.hops
 
     def send(self, call: RemoteCall) -> None:
         """Send a call of this broker; it is lost where no way leads to its broker."""

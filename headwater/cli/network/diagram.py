@@ -67,7 +67,7 @@ def operator_lines(picture: NetworkPicture, flow: LinkFlow) -> Iterable[str]:
     """Give a line for each operator that events travel for, and for what it covers."""
     for operator in flow.operators:
         users = picture.users(operator["id"])
-        covered = picture.covered(operator, flow.receiver)
+        covered = picture.covered(operator["id"], flow)
         if not users and not covered:
             users = [f"tasks at {', '.join(flow.hosts) or 'brokers that were not asked'}"]
         yield f"{operator['wants']}" + (f"  for {', '.join(users)}" if users else "")

@@ -82,22 +82,28 @@ class NetworkPicture:
         users: dict[str, list[str]] = {}
         for name, view in self.views.items():
             for row in view["own"]:
-                users.setdefault(row["id"], []).extend(f"{user} at {name}" for user in row["for"])
-        return users
+                home = row.get("home", name)  # earlier versions tell of their own alone
+                where = f"at {name}" if home == name else f"of {home} at {name}"
+                users.setdefault(row["id"], []).extend(f"{user} {where}" for user in row["for"])
+        return {operator: list(dict.fromkeys(names)) for operator, names in users.items()}
 
     def users(self, operator: str) -> list[str]:
-        """Return the subscriptions, with their homes, for which an operator of this id is asked."""
+        """Return the subscriptions for which an operator is asked, and where they run."""
         return self._users.get(operator, [])
 
-    def covered(self, operator: Mapping[str, Any], receiver: str) -> list[Mapping[str, Any]]:
-        """Return what `operator` covers at `receiver`, and so need not be asked for by itself."""
-        view = self.views.get(receiver)
+    def covered(self, operator: str, flow: LinkFlow) -> list[Mapping[str, Any]]:
+        """Return what need not be asked for over a link by itself, as this operator covers it.
+
+        Both of what came to the receiver from one side, and of what came from several.
+        """
+        view = self.views.get(flow.receiver)
         if view is None:
             return []
         rows = [*view["own"]]
         for link in view["neighbours"].values():
             rows += link.get("wants", ())
-        covered = {row["id"]: row for row in rows if operator["id"] in row["covered_by"]}
+        rows += view["neighbours"].get(flow.sender, {}).get("asked", ())
+        covered = {row["id"]: row for row in rows if operator in row["covered_by"]}
         return list(covered.values())
 
     def flow(self, sender: str, receiver: str) -> LinkFlow | None:

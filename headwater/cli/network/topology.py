@@ -64,9 +64,7 @@ def as_data(picture: NetworkPicture, flows: list[LinkFlow]) -> dict[str, object]
                     {
                         "wants": operator["wants"],
                         "for": picture.users(operator["id"]),
-                        "covers": [
-                            row["wants"] for row in picture.covered(operator, flow.receiver)
-                        ],
+                        "covers": [row["wants"] for row in picture.covered(operator["id"], flow)],
                     }
                     for operator in flow.operators
                 ],

@@ -43,7 +43,7 @@ class Neighbour:
         self.kept = CopiesKept()
         self.successions = SuccessionLog()
         self.core = SimpleNamespace(subscriptions=self.here)
-        reach = SimpleNamespace(reaches=lambda to: to not in network.away)
+        reach = SimpleNamespace(reaches=network.leads_to, leads=network.leads_to)
         self.calls = CallDesk(name, 1, reach, network.carry, lambda: list(network.brokers))
         self.copies = HomeCopies(name, self.calls, self.kept, self.successions)
         self.subscriptions = NetworkSubscriptions(
@@ -74,6 +74,10 @@ class CallNetwork:
         self.brokers: dict[str, Neighbour] = {}
         for name, here in homes.items():
             self.brokers[name] = Neighbour(self, name, here)
+
+    def leads_to(self, broker: str) -> bool:
+        """Return if a broker can be asked."""
+        return broker not in self.away
 
     def carry(self, message: CallSent) -> None:
         """Bring a call to its broker soon."""

@@ -29,6 +29,9 @@ class Reaches:
     def reaches(self, to):
         return to not in self.cut
 
+    def leads(self, to):
+        return self.reaches(to)
+
 
 def asked(replies, *cut, kept=None):
     """What `hall` lists when others reply so; None is no reply. `kept` are its copies of homes."""
@@ -74,7 +77,7 @@ def test_who_is_cut_off_or_silent_is_named_with_the_reason(monkeypatch):
     answer, sent = asked({"pi1": None, "pi2": None}, "pi2")
     reasons = {row["broker"]: row["reason"] for row in answer["unreached"]}
     assert reasons == {"pi1": desk.NO_REPLY, "pi2": desk.NO_WAY}
-    assert sent == ["pi1"], "nobody is asked where no way leads"
+    assert set(sent) == {"pi1"}, "nobody is asked where no way leads"
 
 
 def test_a_broker_bears_the_name_by_which_it_was_asked():

@@ -78,8 +78,15 @@ def own(tmp_path, monkeypatch):
     monkeypatch.delenv("HEADWATER_BROKER", raising=False)
 
 
+class GuardedFleet(Fleet):
+    """Tasks run in cells, as each home has a stand-in."""
+
+    links: ClassVar[dict[str, str]] = dict.fromkeys(("hall", "pi1", "pi2"), 'stand_in = "*"')
+
+
 @pytest.mark.timeout(120)
-def test_the_page_on_monitoring_shows_what_the_commands_print(tmp_path, capsys):
+@pytest.mark.parametrize("kind", [Fleet, GuardedFleet])
+def test_the_page_on_monitoring_shows_what_the_commands_print(tmp_path, capsys, kind):
     """And the counts of a link by type add up to what the link itself delivered."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     (specification,) = [m[3] for m in FENCE.finditer(text) if m[2] == "heat.hw"]
@@ -88,7 +95,7 @@ def test_the_page_on_monitoring_shows_what_the_commands_print(tmp_path, capsys):
     )
 
     async def scene():
-        fleet = await begun(Fleet(tmp_path, PARENTS), specification)
+        fleet = await begun(kind(tmp_path, PARENTS), specification)
         try:
             now_ms = int(time.time() * 1000)
             names = ("Temp", "Noise")

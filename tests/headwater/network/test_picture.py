@@ -53,6 +53,24 @@ def test_operators_are_told_with_those_whom_they_are_for_and_what_they_cover():
     assert "T(v > 1): each  for tasks at brokers that were not asked" in text
 
 
+def test_what_tasks_of_several_homes_want_is_covered_over_a_link():
+    """Cells of one broker, and neighbours of it, ask it apart; it asks for them all together."""
+    wide, narrow = operator("1", "T(v > 1): each"), operator("2", "T(v > 2): each")
+    at_a = view("a", LINKS, neighbours={"b": neighbour({"T": 1}, wants=[wide])})
+    own = [
+        {**wide, "for": ["anna/Wide"], "home": "b"},
+        {**narrow, "for": ["bob/Narrow"], "home": "c"},
+    ]
+    together = [wide, operator("2", "T(v > 2): each", ["1"])]
+    at_b = view("b", LINKS, neighbours={"a": neighbour(asked=together)}, own=own)
+    picture = NetworkPicture([at_a, at_b])
+    lines = [line.strip() for line in as_tree(picture, picture.flows(), operators=True)]
+    assert lines[-2:] == [
+        "T(v > 1): each  for anna/Wide at b",
+        "covers T(v > 2): each  for bob/Narrow of c at b",
+    ]
+
+
 def test_a_link_that_is_down_is_told_with_the_reason():
     down = neighbour(state="down", reason="connection refused")
     picture = NetworkPicture([view("a", LINKS, neighbours={"b": down, "c": down})])

@@ -39,7 +39,7 @@ def check(run):
         assert {one.state for one in place.process.core.subscriptions} <= {"ended"}
         assert not network.tasks(), "what is over still runs"
         assert not network.book.cells, "what is over still has a cell"
-        assert not place.process.network.cells_here()
+        assert not place.process.network.hosted
         assert not network.own.hosts, "readings are still sent for what is over"
         process = place.process.network
         assert all(not process.router.operators(name) for name in [*process.sessions.peers])

@@ -107,7 +107,7 @@ class Changing(PlannedRun):
             name = self.draw.choice(list(self.gaps_ms))
             self.gaps_ms[name] //= 2
         elif number == 2:
-            hosts = [place for place in self.places if place.process.network.cells_here()]
+            hosts = [place for place in self.places if place.process.network.hosted]
             place = self.world.random.choice(hosts)
             place.away_ms = AWAY_MS
             place.end()

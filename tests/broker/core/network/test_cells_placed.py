@@ -149,8 +149,8 @@ def test_a_submission_is_active_when_its_cell_is(net):
 
 def test_a_cell_goes_where_it_is_placed_and_its_results_come_home(net):
     assert (net.cell("a").host, net.cell("a").state) == ("c", "active")
-    assert net.brokers["c"].cells_here() == ["a/1#2"]
-    assert net.brokers["a"].cells_here() == []
+    assert list(net.brokers["c"].hosted) == ["a/1#2"]
+    assert list(net.brokers["a"].hosted) == []
     net.event("b", 5.0)
     assert net.values("a") == [5.0]
     (there,) = net.brokers["c"].cells()
@@ -196,7 +196,7 @@ def test_a_subscription_that_is_cancelled_ends_in_its_cell_and_the_last_one_ends
     assert net.values("a") == [0.0]
     net.tell("a", messages.CancelRequested("x", "r", "Cold"))
     net.run(6_000)
-    assert net.brokers["c"].cells_here() == []
+    assert list(net.brokers["c"].hosted) == []
     assert net.brokers["a"].cells() == ()
     for one in net.brokers.values():
         assert not one.durable.network.own.hosts  # nothing is kept for it any more
@@ -223,7 +223,7 @@ def test_a_host_that_is_not_reached_is_left_and_what_it_found_meanwhile_comes_on
     assert net.values("a") == [4.0, 5.0]
     net.link("b", "c")
     net.run(10_000)
-    assert net.brokers["c"].cells_here() == []
+    assert list(net.brokers["c"].hosted) == []
     net.event("b", 6.0)
     assert net.values("a") == [4.0, 5.0, 6.0]
 
@@ -245,7 +245,7 @@ def failed(monkeypatch):
         net.send("b", 4.0)
         while net.kept("a").coming is None:
             net.step()
-    assert net.brokers["c"].cells_here() == []
+    assert list(net.brokers["c"].hosted) == []
     assert (net.kept("a").serving.broker, net.kept("a").coming.broker) == ("c", "a")
     return net
 
@@ -253,7 +253,7 @@ def failed(monkeypatch):
 def test_a_cell_goes_on_where_it_failed_if_it_is_placed_there_before_it_is_home(failed):
     failed.tell("a", CellPlaced("a/1", "c"))
     failed.run(3_000)
-    assert failed.brokers["c"].cells_here() == ["a/1#2"]
+    assert list(failed.brokers["c"].hosted) == ["a/1#2"]
     failed.event("b", 5.0)
     assert failed.values("a") == [4.0, 5.0]
 
@@ -263,7 +263,7 @@ def test_a_cell_goes_home_if_it_failed_and_the_broker_it_goes_to_is_lost(failed)
     failed.under_way = deque(one for one in failed.under_way if "b" not in one[:2])  # are lost
     failed.link("a", "b", LinkDown("b"))
     failed.run(30_000)
-    assert failed.brokers["a"].cells_here() == ["a/1#5"]
+    assert list(failed.brokers["a"].hosted) == ["a/1#5"]
     failed.link("a", "b")
     failed.run(10_000)
     assert failed.values("a") == [4.0]
@@ -272,10 +272,10 @@ def test_a_cell_goes_home_if_it_failed_and_the_broker_it_goes_to_is_lost(failed)
 def test_the_cells_of_a_home_that_is_forgotten_end(net):
     net.link("a", "b", LinkDown("b"))
     net.run(30_000)
-    assert net.brokers["c"].cells_here() == ["a/1#2"]
+    assert list(net.brokers["c"].hosted) == ["a/1#2"]
     net.tell("b", ForgetRequested("a"))
     net.run(2_000)
-    assert net.brokers["c"].cells_here() == []
+    assert list(net.brokers["c"].hosted) == []
     assert net.brokers["b"].durable.network.own.hosts  # its stand-in may go on with them
     net.run(FORGOTTEN_MS)
     assert not net.brokers["b"].durable.network.own.hosts

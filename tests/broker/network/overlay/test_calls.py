@@ -14,8 +14,9 @@ from broker.network.overlay.calls import CallArrived, CallRelay, OpenCalls, Remo
 class Broker:
     """A broker with next hops, and what it says."""
 
-    def __init__(self, me, via, versions=None):
+    def __init__(self, me, via, versions=None, hops=()):
         self.me = me
+        self.topology = SimpleNamespace(tree=SimpleNamespace(hops=hops))
         self.ways = SimpleNamespace(via=via)
         versions = versions or {}
         self.sessions = SimpleNamespace(version=lambda peer: versions.get(peer, 2))
@@ -59,6 +60,13 @@ def test_a_neighbour_of_the_release_before_is_not_sent_what_it_cannot_read():
     assert not relay.reaches("nowhere")
     relay.send(CALL)
     assert not broker.said
+
+
+def test_the_tree_may_lead_where_no_call_can_leave_yet():
+    relay = CallRelay(Broker("a", {"b": "b"}, hops={"a": 0, "b": 1, "c": 2}))
+    assert [(relay.reaches(to), relay.leads(to)) for to in "bcd"] == [
+        (True, True), (False, True), (False, False),
+    ]  # fmt: skip
 
 
 def test_a_call_does_not_go_back_where_it_came_from():
