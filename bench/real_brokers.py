@@ -27,6 +27,7 @@ from headwater.demo.process import HOST, RunningBroker, running_network
 from simulation.rehearsal.material import Material, end_of, texts_by_home
 
 PREFIX = "headwater"
+COORDINATED = "[coordinator]\nenabled = true\n"
 START_S_MAX = 300.0  # twenty processes on two cores
 READY_S_MAX = 120.0
 QUIET_S = 5.0  # without a result, the last one has come
@@ -35,17 +36,25 @@ IN_FLIGHT_MAX = 256
 
 
 class Ran(NamedTuple):
-    """What came of a run: events by (from, to), results by subscription, and what was kept back."""
+    """What came of a run: events by (from, to), results by subscription, and what was kept back.
+
+    `hosts` is where each subscription ran in the end, `moves` how often one began elsewhere.
+    """
 
     events: dict[tuple[str, str], int]
     results: list[tuple[str, str]]
     kept_back: dict[str, int]
     kinds: dict[str, int]
+    hosts: dict[str, str]
+    moves: int
 
 
-def run_on_processes(material: Material, pace: float) -> Ran:
-    """Run it. Raises BrokerFailedError, OSError, TimeoutError."""
-    return asyncio.run(_run(material, pace))
+def run_on_processes(material: Material, pace: float, *, coordinated: bool = False) -> Ran:
+    """Run it, with a coordinator at each broker, or with none.
+
+    Raises BrokerFailedError, OSError, TimeoutError.
+    """
+    return asyncio.run(_run(material, pace, COORDINATED if coordinated else ""))
 
 
 def parents_of(links: list[tuple[str, str]], root: str) -> dict[str, str]:
@@ -62,10 +71,10 @@ def parents_of(links: list[tuple[str, str]], root: str) -> dict[str, str]:
     return parents
 
 
-async def _run(material: Material, pace: float) -> Ran:
+async def _run(material: Material, pace: float, tables: str) -> Ran:
     network = material.network
     parents = parents_of(list(network.delays), network.brokers[0])
-    started = running_network(parents, intake="", ready_s_max=START_S_MAX)
+    started = running_network(parents, tables=tables, intake="", ready_s_max=START_S_MAX)
     async with started as brokers, contextlib.AsyncExitStack() as stack:
         results: list[tuple[str, str]] = []
         clients: dict[str, aiomqtt.Client] = {}
@@ -160,4 +169,13 @@ async def _seen(brokers: Mapping[str, RunningBroker], results: list[tuple[str, s
     for flow in flows:
         for kind, row in flow.kinds.items():
             kinds[kind] = kinds.get(kind, 0) + row["bytes"]
-    return Ran({(one.sender, one.receiver): one.total for one in flows}, results, kept, kinds)
+    hosts: dict[str, str] = {}
+    moves = 0
+    for broker in brokers.values():
+        network = json.loads((await broker.get("/v1/status"))[1])["network"]
+        for cell in network["cells"]:
+            if cell["host"] and cell["term"] > 0:
+                hosts |= {name: cell["host"] for _, name in cell["subscriptions"]}
+        moves += network["counts"].get("cells_moved", 0)
+    events = {(one.sender, one.receiver): one.total for one in flows}
+    return Ran(events, results, kept, kinds, hosts, moves)

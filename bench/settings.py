@@ -14,7 +14,8 @@ are read fifty times less often than the others; there what comes often can wait
 
 With `--real` brokers are processes of their own on loopback, at default settings, and events are
 those that `GET /v1/network` counts over links, as `headwater flows` shows them, a few seconds after
-the last reading. Without, they are cores in a virtual world.
+the last reading. With `--coordinator` they plan, too, and tasks may move. Without `--real` they are
+cores in a virtual world.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -184,7 +186,8 @@ def material_of(case: Case) -> Material:
 class Row(NamedTuple):
     """One run: events over all links, the most over one link as a part of the exact routers', and
     results that were found, missing, or not expected. `held` is `papers.holding`'s estimate, `led`
-    what the exact routers send, probes included, where the rare leads.
+    what the exact routers send, probes included, where the rare leads; `moves` how often a task was
+    moved.
     """
 
     case: Case
@@ -197,6 +200,7 @@ class Row(NamedTuple):
     found: int
     expected: int
     surplus: int
+    moves: int
 
     def cells(self, shape: Shape) -> str:
         """Return it as a row of a table."""
@@ -217,6 +221,7 @@ class Row(NamedTuple):
             f"{self.events / self.least:.3f}",
             f"{self.found:,} of {self.expected:,}",
             self.surplus,
+            self.moves,
         )
         return f"| {' | '.join(map(str, said))} |"
 
@@ -224,25 +229,29 @@ class Row(NamedTuple):
 HEAD = (
     "| setting | brokers | sensors | subscriptions | readings | least | held with hindsight |"
     " routers with leads | exact routers | here | / exact | worst link | / least | results |"
-    " surplus |\n" + "|---" * 15 + "|"
+    " surplus | moves |\n" + "|---" * 16 + "|"
 )
 
 
-def compare(case: Case, pace: float | None) -> Row:
-    """Run a case, on processes if there is a `pace`, and hold it to the exact routers."""
-    wanted = needed(case.scenario)
-    exact = simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted)
-    led = simulate(case.scenario, HOLD_AND_PROBE, wanted)
-    if led.delivered != exact.delivered:
-        raise RuntimeError(f"{case.name}: leads change what is delivered")
-    material = material_of(case)
+def compare(case: Case, pace: float | None, *, coordinated: bool = False) -> Row:
+    """Run a case, on processes if there is a `pace`, and hold it to the exact routers.
+
+    These are told where subscriptions ran in the end.
+    """
+    material, moves = material_of(case), 0
     if pace is None:
         outcome = rehearse(material)
         events = {link: carried.events for link, carried in outcome.links.items()}
         results = [_identity(json.loads(one.row.payload)) for one in outcome.detected]
     else:
-        ran = run_on_processes(material, pace)
-        events, results = ran.events, ran.results
+        ran = run_on_processes(material, pace, coordinated=coordinated)
+        events, results, moves = ran.events, ran.results, ran.moves
+        case = case._replace(scenario=_placed(case.scenario, ran.hosts))
+    wanted = needed(case.scenario)
+    exact = simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted)
+    led = simulate(case.scenario, HOLD_AND_PROBE, wanted)
+    if led.delivered != exact.delivered:
+        raise RuntimeError(f"{case.name}: leads change what is delivered")
     engine = Engine(text_of(case), None)
     engine.push(material.events)
     expected = {_identity(msgspec.to_builtins(one)) for one in engine.finish()}
@@ -259,7 +268,17 @@ def compare(case: Case, pace: float | None) -> Row:
         len(expected.intersection(results)),
         len(expected),
         len(results) - len(expected.intersection(results)),
+        moves,
     )
+
+
+def _placed(scenario: PropagationScenario, hosts: Mapping[str, str]) -> PropagationScenario:
+    """Return a scenario with subscriptions at the brokers that ran them."""
+    placed = {
+        name: one._replace(node=int(hosts[name][1:])) if name in hosts else one
+        for name, one in scenario.subscriptions.items()
+    }
+    return scenario._replace(subscriptions=placed)
 
 
 def _identity(said: dict[str, Any]) -> tuple[str, str]:
@@ -273,6 +292,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--brokers", type=int, choices=list(SHAPES), default=6)
     parser.add_argument("--real", action="store_true", help="processes, not a virtual world")
     parser.add_argument("--pace", type=float, default=2.0, help="moments a second, on processes")
+    parser.add_argument("--coordinator", action="store_true", help="processes that plan, too")
     parser.add_argument("--keep", type=Path, help="a folder for what `headwater simulate` reads")
     said = parser.parse_args(arguments)
     whole = True
@@ -280,7 +300,8 @@ def main(arguments: list[str] | None = None) -> int:
     with TemporaryDirectory() as folder:
         for name in said.settings:
             case = case_of(name, said.brokers, said.keep or Path(folder))
-            row = compare(case, said.pace if said.real else None)
+            pace = said.pace if said.real else None
+            row = compare(case, pace, coordinated=said.coordinator)
             print(row.cells(SHAPES[said.brokers][name]), flush=True)
             whole = whole and row.found == row.expected and not row.surplus
     return 0 if whole else 1

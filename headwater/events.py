@@ -12,7 +12,7 @@ from typing import Any
 from broker.engine import native
 from broker.engine.event.event import ByClass
 from broker.engine.event.event import Event as CoreEvent
-from broker.engine.ingest.typed import typed
+from broker.engine.ingest.registry import typed
 
 RESERVED = (
     "type",

@@ -29,7 +29,7 @@ from broker.config.joins import JoinSection
 from broker.core import topics
 from broker.core.effects import Acknowledge, Emission, Emit, Note, Publish, Reply
 from broker.core.messages import Message, RequestRefused
-from broker.driver.arrivals import AnswerTo, Arrivals, PreviewRequested, Request
+from broker.driver.mqtt_face import AnswerTo, Arrivals, PreviewRequested, Request
 from broker.driver.runner import Outside, Runner
 from broker.errors import StartError
 from broker.mqtt.application import ClientInfo, InboundMessage

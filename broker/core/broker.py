@@ -21,13 +21,11 @@ import msgspec
 
 from broker.core import messages, returned, topics
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.effects import Effect, Emission, Publication, Reply
+from broker.core.effects import Effect, Emission, Notes, Outgoing, Publication, Reply
 from broker.core.installer import Asker, Installer
 from broker.core.intake import Admitted, Decoded, Intake, IntakeOptions
 from broker.core.messages import Message, Request
-from broker.core.notes import Notes
 from broker.core.options import BrokerOptions
-from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer, refused, trouble
 from broker.engine.event.agent import Result
 from broker.engine.event.event import Event
@@ -77,6 +75,7 @@ class Broker:
         self._actors = Actors(self.limits.actors_max)
         self._notes = Notes()
         self._now = 0
+        self._overdue = False  # a state was taken up, and nothing was decided since
         self._handlers: dict[type[Any], Callable[[Any, Outgoing], None]] = {
             messages.EventsReceived: self._events_received,
             messages.TopicRefused: self._topic_refused,
@@ -112,12 +111,14 @@ class Broker:
         To be asked after a message; the answer is later than that message. Asking changes nothing,
         so that a journal of messages tells all that a broker's state depends on.
         """
-        wakes = [self._lives.next_wake()]
+        if self._overdue:  # other settings may move time on
+            return self._now + 1
+        wake = self._lives.due[0][0] if self._lives.due else None
         due = self._matcher.due(self._foreseen, ends=True)
-        if due:
-            wakes.append(self._intake.next_wake(self._now, due))
-        known = [wake for wake in wakes if wake is not None]
-        return max(min(known), self._now + 1) if known else None
+        by_clock = self._intake.next_wake(self._now, due) if due else None
+        if wake is None or (by_clock is not None and by_clock < wake):
+            wake = by_clock
+        return None if wake is None else max(wake, self._now + 1)
 
     # --- events --------------------------------------------------------------------------
 
@@ -126,12 +127,13 @@ class Broker:
         payloads = message.payloads
         events: list[Event] = []
         heard: dict[str, None] = {}
+        arrival_ms = self._intake.time_of_day(self._now)
         for payload in payloads:
             decoded = self._intake.decode(
                 payload.data,
                 type_name=payload.type_name,
                 source=payload.source,
-                arrival_ms=self._intake.time_of_day(self._now),
+                arrival_ms=arrival_ms,
                 format=payload.format,
             )
             if decoded.events:
@@ -142,10 +144,11 @@ class Broker:
             bad = decoded.rejections and not (decoded.events or decoded.skipped)
             reason = decoded.rejections[0].message if bad and payload.explain else ""
             out.acknowledge(payload.token, "refused" if bad else "taken", reason)
-        if len(self._lives):
+        if self._lives.ends:
             self._lives.heard(heard, self._now)
         source = payloads[0].source if len(payloads) == 1 else None
         self._let_in(self._intake.admit(events, self._now, source), out)
+        self._overdue = False
 
     def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
         """Tell of those that are not let in, and feed the others."""
@@ -160,7 +163,8 @@ class Broker:
         results = self._matcher.push(events, self._watermark_of, self._foreseen)
         self.ledger.results += len(results)
         out.results += map(self._emission, results)
-        if self._matcher.suspensions.untold:
+        suspensions = self._matcher.suspensions
+        if suspensions.told != len(suspensions.why):
             out.publications += self.installer.tell_suspended(self._notes, self._now)
 
     def _feed_passed_over(self, out: Outgoing) -> None:
@@ -295,6 +299,7 @@ class Broker:
             self._feed_passed_over(out)
         else:
             self._feed((), out)
+        self._overdue = False
 
     def _actors_listening(self, message: messages.ActorsListening, _out: Outgoing) -> None:
         ignored = self._actors.tell(

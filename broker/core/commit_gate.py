@@ -136,8 +136,10 @@ class CommitGate:
             elif self._answers and isinstance(effect, Reply):
                 self._answers.append(effect)
                 continue
-            elif isinstance(effect, Emit | CommitMark) and (
-                self._fenced or self._is_fenced(effect)
+            elif (
+                self.fence is not None
+                and isinstance(effect, Emit | CommitMark)
+                and (self._fenced or self._is_fenced(effect))
             ):
                 self._fenced.append(effect)
                 self.fenced_bytes += _size_bytes(effect)

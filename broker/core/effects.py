@@ -1,7 +1,8 @@
 """What a broker's core wants done: imperatives, at most one of each kind for a message.
 
-Owns the types that `Broker.handle` returns. Must not know who carries them out. Invariant: they are
-carried out in the order given, and nothing that leaves the broker leaves in another way.
+Owns the types that `Broker.handle` returns, and what gathers them while a message is handled. Must
+not know who carries them out. Invariant: they are carried out in the order given, and nothing that
+leaves the broker leaves in another way.
 
 Whatever promises something to the outside is an effect of its own: `Acknowledge` (to a sensor: your
 event is taken), `Emit` (to a subscriber: this was detected), `Reply` (to a client: this is
@@ -198,3 +199,81 @@ def disowned(results: tuple[Emission, ...], by: DisownResults) -> tuple[Emission
             for each in results
         ]
     )
+
+
+class Outgoing:
+    """Gather by kind what leaves a broker on behalf of one message; nothing leaves twice."""
+
+    __slots__ = ("_reasons", "_tokens", "publications", "replies", "results")
+
+    def __init__(self) -> None:
+        self.publications: list[Publication] = []
+        self.results: list[Emission] = []
+        self.replies: list[Reply] = []
+        self._tokens: dict[Outcome, list[Any]] = {}
+        self._reasons: dict[Outcome, list[str]] = {}
+
+    def acknowledge(self, token: Any, outcome: Outcome = "taken", reason: str = "") -> None:
+        """Answer a publisher, if one waits; `reason` is for one who asked for it."""
+        if token is not None:
+            self._tokens.setdefault(outcome, []).append(token)
+            self._reasons.setdefault(outcome, []).append(reason)
+
+    def effects(self) -> list[Effect]:
+        """All of it: late, rejected and retained messages, results, replies, acknowledgements."""
+        found: list[Effect] = []
+        if self.publications:
+            found.append(Publish(tuple(self.publications)))
+        if self.results:
+            found.append(Emit(tuple(self.results)))
+        if self.replies:
+            found += self.replies
+        for outcome, tokens in self._tokens.items():
+            reasons = tuple(self._reasons[outcome])
+            found.append(Acknowledge(tuple(tokens), outcome, 0, reasons if any(reasons) else ()))
+        return found
+
+
+CAUSES_MAX = 200  # of one event; a log with more complaints is read by nobody; counters go on
+FIELD_CHARS_MAX = 300  # a line is read by people
+
+
+class Notes:
+    """Log lines until they are taken: one for each distinct cause, however often it comes.
+
+    Of each event so many causes are told; further ones are only counted (`untold`).
+    """
+
+    def __init__(self) -> None:
+        self.untold = 0
+        self._told: dict[str, set[str]] = {}
+        self._lines: list[Note] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether there is any line to take."""
+        return bool(self._lines)
+
+    def tell(self, level: Level, event: str, /, **fields: str | int) -> None:
+        """A line, always: for what happens rarely and on request."""
+        cut = {
+            name: value[:FIELD_CHARS_MAX] if isinstance(value, str) else value
+            for name, value in fields.items()
+        }
+        self._lines.append(Note(level, event, cut))
+
+    def once(self, level: Level, event: str, cause: str, /, **fields: str | int) -> None:
+        """A line the first time that the cause comes; the counters tell how often it came."""
+        told = self._told.setdefault(event, set())
+        if cause in told:
+            return
+        if len(told) >= CAUSES_MAX:
+            self.untold += 1
+            return
+        told.add(cause)
+        self.tell(level, event, **fields)
+
+    def take(self) -> list[Note]:
+        """The lines since the last call."""
+        lines, self._lines = self._lines, []
+        return lines

@@ -48,9 +48,8 @@ from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 
 if TYPE_CHECKING:
-    from broker.core.effects import Publication
+    from broker.core.effects import Notes, Publication
     from broker.core.messages import Done, SpecificationSubmitted
-    from broker.core.notes import Notes
     from broker.core.options import BrokerOptions
     from broker.network.replication.time_promises import TimeBound
     from language import ReadTable, TaskGraph

@@ -97,6 +97,10 @@ class Intake:
         self._by_name: Clock | WaitingClocks = self._clock  # also clocks that have a wait
         if isinstance(self._clock, NetworkClocks):
             self._by_name = WaitingClocks(self._clock, options.lateness_ms or 0)
+        # Every event of a type that will be admitted ends after its watermark; asking gives it out,
+        # and asking what is foreseen changes nothing.
+        self.watermark = self._by_name.watermark
+        self.foreseen = self._by_name.foreseen
         self._ahead_ms = 0
 
     # --- types ---------------------------------------------------------------------------
@@ -216,7 +220,7 @@ class Intake:
             ends=split.ends,
             floor=split.floor,
         )
-        if self._repeats.due:
+        if self._repeats.count > self._repeats.prune_at:
             self._repeats.advance(self._clock.floor(now))
         if split.late or repeats or split.refused:
             account = self.ledger.events
@@ -251,14 +255,6 @@ class Intake:
         return now + self._ahead_ms
 
     # --- time ----------------------------------------------------------------------------
-
-    def watermark(self, type_name: str, now: int = 0) -> int:
-        """Every event of the type that will be admitted ends after this; it is given out."""
-        return self._by_name.watermark(type_name, now)
-
-    def foreseen(self, type_name: str, now: int = 0) -> int:
-        """The watermark that would be given out; asking changes nothing."""
-        return self._by_name.foreseen(type_name, now)
 
     def hindmost(self, type_name: str, now: int = 0) -> str:
         """Whose clock holds the type's watermark, for people; empty where nobody's does."""

@@ -17,6 +17,7 @@ back: it is believed once it has stayed where it is for `wait_s`.
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
 from broker import logs
 from broker.core.effects import Note
@@ -28,10 +29,12 @@ WAIT_S = 60.0
 LOOK_S = 1.0
 
 
-def steady_s() -> float:
-    """Seconds since some moment, also while the machine slept, where the system counts these."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)
+# Seconds since some moment, also while the machine slept, where the system counts these.
+steady_s: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else time.monotonic
+)
 
 
 class WallClock:

@@ -21,9 +21,7 @@ from broker.core.effects import Effect
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_listed import RecoveryError
 from broker.core.recovery.records import Record
-from broker.driver.gate import IntakeGate
-from broker.driver.outbox import StoredOutbox, listed
-from broker.driver.promises import Promises
+from broker.driver.promises import IntakeGate, Promises, StoredOutbox, listed
 from broker.driver.settled_log import Promised
 from broker.driver.snapshots import Snapshots
 from broker.errors import StartError
@@ -130,7 +128,8 @@ class Durability:
         self.promises.durable(number)
         if self.on_durable is not None:
             self.on_durable(number)
-        self.snapshots.look()
+        if self.journal.appended_bytes >= self.snapshots.next_look_bytes:
+            self.snapshots.look()
 
     def _pause(self) -> None:
         self._runner.pause()

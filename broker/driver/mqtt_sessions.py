@@ -13,7 +13,7 @@ from broker.core.effects import Emission, Emit
 from broker.store import Outbox, Store
 
 if TYPE_CHECKING:
-    from broker.driver.delivery import Delivery
+    from broker.driver.mqtt_face import Delivery
     from broker.mqtt.server import MqttServer
 
 AT_ONCE = 500  # results that are read together

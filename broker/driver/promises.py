@@ -1,9 +1,9 @@
 """What the broker promises is carried out when the commit gate lets it go.
 
-Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers.
-Must not know what waits for what (`broker.core.commit_gate`), how a record is written or a result
-stored. Invariant: no result is given out before it is stored; all are carried out in the order in
-which the gate lets them go.
+Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers;
+and the reasons for which intake is held meanwhile. Must not know what waits for what
+(`broker.core.commit_gate`), how a record is written, or tables. Invariant: no result is given out
+before it is stored; all are carried out in the order in which the gate lets them go.
 
     Acknowledge, Reply,   are carried out
     SendFrame
@@ -22,10 +22,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from itertools import starmap
+from operator import attrgetter
+from typing import Any, TypeAlias
 
+from broker import logs
 from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import (
+    Acknowledge,
     Append,
     DisownResults,
     Emission,
@@ -35,9 +39,113 @@ from broker.core.effects import (
     Reply,
     SendFrame,
 )
-from broker.driver.gate import IntakeGate
+from broker.core.effects import Entry as Listed
 from broker.driver.runner import Outside
 from broker.journal import Journal
+from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
+
+
+class IntakeGate:
+    """Hold intake exactly while there is a reason; `hold` and `release` are called in turns.
+
+    What is told of a reason is told when it begins, when it becomes another, and when it ends.
+    """
+
+    def __init__(self, hold: Callable[[], None], release: Callable[[], None]) -> None:
+        self._hold = hold
+        self._release = release
+        self._shut: dict[str, str] = {}
+
+    def shut(self, name: str, why: str = "") -> None:
+        """Hold intake for a reason of this name; without a sentence, as happens under load."""
+        before = self._shut.get(name)
+        first = not self._shut
+        self._shut[name] = why
+        if why and why != before:
+            logs.tell("error", "held", by=name, reason=why)
+        if first:
+            self._hold()
+
+    def open(self, name: str) -> None:
+        """The reason is gone, if it was there."""
+        why = self._shut.pop(name, None)
+        if why:
+            logs.tell("info", "held_no_more", by=name)
+        if why is not None and not self._shut:
+            self._release()
+
+    def put(self, name: str, why: str) -> None:
+        """Shut with a sentence, open with an empty text."""
+        if why:
+            self.shut(name, why)
+        else:
+            self.open(name)
+
+    @property
+    def is_shut(self) -> bool:
+        """Tell whether there is any reason."""
+        return bool(self._shut)
+
+    def reasons(self) -> list[str]:
+        """The sentences, in the order in which they came."""
+        return [why for why in self._shut.values() if why]
+
+
+_columns = attrgetter("offset", "id", "subscription", "subscriber", "actor", "end_ms", "payload")
+
+
+class StoredOutbox:
+    """Make rows of results and subscriptions, and store them in the order given."""
+
+    def __init__(self, store: Store, outbox: Outbox, now_ms: Callable[[], int]) -> None:
+        self.full = store.full
+        self._outbox = outbox
+        self._catalogue = StoredCatalogue(store)
+        self._now_ms = now_ms
+
+    def append(
+        self, results: Sequence[Emission], done: Callable[[BaseException | None], None]
+    ) -> None:
+        """One piece of work for all of them."""
+        rows = list(starmap(Row, map(_columns, results)))
+        self._outbox.append(rows, self._now_ms(), done)
+
+    def enlist(self, effect: Enlist, done: Callable[[BaseException | None], None]) -> None:
+        """One piece of work, too."""
+        coming = [_row(entry) for entry in effect.coming]
+        self._catalogue.change(coming, effect.leaving, done)
+
+
+async def listed(store: Store) -> list[Listed]:
+    """Return what the catalogue lists, in order. Raises StoreError."""
+    entries = await StoredCatalogue(store).all()
+    return [
+        Listed(
+            entry.subscriber,
+            entry.subscription,
+            entry.seq,
+            entry.actor,
+            entry.client,
+            entry.proven,
+            entry.installed_ms,
+            entry.text,
+        )
+        for entry in entries
+    ]
+
+
+def _row(one: Listed) -> CatalogueEntry:
+    return CatalogueEntry(
+        one.subscriber,
+        one.subscription,
+        one.seq,
+        one.actor,
+        one.client,
+        one.proven,
+        one.since,
+        one.text,
+    )
+
 
 WAITING_BYTES_MAX = 16 * 2**20  # some seconds of what a small machine takes in
 
@@ -46,26 +154,13 @@ logger = logging.getLogger(__name__)
 Done: TypeAlias = Callable[[BaseException | None], None]
 
 
-class Outbox(Protocol):
-    """Store results and subscriptions."""
-
-    def append(self, results: Sequence[Emission], done: Done) -> None:
-        """Store results behind all before them; `done` once they are durable, in order."""
-
-    def enlist(self, effect: Enlist, done: Done) -> None:
-        """Store which subscriptions there are; `done` once that is durable, in order."""
-
-    def full(self) -> bool:
-        """Tell whether more waits to be stored than should."""
-
-
 class Promises:
     """Keep promises, as `broker.driver.runner.Outside` asks for; `begin` comes first."""
 
     def __init__(
         self,
         inner: Outside,
-        outbox: Outbox,
+        outbox: StoredOutbox,
         gate: IntakeGate,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
@@ -85,11 +180,18 @@ class Promises:
             DisownResults: self._move_fence,
         }
         self.send: Callable[[SendFrame], None]  # of a broker with links
-        self.delivered: Callable[[int], None] = lambda _offset: None
+        # What is carried out at once when the gate lets it go.
+        self._carriers: dict[type[Any], Callable[[Any], None]] = {
+            Acknowledge: inner.acknowledge,
+            Reply: inner.reply,
+            SendFrame: self._send,
+        }
+        self.delivered: Callable[[int], None] | None = None  # of a broker with links, too
         self.stand_in: Callable[[], str] = str  # the name of the one that results wait for
         self._inner = inner
         self._outbox = outbox
         self._gate = gate
+        self._is_behind = False  # intake is held for the journal
         self.waiting_bytes_max = waiting_bytes_max
         self._journal: Journal
 
@@ -107,6 +209,7 @@ class Promises:
         """A record for the journal."""
         self._journal.append(effect.number, effect.data)
         if self._journal.waiting_bytes > self.waiting_bytes_max:
+            self._is_behind = True
             self._gate.shut("journal behind")
 
     def settled(self, number: int) -> "asyncio.Future[None]":
@@ -120,8 +223,8 @@ class Promises:
     def durable(self, number: int) -> None:
         """All records up to the number are durable."""
         self._go_on(self.commits.commit(number))
-        self._look_at_fence()
-        if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
+        if self._is_behind and self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
+            self._is_behind = False
             self._gate.open("journal behind")
 
     def trouble(self, why: str) -> None:
@@ -131,45 +234,42 @@ class Promises:
     # --- carrying out -------------------------------------------------------------------------
 
     def _promise(self, promised: Held) -> None:
-        self._go_on(self.commits.put(promised))
-        self._look_at_fence()
+        released = self.commits.put(promised)
+        if released or self.commits.fenced_bytes:
+            self._go_on(released)
 
     def _move_fence(self, to: ReleaseResults | DisownResults) -> None:
         self._go_on(self.commits.move_fence(to))
         if self.commits.fenced_bytes <= self.waiting_bytes_max // 2:
             self._gate.open("stand-in behind")
 
-    def _look_at_fence(self) -> None:
+    def _go_on(self, released: Sequence[Held]) -> None:
         if self.commits.fenced_bytes > self.waiting_bytes_max:
             why = f"results wait for the answer of the stand-in `{self.stand_in()}`"
             self._gate.shut("stand-in behind", why)
-
-    def _go_on(self, released: Sequence[Held]) -> None:
         results: list[Emission] = []
         for effect in released:
             if isinstance(effect, Emit):
                 results += effect.results
-            elif isinstance(effect, Enlist | CommitMark):
+                continue
+            if carry := self._carriers.get(type(effect)):
+                self._guarded(carry, effect)
+                continue
+            if results:
                 self._store(results)
                 results = []
-                self._behind(effect)
-            else:
-                self._carry_out(effect)
-        self._store(results)
+            self._behind(effect)
+        if results:
+            self._store(results)
 
-    def _carry_out(self, one: Held) -> None:
-        if isinstance(one, SendFrame):
-            self._guarded(self.send, one)
-        elif isinstance(one, Reply):
-            self._guarded(self._inner.reply, one)
-        else:
-            self._guarded(self._inner.acknowledge, one)
+    def _send(self, frame: SendFrame) -> None:
+        self.send(frame)
 
-    def _behind(self, one: Enlist | CommitMark) -> None:
+    def _behind(self, one: Held) -> None:
         """Store what has its turn when all before it is durable."""
         if isinstance(one, Enlist):
             self._outbox.enlist(one, self._listed)
-        else:
+        elif isinstance(one, CommitMark):
             self._outbox.append((), partial(_settle, one.token))
 
     def _listed(self, error: BaseException | None) -> None:
@@ -179,15 +279,15 @@ class Promises:
         self._go_on(self.commits.listed())
 
     def _store(self, results: list[Emission]) -> None:
-        if results:
-            self._outbox.append(results, partial(self._stored, results))
-            if self._outbox.full():
-                self._gate.shut("outbox behind")
+        self._outbox.append(results, partial(self._stored, results))
+        if self._outbox.full():
+            self._gate.shut("outbox behind")
 
     def _stored(self, results: list[Emission], error: BaseException | None) -> None:
         if error is None:
             self._guarded(self._inner.emit, Emit(tuple(results)))
-            self.delivered(results[-1].offset + 1)
+            if self.delivered is not None:
+                self.delivered(results[-1].offset + 1)
             return
         # Not the disk: that is tried again. What cannot be stored at all must not be passed over.
         self.faults += 1

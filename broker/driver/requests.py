@@ -33,7 +33,7 @@ from broker.core.preview import Preview
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.refusals import Answer, Trouble
-from broker.driver.arrivals import EndRequested, ListRequested, PreviewRequested, Request
+from broker.driver.mqtt_face import EndRequested, ListRequested, PreviewRequested, Request
 from broker.driver.runner import Core, Runner
 from broker.engine.limits import Limits
 from broker.http.pages.value_types import Standing, ValueTypes

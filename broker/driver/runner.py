@@ -136,8 +136,12 @@ class Runner:
 
     def flush(self) -> None:
         """Handle all that waits, unless it is held."""
-        if self._inbox and not self._holders:
-            self._step()
+        self._scheduled = False
+        if self._holders:
+            return
+        inbox, self._inbox = self._inbox, []
+        for item in inbox:
+            self.handle(EventsReceived(tuple(item)) if isinstance(item, list) else item)
 
     def hold(self, *, quietly: bool = False) -> None:
         """Let messages wait until `release`; may be called several times, each with its own.
@@ -179,7 +183,7 @@ class Runner:
     def settle(self) -> None:
         """Handle what waits now, whoever asked to hold it; for the end."""
         self._holders = 0
-        self._step()
+        self.flush()
 
     def close(self) -> None:
         """No more waking."""
@@ -190,15 +194,7 @@ class Runner:
     def _schedule(self) -> None:
         if self._inbox and not self._scheduled and not self._holders:
             self._scheduled = True
-            self._loop.call_soon(self._step)
-
-    def _step(self) -> None:
-        self._scheduled = False
-        if self._holders:
-            return
-        inbox, self._inbox = self._inbox, []
-        for item in inbox:
-            self.handle(EventsReceived(tuple(item)) if isinstance(item, list) else item)
+            self._loop.call_soon(self.flush)
 
     def handle(self, message: "Message") -> None:
         """Handle a message at once, before all that waits."""

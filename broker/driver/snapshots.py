@@ -14,11 +14,12 @@ from time import perf_counter
 from typing import Protocol
 
 from broker import logs
-from broker.driver.gate import IntakeGate
+from broker.driver.promises import IntakeGate
 from broker.journal import JournalError
 from broker.store import StoreError
 
 TIMES_ITS_SIZE = 4
+LOOKS = 32  # at so many sizes of the journal, until it has grown by what a snapshot is due for
 AGAIN_S = 10.0  # after one that failed
 
 logger = logging.getLogger(__name__)
@@ -54,7 +55,10 @@ class Line(Protocol):
 
 
 class Snapshots:
-    """`look` is called after each commit. `size_bytes_max` is what the journal may grow to."""
+    """`look` is called after a commit that reaches `next_look_bytes`.
+
+    `size_bytes_max` is what the journal may grow to.
+    """
 
     def __init__(
         self,
@@ -75,12 +79,16 @@ class Snapshots:
         self._every_bytes = every_bytes
         self._size_bytes_max = size_bytes_max
         self._from_bytes = -journal.size_bytes  # what was found has no snapshot yet
+        # A look takes a lock of the thread that writes: not with each commit.
+        self._step_bytes = min(every_bytes, size_bytes_max) // LOOKS
+        self.next_look_bytes = 0  # that were appended to the journal
         self._why_not = ""
         self._task: asyncio.Task[None] | None = None
         self._again: asyncio.TimerHandle | None = None
 
     def look(self) -> None:
         """Begin one where it is due."""
+        self.next_look_bytes = self._journal.appended_bytes + self._step_bytes
         size_bytes = self._journal.size_bytes
         if size_bytes > self._size_bytes_max:
             reason = self._why_not or "no snapshot has been taken yet"

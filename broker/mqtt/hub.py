@@ -20,12 +20,9 @@ from broker.mqtt.codec.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Re
 from broker.mqtt.counters import Counters
 from broker.mqtt.effects import CloseConnection, Effect
 from broker.mqtt.limits import MqttLimits
-from broker.mqtt.routing import publications as publishing
-from broker.mqtt.routing.publications import receive
-from broker.mqtt.routing.router import Prefix, TopicRouter
+from broker.mqtt.routing.router import Prefix, TopicRouter, publish, receive
 from broker.mqtt.sessions import handshake
-from broker.mqtt.sessions.backpressure import PublisherHold, Slowing
-from broker.mqtt.sessions.connection import Connection
+from broker.mqtt.sessions.connection import Connection, PublisherHold, Slowing
 from broker.mqtt.sessions.departures import end_overflowed, shut
 from broker.mqtt.sessions.logins import Logins
 from broker.mqtt.sessions.session import Session
@@ -129,8 +126,9 @@ class Hub:
                 self._count_partial(connection)
         except ProtocolError as error:
             self._fail(connection, error, now_ms)
-        if self.keeping is not None:
+        if self.keeping is not None and self.keeping.promises != self._promises_before:
             self._end(connection)
+        self._read = None
         if connection.handing_up or connection.waits:
             self.holding.look(connection)
         if self.router.overflowed:
@@ -145,12 +143,11 @@ class Hub:
     def _end(self, connection: Connection) -> None:
         """Hold answers back until what was promised is on disk."""
         keeping = self.keeping
-        if keeping is not None and self.promised(connection) and not connection.closed:
+        if keeping is not None and not connection.closed:
             connection.hold_back(keeping.number, self._held_before)
             self.counters.unkept_bytes = keeping.batch.size_bytes
             if keeping.batch.size_bytes > self.limits.unkept_bytes_max:
                 self.holding.behind(True)
-        self._read = None
 
     def promised(self, connection: Connection) -> bool:
         """Tell whether what came from it just now led to something that promises."""
@@ -214,7 +211,8 @@ class Hub:
         except ProtocolError as error:
             self._fail(connection, error, now_ms)
             return
-        self._end(connection)
+        if self.promised(connection):
+            self._end(connection)
         self.received(connection, b"", now_ms)
 
     def barred(self, connection: Connection, now_ms: int) -> None:
@@ -266,7 +264,7 @@ class Hub:
 
         ProtocolError: it is no topic name, or there is no room to retain it.
         """
-        count = publishing.publish(self, packet, now_ms)
+        count = publish(self, packet, now_ms)
         end_overflowed(self, now_ms)
         return count
 

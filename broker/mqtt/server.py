@@ -23,7 +23,7 @@ from broker.mqtt.application import (
 )
 from broker.mqtt.codec.packets import Properties, Publish
 from broker.mqtt.codec.reasons import Reason
-from broker.mqtt.driver import MqttDriver
+from broker.mqtt.driver import MqttDriver, Socket
 from broker.mqtt.hub import Hub
 from broker.mqtt.limits import MqttLimits
 from broker.mqtt.listeners import (
@@ -35,8 +35,7 @@ from broker.mqtt.listeners import (
 )
 from broker.mqtt.routing.router import Prefix
 from broker.mqtt.sessions.rights import judge_again
-from broker.mqtt.sockets import Socket
-from broker.mqtt.storage.batches import RESULTS_MARK, HubStorage
+from broker.mqtt.storage.batches import HubStorage
 from broker.mqtt.storage.writer import wall_ms
 from broker.rights.quotas import QuotaLedger
 from broker.store import Store
@@ -76,6 +75,7 @@ class MqttServer:
             authorize=authorize,
             new_client_id=lambda: "auto-" + secrets.token_hex(8),
         )
+        self.heard = self._hub.router.heard
         self._driver: MqttDriver | None = None
         self._servers: list[asyncio.Server] = []
         self._contexts: list[ssl.SSLContext | None] = []
@@ -107,16 +107,17 @@ class MqttServer:
         keeping = self._hub.keeping
         if keeping is not None and offset > keeping.results_mark:
             keeping.results_mark = offset
-            keeping.mark(RESULTS_MARK, offset)
-            self._started().soon()
+            if keeping.sessions:
+                keeping.keep_mark()
+                self._started().soon()
 
     def results_needed(self) -> int | None:
         """Results from this offset on are to be there still, so that kept sessions get them.
 
-        None where nothing is kept. It follows the end of the outbox by one transaction.
+        None where no session is kept. It follows the end of the outbox by one transaction.
         """
         keeping = self._hub.keeping
-        return None if keeping is None else keeping.results_durable
+        return None if keeping is None or not keeping.sessions else keeping.results_durable
 
     async def start(self) -> None:
         """Listen; `ListenError` says in a sentence why not, and then nothing is open."""
@@ -218,23 +219,17 @@ class MqttServer:
         ProtocolError: it is no topic name, or there is no room to retain it.
         """
         driver = self._started()
-        if not retain and self.unheard(topic):
+        if not retain and not self.heard((topic,)):
             return 0
         packet = Publish(topic, payload, qos, retain, properties=properties)
         count = self._hub.publish(packet, driver.now_ms())
         driver.soon()
         return count
 
-    def unheard(self, topic: str) -> bool:
-        """True where nobody gets what is published there, which counts as published then."""
-        unheard = self._hub.router.nobody(topic)
-        if unheard:
-            self._hub.counters.published += 1
-        return unheard
-
     def complete(self, token: Token | None, reason_code: int = Reason.SUCCESS) -> None:
         """A message handed up is done with: its publisher gets its PUBACK, in order."""
-        driver = self._started()
+        driver = self._driver
+        assert driver is not None, "who has a message has it of a server that was started"
         self._hub.complete(token, reason_code, driver.now_ms())
         driver.soon()
 

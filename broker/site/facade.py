@@ -22,7 +22,7 @@ from broker.core.messages import (
     ResumeRequested,
     SpecificationSubmitted,
 )
-from broker.driver.arrivals import EndRequested, PreviewRequested, Request
+from broker.driver.mqtt_face import EndRequested, PreviewRequested, Request
 from broker.driver.requests import Requests
 from broker.driver.runner import Runner
 from broker.http import Follower, MetricsLedger, RequestReply, ResultFan

@@ -29,7 +29,7 @@ from broker.rights.table import RightsTable
 from language import check_text
 
 if TYPE_CHECKING:
-    from broker.driver.delivery import Delivery
+    from broker.driver.mqtt_face import Delivery
     from broker.driver.runner import Runner
     from broker.mqtt.server import MqttServer
     from broker.site.networking import Networking

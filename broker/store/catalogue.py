@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from broker.store.writer import Done
+from broker.store.store import Done
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection

@@ -25,11 +25,12 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from broker.store.errors import StoreError
 from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Settled, Standing, Taken
-from broker.store.writer import Done
+from broker.store.store import Done
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -42,6 +43,8 @@ LOOK_BYTES: Final = 16 * 2**20
 LOOK_MS: Final = 60_000
 
 logger = logging.getLogger("headwater.store")
+
+_payload = attrgetter("payload")
 
 
 class Outbox:
@@ -116,7 +119,7 @@ class Outbox:
             if done is not None:
                 done(error)
 
-        size = sum([len(row.payload) for row in rows]) + ROW_BYTES * len(rows)
+        size = sum(map(len, map(_payload, rows))) + ROW_BYTES * len(rows)
         self._store.submit(work, stored, size)
         self._unlooked_bytes += size
         due = end - self._looked_end >= LOOK_ROWS or self._unlooked_bytes >= LOOK_BYTES

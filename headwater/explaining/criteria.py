@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.engine.event.event import slot_of
-from broker.engine.event.geometry import distance_m
+from broker.engine.event.event import distance_m, slot_of
 from broker.engine.event.occurrence import Occurrence, bound_events, events_of, flat
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.join import JoinWriter

@@ -3,7 +3,7 @@
 import pytest
 
 from broker import logs
-from broker.driver.gate import IntakeGate
+from broker.driver.promises import IntakeGate
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker.bridge.mapping import Mappings
 from broker.config.mappings import MappingSection
 from broker.core.messages import EventsReceived, Payload, TopicRefused
-from broker.driver.arrivals import Arrivals
+from broker.driver.mqtt_face import Arrivals
 from broker.engine.limits import Limits
 from broker.mqtt.application import ClientInfo, InboundMessage
 from tests.broker.core.machine import NOW, Machine

@@ -16,8 +16,7 @@ from broker.core.effects import (
     ReleaseResults,
     Reply,
 )
-from broker.driver.gate import IntakeGate
-from broker.driver.promises import Promises
+from broker.driver.promises import IntakeGate, Promises
 
 
 class Outside:

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from broker.driver.delivery import Delivery
+from broker.core.effects import Emission, Emit
+from broker.driver.mqtt_face import Delivery
 from broker.driver.mqtt_sessions import go_on
 from broker.mqtt.codec import packets as p
 from broker.mqtt.listeners import Listener
@@ -69,6 +70,11 @@ class Site:
         )
 
 
+def emission(row):
+    who = row.subscriber, row.subscription, row.actor
+    return Emission(row.id, row.end_ms, *who, row.payload, row.offset)
+
+
 async def heard(reader):
     await reader.send(p.Pingreq())
     found = []
@@ -125,15 +131,25 @@ def test_retention_waits_until_kept_sessions_have_their_results(tmp_path):
     asyncio.run(scene())
 
 
-def test_where_nobody_is_kept_nothing_is_read_and_the_mark_moves_on(tmp_path):
+def test_the_first_session_that_is_kept_misses_nothing_that_was_before_it(tmp_path):
+    """Where nobody is kept nothing is read, and no mark is written; the session brings it."""
     url = f"sqlite:///{tmp_path}/x.db"
 
     async def scene():
         async with Site(url) as site:
             await site.stored(rows(0, 5))
-        async with Site(url):
-            pass
         async with Site(url) as site:
-            assert await MqttServer(None, listeners=()).keep_in(site.store) == 5
+            assert site.server.results_needed() is None
+            await site.stored(rows(5, 7))
+            site.delivery.emit(Emit(tuple(map(emission, rows(5, 7)))))
+            reader = await site.reader()
+            await reader.send(p.Subscribe(1, (p.Filter("headwater/results/anna/#", 1),)))
+            await reader.next()
+            await reader.close()
+            await site.stored(rows(7, 9))  # the process ends before they are given out
+        async with Site(url) as site:
+            reader = await site.reader()
+            assert await heard(reader) == ["r7", "r8"]
+            await reader.close()
 
     asyncio.run(scene())

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from broker.bridge.joined import JoinedServer
 from broker.config.joins import JoinSection
 from broker.core.effects import Publication, Publish
-from broker.driver.delivery import Delivery
+from broker.driver.mqtt_face import Delivery
 
 
 class Server:

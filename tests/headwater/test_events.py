@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.engine.ingest import typed as typing_of_readings
+from broker.engine.ingest import registry
 from headwater import Engine, Event, EventError
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -96,7 +96,7 @@ def test_an_engine_takes_events_as_it_takes_the_mappings_that_say_the_same(batch
 
 
 def test_a_plain_reading_is_typed_when_it_is_made_and_taken_as_it_is(monkeypatch):
-    monkeypatch.setattr(typing_of_readings, "_shapes", {})
+    monkeypatch.setattr(registry, "_shapes", {})
     event = Event("Temp", id="a", timestamp=5, source="s", **PLAIN)
     assert event.typed is not None
     engine = Engine(TEXT)
@@ -123,8 +123,8 @@ def test_what_is_no_plain_reading_is_left_to_intake(said):
 
 
 def test_only_so_many_shapes_are_typed(monkeypatch):
-    monkeypatch.setattr(typing_of_readings, "_shapes", {})
-    monkeypatch.setattr(typing_of_readings, "SHAPES_MAX", 2)
+    monkeypatch.setattr(registry, "_shapes", {})
+    monkeypatch.setattr(registry, "SHAPES_MAX", 2)
     made = [Event(f"T{n}", id="a", timestamp=5, val=1.0) for n in (1, 2, 3, 1)]
     assert [one.typed is not None for one in made] == [True, True, False, True]
 

@@ -199,7 +199,7 @@ zone-ignored: a time's zone does not count
 )
 
 DEPTH = part(
-    "broker/engine/ingest/depth.py",
+    "broker/engine/ingest/decode.py",
     r"""
 depth-edge: a payload exactly as deep as allowed is refused
 - if level > levels_max
@@ -443,7 +443,7 @@ duration-of-points: `duration` is the start
 )
 
 GEOMETRY = part(
-    "broker/engine/event/geometry.py",
+    "broker/engine/event/event.py",
     r"""
 distance-edge: exactly D apart is too far
 - distance <= distance_max_m

@@ -16,7 +16,7 @@ WEIGHED = (
 )
 
 ENDINGS = part(
-    "broker/engine/runtime/endings.py",
+    "broker/engine/runtime/seats.py",
     r"""
 end-undecided: a subscription stops while something before its end is open
 - and seat.agent.watermark_out(watermark) >= at - 1

@@ -80,7 +80,7 @@ oldest-snapshot: not the newest snapshot is taken
 )
 
 WRITER = part(
-    "broker/journal/writer.py",
+    "broker/journal/journal.py",
     r"""
 given-up-after-one-failure: what failed once is not tried again
 - return self._failed(sentence(error, self._segments.folder))
@@ -160,7 +160,7 @@ PROMISES = part(
 told-before-stored: a result goes out that the outbox does not have
 - self._outbox.append(results, partial(self._stored, results))
 + self._inner.emit(Emit(tuple(results)))
-+             self._outbox.append(results, lambda _error: None)
++         self._outbox.append(results, lambda _error: None)
 
 failed-result-told: a result that cannot be stored is told all the same
 - if error is None:
@@ -173,7 +173,7 @@ settled-too-early: a snapshot does not wait for the outbox
 + _settle(one.token, None)
 
 never-read-on: intake is held for ever once too much waited
-- if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
+- if self._is_behind and self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
 + if self._journal.waiting_bytes < 0:
 """,
     tests=KEEPING,

@@ -342,7 +342,7 @@ taken-twice: a message at QoS 2 that the application has is handed up again
 )
 
 SOCKETS = part(
-    "broker/mqtt/sockets.py",
+    "broker/mqtt/driver.py",
     r"""
 turn-not-waited-for: a socket with much in it is read again at once
 - if (full or self._wait is not None) and not self.transport.is_closing():
@@ -364,7 +364,7 @@ lingers-for-ever: what comes after the end is not counted
 )
 
 SLOWING = part(
-    "broker/mqtt/sessions/backpressure.py",
+    "broker/mqtt/sessions/connection.py",
     r"""
 slowed-for-itself: a client that hears itself is not read, nor what it confirms
 - if queue is not own

@@ -199,4 +199,25 @@ first-travels: the first event of a source that was passed over waits for no par
 """,
         tests=FIRST,
     ),
+    *part(
+        "broker/core/network/certainty.py",
+        r"""
+waited-for-ever: whom a host waits for is told here also where nothing for it passes
+- if needed:
++ if needed is not None:
+
+needs-for-ever: a host that needs nothing more of an origin counts as one that does
+- needed.pop(one.origin, None)
++ pass
+
+needs-nothing: whom a host waits for is told nowhere but on the way to what it asks
+- needed = self._needed.setdefault(neighbour, {}).setdefault(one.host, {})
++ needed = self._needed.setdefault(neighbour, {})[one.host] = {}
+
+needs-who-is-gone: who is forgotten counts as one of whom a host needs something
+- for known in (*self.absent.values(), *self._needed.values()):
++ for known in self.absent.values():
+""",
+        tests=("tests/broker/core/network/test_waiting.py",),
+    ),
 ]

@@ -96,7 +96,7 @@ own-work-pays: a user's own work counts as that of others
         tests=("tests/broker/rights/test_work.py",),
     ),
     *part(
-        "broker/mqtt/sockets.py",
+        "broker/mqtt/driver.py",
         r"""
 share-of-nobody: a flood beyond its user's share is read on
 - if self._wait is not None and self in

@@ -140,6 +140,16 @@ change-stays: that a content has others who want it is told when there are none
         tests=("tests/broker/core/test_removal.py",),
     ),
     *part(
+        "broker/engine/runtime/matcher.py",
+        r"""
+makers-of-before: agents that weigh times from the middle of a batch on are not asked for its rest
+-                 self.doubt()
+-                 self._direct.settle()
++                 self.doubt()
+""",
+        tests=("tests/broker/core/test_uncertain_reach.py",),
+    ),
+    *part(
         "broker/engine/pattern/course.py",
         r"""
 anchor-never-late: a run waits for an anchor that can come no more

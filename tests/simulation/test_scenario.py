@@ -187,7 +187,7 @@ def test_an_agent_that_forgets_too_early_is_found(monkeypatch):
 
 
 def test_a_publisher_who_is_not_answered_is_found(monkeypatch):
-    from broker.core.outgoing import Outgoing
+    from broker.core.effects import Outgoing
 
     acknowledge = Outgoing.acknowledge
 

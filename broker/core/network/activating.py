@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
+from broker.core.effects import Outgoing
 from broker.core.network import told
-from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.refusals import Answer
 from broker.engine.event.event import Event

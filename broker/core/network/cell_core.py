@@ -14,10 +14,9 @@ import msgspec
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Emission
+from broker.core.effects import Emission, Outgoing
 from broker.core.network.activating import ActivatingBroker, Key
 from broker.core.network.cell_parts import parts
-from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_state import Source
 from broker.core.refusals import Answer
 from broker.core.suspension.agreement import follow, mark

@@ -30,10 +30,12 @@ class Certainty:
         self._open: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
         self._quiet: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
         self._missing: dict[str, tuple[str, ...]] = {}  # who went, with their types
+        # By neighbour and host: the origins of which it needs something that passes here.
+        self._needed: dict[str, dict[str, dict[str, None]]] = {}
 
     def left(self, neighbour: str) -> None:
         """All that a neighbour said is forgotten."""
-        for known in (self.absent, self._answered, self._open, self._quiet):
+        for known in (self.absent, self._answered, self._open, self._quiet, self._needed):
             known.pop(neighbour, None)
 
     def here(self, origin: str) -> None:
@@ -55,13 +57,13 @@ class Certainty:
         for asked in [*self._open.values(), *self._quiet.values()]:
             for key in [key for key in asked if origin in key]:
                 del asked[key]
-        for known in self.absent.values():
-            known.pop(origin, None)  # as a host it says anew whom it waits for
+        for said in (*self.absent.values(), *self._needed.values()):
+            said.pop(origin, None)  # as a host it says anew whom it waits for
 
     def forget(self, broker: str) -> None:
         """Nobody waits for a broker any more."""
         self._missing.pop(broker, None)
-        for known in self.absent.values():
+        for known in (*self.absent.values(), *self._needed.values()):
             for names in known.values():
                 names.pop(broker, None)
 
@@ -93,7 +95,23 @@ class Certainty:
             self._open.get(neighbour, {}).pop(key, None)
             if one.types:
                 absent[one.origin] = None
-        self.absent.setdefault(neighbour, {})[one.host] = absent
+        self._waits(neighbour, one, absent)
+
+    def _waits(self, neighbour: str, one: Reoffer, absent: dict[str, None]) -> None:
+        """A host waits for these in vain; that of one is told here for which nothing passes here.
+
+        It would not say so again when they have answered.
+        """
+        needed = self._needed.setdefault(neighbour, {}).setdefault(one.host, {})
+        if one.types:
+            needed[one.origin] = None
+        else:
+            needed.pop(one.origin, None)
+        if needed:
+            self.absent.setdefault(neighbour, {})[one.host] = absent
+        else:
+            del self._needed[neighbour][one.host]
+            self.absent.get(neighbour, {}).pop(one.host, None)
 
     def answers(self, neighbour: str, one: Offered) -> None:
         """An answer to a host beyond a neighbour."""

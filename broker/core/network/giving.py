@@ -12,13 +12,12 @@ from typing import Any
 
 from broker.core import messages, topics
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Emission, Publication
+from broker.core.effects import Emission, Outgoing, Publication
 from broker.core.network import told
 from broker.core.network.activating import ActivatingBroker
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
 from broker.core.network.sending import PART_BYTES
-from broker.core.outgoing import Outgoing
 from broker.engine.event.event import Event
 from broker.engine.limits import Limits
 from broker.network.placement.cell_view import is_cell

@@ -17,11 +17,11 @@ from typing import Any
 
 from broker.core import returned
 from broker.core.broker import BrokerOptions
+from broker.core.effects import Outgoing
 from broker.core.network import fold_rows, told
 from broker.core.network.gathered import Gathered, maker_of, origin_of
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.upstream import Upstream
-from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_events import said_again
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
@@ -238,7 +238,7 @@ class HeaderBroker(NetworkedBroker):
         if all(seat.agent.next_due() is None for seat in self._seats()):
             self.gathered.clear()  # what there was of is in no group
         complete_ms = self.complete_ms()
-        if complete_ms is not None and self.gathered.repeats.due:
+        if complete_ms is not None and self.gathered.repeats.count > self.gathered.repeats.prune_at:
             self.gathered.repeats.advance(complete_ms)
 
     def forget_what_is_late(self) -> None:

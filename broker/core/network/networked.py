@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from broker.core import messages, returned
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Emission
+from broker.core.effects import Emission, Notes, Outgoing
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.network import told
 from broker.core.network.activating import Key
@@ -25,8 +25,6 @@ from broker.core.network.giving import GivingBroker
 from broker.core.network.needs import primitives
 from broker.core.network.own import OwnLog, types_of
 from broker.core.network.upstream import Upstream
-from broker.core.notes import Notes
-from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from broker.core.standby.adoption import Adoption
 from broker.core.standby.copies_kept import CopiesKept

@@ -13,8 +13,7 @@ from typing import Any
 
 from broker.core.routing.operator import Key, Range, Region
 from broker.engine.event.event import slot_of
-from broker.engine.event.expressions import NEVER_NULL, RESERVED_CODE, Writer, divide
-from broker.engine.event.functions import FUNCTIONS
+from broker.engine.event.expressions import FUNCTIONS, NEVER_NULL, RESERVED_CODE, Writer, divide
 from broker.engine.event.source import Constants, build
 from language.printing.expressions import expression_text
 from language.tree import (

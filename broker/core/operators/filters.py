@@ -19,7 +19,7 @@ from msgspec.msgpack import Decoder, Encoder
 from broker.core.operators.heard import keys_for
 from broker.core.routing.boxes import Box, Cuts, cuts
 from broker.core.routing.operator import Key, Operator
-from broker.engine.event.geometry import under_path
+from broker.engine.event.event import under_path
 
 Filter = tuple[Key, ...]
 

@@ -157,15 +157,15 @@ class DurableBroker:
                 raise
             if core.budget.exceeded:
                 data = told.bounded(data, core.budget.exceeded, now)
-            raise CoreFaultError([self._append(data)]) from error
+            raise CoreFaultError([self._append(data, now)]) from error
         if core.budget.exceeded:
             data = told.bounded(data, core.budget.exceeded, now)
         resumes = isinstance(message, ResumeRequested)
         is_request = isinstance(message, _REQUESTS) and not resumes
         if not data or (is_request and not (core.came or core.left)):
             return list(map(self._promised, effects))
-        first: list[Effect] = [self._append(data)]
-        if is_request or (told.enlists(message) and (core.came or core.left)):
+        first: list[Effect] = [self._append(data, now)]
+        if is_request or ((core.came or core.left) and told.enlists(message)):
             first.append(Enlist(tuple(core.entries(core.came)), core.left, self.number))
         return [*first, *map(self._promised, effects)]
 
@@ -173,16 +173,18 @@ class DurableBroker:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing."""
         return self.core.next_wake()
 
-    def _append(self, data: bytes) -> Append:
+    def _append(self, data: bytes, now: int) -> Append:
         self.number += 1
-        self._recorded_ms = self.core.now
+        self._recorded_ms = now
         return Append(self.number, data)
 
     def _promised(self, effect: Effect) -> Effect:
         """The effect with what it has to wait for: all that was told up to now."""
         match effect:
             case Emit(results):
-                return Emit(self._numbered(results), self.number)
+                begin, self.outbox_end = self.outbox_end, self.outbox_end + len(results)
+                offsets = range(begin, self.outbox_end)
+                return Emit(tuple(map(_numbered, results, offsets)), self.number)
             case Acknowledge(tokens, outcome, _, reasons):
                 return Acknowledge(tokens, outcome, self.number, reasons)
             case Reply():
@@ -190,25 +192,6 @@ class DurableBroker:
             case Publish(publications):
                 self._retain(publications)
         return effect
-
-    def _numbered(self, results: tuple[Emission, ...]) -> tuple[Emission, ...]:
-        begin = self.outbox_end
-        self.outbox_end += len(results)
-        return tuple(
-            [
-                Emission(
-                    one.id,
-                    one.end_ms,
-                    one.subscriber,
-                    one.subscription,
-                    one.actor,
-                    one.payload,
-                    offset,
-                    one.is_silent,
-                )
-                for offset, one in enumerate(results, begin)
-            ]
-        )
 
     def _retain(self, publications: tuple[Publication, ...]) -> None:
         for one in publications:
@@ -360,7 +343,7 @@ class DurableBroker:
         now = max(now, self.core.now)
         one = told.Opened(now, said, msgspec.to_builtins(limits), known)
         self._begin(one)
-        effects: list[Effect] = [self._append(told.opened(one))]
+        effects: list[Effect] = [self._append(told.opened(one), self.core.now)]
         if self._retained:
             publications = [
                 Publication(topic, payload, retain=True)
@@ -448,6 +431,19 @@ class DurableBroker:
 
 
 _REQUESTS = (SpecificationSubmitted, CancelRequested)
+
+
+def _numbered(one: Emission, offset: int) -> Emission:
+    return Emission(
+        one.id,
+        one.end_ms,
+        one.subscriber,
+        one.subscription,
+        one.actor,
+        one.payload,
+        offset,
+        one.is_silent,
+    )
 
 
 def _linked(options: BrokerOptions, limits: Limits) -> HeaderBroker:

@@ -22,9 +22,8 @@ from msgspec import Struct
 from broker.core import messages
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
-from broker.core.effects import Entry, Reply
+from broker.core.effects import Entry, Outgoing, Reply
 from broker.core.installer import reader_of
-from broker.core.outgoing import Outgoing
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest.times import TIME_MAX_MS
@@ -61,7 +60,6 @@ class RestorableBroker(Broker):
         self.given = FunctionRegister({})
         self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
         self.left: tuple[Key, ...] = ()  # and those that it ended
-        self._overdue = False  # a state was taken up, and nothing was decided since
         self.settled: dict[Key, int] = {}
         self.ended = 0  # subscriptions that came to their end, since the process began
         self.runs_for_others = False  # whether what it is told of is at home elsewhere
@@ -72,18 +70,6 @@ class RestorableBroker(Broker):
     def now(self) -> int:
         """The time of the last message."""
         return self._now
-
-    def next_wake(self) -> int | None:
-        """Return when to wake: at once after `restore`, as other settings may move time on."""
-        return self._now + 1 if self._overdue else super().next_wake()
-
-    def _woken(self, message: messages.Woken, out: Outgoing) -> None:
-        super()._woken(message, out)
-        self._overdue = False
-
-    def _events_received(self, message: messages.EventsReceived, out: Outgoing) -> None:
-        super()._events_received(message, out)
-        self._overdue = False
 
     # --- how far subscriptions are settled ---------------------------------------------------
 
@@ -125,7 +111,8 @@ class RestorableBroker(Broker):
 
     def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
         super()._feed(events, out)
-        self._end_what_is_over()
+        if self._matcher.endings.domains:
+            self._end_what_is_over()
 
     def _end_what_is_over(self) -> None:
         """Stop what only subscriptions need of which nothing can be a result any more."""

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.core.routing.held import Held
-from broker.engine.event.geometry import distance_m
+from broker.engine.event.event import distance_m
 
 if TYPE_CHECKING:
     from broker.core.routing.matching import Place

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from broker.core.routing.held import DEGREES, METRES, START, Held
 from broker.core.routing.operator import Key, Region, Scalar
-from broker.engine.event.geometry import region_test, under_path
+from broker.engine.event.event import region_test, under_path
 from broker.engine.filter.cells import StepColumn, bits_of, slots_of
 from broker.engine.filter.conditions import EXACT_FLOAT_MAX, after, past
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from broker.core.routing.messages import LOCAL, Advertise, Send, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
-from broker.engine.event.geometry import region_test, under_path
+from broker.engine.event.event import region_test, under_path
 
 SEPARATOR = "\x1f"  # between an operator's id and the keys that a part of it is about
 CACHE_MAX = 65_536  # answers kept until an advertisement changes

@@ -20,11 +20,10 @@ from msgspec.structs import replace
 from broker.core import messages, topics
 from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.effects import DisownResults, Emission, Publication
+from broker.core.effects import DisownResults, Emission, Outgoing, Publication
 from broker.core.installer import Asker, Installer, reader_of
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
-from broker.core.outgoing import Outgoing
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.copies_kept import CopiesKept
 from broker.core.standby.home_copy import CopyRow, HomeCopy, Key, TextRow

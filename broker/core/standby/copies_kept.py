@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.core.outgoing import Outgoing
+from broker.core.effects import Outgoing
 from broker.core.standby.home_copy import HomeCopy, read, saved
 from broker.network.delivery.messages import HomeChanged, HomeEntrusted, HomeKept
 

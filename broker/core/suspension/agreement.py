@@ -17,8 +17,7 @@ from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed
 from broker.network.placement.suspension import Rows
 
 if TYPE_CHECKING:
-    from broker.core.effects import Publication
-    from broker.core.notes import Notes
+    from broker.core.effects import Notes, Publication
     from broker.engine.ledger import Ledger
     from broker.engine.runtime.matcher import Matcher
 

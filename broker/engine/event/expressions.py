@@ -8,12 +8,10 @@ does: arithmetic with null is null, a comparison or `in` with null is false, `no
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
+from math import ceil, floor, isfinite, sqrt
 from typing import Any, Protocol, runtime_checkable
 
-from broker.engine.event.event import INT64_MAX, INT64_MIN, slot_of
-from broker.engine.event.functions import FUNCTIONS
-from broker.engine.event.geometry import region_test
+from broker.engine.event.event import INT64_MAX, INT64_MIN, region_test, slot_of
 from broker.engine.event.own import as_mapping
 from broker.engine.event.source import Constants, build
 from language.lexicon import MIRRORED
@@ -32,6 +30,31 @@ from language.tree import (
     SetLiteral,
     Unary,
 )
+
+
+def _whole(function: Callable[[float], int]) -> Callable[[float], int | None]:
+    """The function on finite numbers: an overflow earlier on has no whole number."""
+    return lambda x: function(x) if isfinite(x) else None
+
+
+# The built-in scalar functions of language.functions.SCALARS. Their arguments are checked and not
+# null; none raises, and what has no value is None.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "round": _whole(round),
+    "floor": _whole(floor),
+    "ceil": _whole(ceil),
+    # A negative root has no value, and null is what the language has for that; an error would end
+    # the whole condition, a NaN compares false with itself.
+    "sqrt": lambda x: sqrt(x) if x >= 0 else None,
+    "lower": str.lower,
+    "upper": str.upper,
+    "length": len,
+    "concat": lambda *texts: "".join(texts),
+}
+
 
 # An integer of so many bits is within a float's range; an attribute has 64, a sum of them not many
 # more, and the whole number next to a float may have one bit more than that.

@@ -15,8 +15,7 @@ from operator import attrgetter, lt
 from typing import Any
 
 from broker.engine import native
-from broker.engine.event.event import Event, Head, Order, Tie
-from broker.engine.event.geometry import near
+from broker.engine.event.event import Event, Head, Order, Tie, near
 
 Occurrence = Any
 Key = Callable[[Any], Any]

@@ -17,9 +17,8 @@ from itertools import product
 from math import asin, cos, degrees, inf, nextafter, pi, radians, sin
 from typing import Any
 
-from broker.engine.event.event import MetricPosition
+from broker.engine.event.event import EARTH_RADIUS_M, MetricPosition
 from broker.engine.event.expressions import AtomScope, Writer, attribute_code
-from broker.engine.event.geometry import EARTH_RADIUS_M
 from broker.engine.event.source import Constants
 from language.lexicon import MIRRORED
 from language.tree import (

@@ -62,10 +62,10 @@ class Clock(Protocol):
     def withdraw(self, source: str, now: int) -> None:
         """A source says that it will send no more."""
 
-    def watermark(self, type_name: str, now: int) -> int:
+    def watermark(self, type_name: str, now: int = 0) -> int:
         """The watermark of a type's events; it is then given out."""
 
-    def foreseen(self, type_name: str, now: int) -> int:
+    def foreseen(self, type_name: str, now: int = 0) -> int:
         """The watermark that would be given out; asking changes nothing."""
 
     def hindmost(self, type_name: str, now: int) -> str:
@@ -131,7 +131,7 @@ class StreamClock:
     def withdraw(self, source: str, now: int) -> None:
         """Ignore the withdrawal: a stream has no sources to wait for."""
 
-    def watermark(self, type_name: str, now: int) -> int:  # noqa: ARG002
+    def watermark(self, type_name: str, now: int = 0) -> int:  # noqa: ARG002
         """Return the watermark, which is the same for all types."""
         if self._finished:
             return WATERMARK_END
@@ -142,7 +142,7 @@ class StreamClock:
         # counts.
         return self._newest - self._lateness_ms - 1
 
-    def foreseen(self, type_name: str, now: int) -> int:
+    def foreseen(self, type_name: str, now: int = 0) -> int:
         """Return the watermark; asking changes nothing here."""
         return self.watermark(type_name, now)
 

@@ -149,7 +149,7 @@ class NetworkClocks(SourceClocks):
 
     # --- watermarks ------------------------------------------------------------------------
 
-    def watermark(self, type_name: str, now: int) -> int:
+    def watermark(self, type_name: str, now: int = 0) -> int:
         """Return a type's watermark, given what other origins promise; it is then given out."""
         afar = self._afar.get(type_name)
         if not afar or self._finished:
@@ -166,7 +166,7 @@ class NetworkClocks(SourceClocks):
         self.give(type_name, reached)
         return reached
 
-    def foreseen(self, type_name: str, now: int) -> int:
+    def foreseen(self, type_name: str, now: int = 0) -> int:
         """Return the watermark that would be given out; asking changes nothing."""
         passed = self._passed.get(type_name)
         reached = super().foreseen(type_name, now)

@@ -74,20 +74,15 @@ class Repeats:
         self._newest: int | None = None  # nothing remembered ends later
         self._batches: deque[tuple[int, list[Event]]] = deque()  # (greatest end, its events)
         self._runs: list[_Run] = []  # those that came in no order
-        self._count = 0  # events in both
+        self.count = 0  # events in both; past `prune_at` it is worth giving it the watermark
         self._ends = _ends_of([])  # of the runs, while no two events of them end together
         # After that by id the event, or those of that id by end.
         self._by_id: dict[str, Event | dict[int, Event]] | None = None
-        self.prune_at = slack  # with more than so many it is looked for what may be forgotten
+        self.prune_at = slack
         self.forgotten = 0
 
-    @property
-    def due(self) -> bool:
-        """Tell whether it has grown so far that it is worth giving it the watermark."""
-        return self._count > self.prune_at
-
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def events(self) -> list[Event]:
         """All that are remembered, by end and id."""
@@ -102,7 +97,7 @@ class Repeats:
         self._newest = max(ends, default=None)
         self._batches.clear()
         self._runs = [] if self._newest is None else [_Run(self._newest, ends, kept)]
-        self._count = len(kept)
+        self.count = len(kept)
         self._ends, self._by_id = _ends_of([ends]), None
         if len(self._ends) < len(kept):
             self._tell_by_id()
@@ -151,22 +146,22 @@ class Repeats:
             if repeats:
                 events = _without(events, repeats)
                 ends = [event.end for event in events]
-            if floor is not None and len(events) >= max(self._slack // FEWER, self._count):
+            if floor is not None and len(events) >= max(self._slack // FEWER, self.count):
                 # Most of what is remembered has passed, as a rule: it is not worth copying.
                 self._runs.append(_Run(newest, ends, events))
-                self._count += len(events)
+                self.count += len(events)
                 self.advance(floor)
             else:
                 self._add(_Run(newest, list(ends), list(events)))
-                self._count += len(events)
-        if self._count > self._events_max:
+                self.count += len(events)
+        if self.count > self._events_max:
             self._forget()
         return events, repeats
 
     def advance(self, watermark: int) -> None:
         """Forget what ends at or before the watermark: a repeat of it would be late.
 
-        All is looked through, so it is called when much has come since; see `due`.
+        All is looked through, so it is called when much has come since; see `prune_at`.
         """
         batches = self._batches
         self._pass_batches(watermark)
@@ -177,10 +172,10 @@ class Repeats:
             gone = bisect_right(events, watermark, key=_end)
             if gone:
                 batches[0] = (newest, events[gone:])
-                self._count -= gone
+                self.count -= gone
         if self._runs:
             runs = [run.after(watermark) for run in self._runs if run.newest > watermark]
-            self._count += sum(map(len, runs)) - sum(map(len, self._runs))
+            self.count += sum(map(len, runs)) - sum(map(len, self._runs))
             self._runs = runs
             if self._by_id is None:
                 self._ends = _ends_of([run.ends for run in runs])
@@ -196,13 +191,13 @@ class Repeats:
         kept = events[bisect_right(events, floor, key=_end) :] if passed else list(events)
         if kept:
             self._batches.append((newest, kept))
-            self._count += len(kept)
+            self.count += len(kept)
 
     def _pass_batches(self, watermark: int) -> None:
         """Forget whole batches that came in order."""
         batches = self._batches
         while batches and batches[0][0] <= watermark:
-            self._count -= len(batches.popleft()[1])
+            self.count -= len(batches.popleft()[1])
 
     def _add(self, run: _Run) -> None:
         if self._runs and len(self._runs[-1]) < RUN_EVENTS:

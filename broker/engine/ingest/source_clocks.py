@@ -253,7 +253,7 @@ class SourceClocks:
 
     # --- watermarks ----------------------------------------------------------------------
 
-    def watermark(self, type_name: str, now: int) -> int:
+    def watermark(self, type_name: str, now: int = 0) -> int:
         """Return the watermark of a type's events; it is then given out."""
         if self._finished:
             return WATERMARK_END
@@ -266,7 +266,7 @@ class SourceClocks:
         self._given[type_name] = reached
         return reached
 
-    def foreseen(self, type_name: str, now: int) -> int:
+    def foreseen(self, type_name: str, now: int = 0) -> int:
         """Return the watermark that would be given out; asking changes nothing."""
         given, asked = self._given.get(type_name), self._asked.get(type_name)
         reached = self.watermark(type_name, now)

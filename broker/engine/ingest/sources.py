@@ -17,7 +17,7 @@ import msgspec
 from broker.engine.event.event import MetricPosition
 from broker.engine.ingest import reasons
 from broker.engine.ingest.advertised import Advertisement
-from broker.engine.ingest.depth import json_deeper_than
+from broker.engine.ingest.decode import json_deeper_than
 from broker.engine.ingest.faults import DECODE_ERRORS, Rejection, of_error, rejection
 from broker.engine.limits import Limits
 
@@ -90,67 +90,60 @@ class Lives:
     """The sources whose advertisement ends by itself, and when."""
 
     def __init__(self) -> None:
-        self._ends: dict[str, tuple[int, int]] = {}  # source → (time to live, when heard last)
-        self._due: list[tuple[int, str]] = []  # lower bounds; each source of `_ends` has one
-
-    def __len__(self) -> int:
-        return len(self._ends)
+        self.ends: dict[str, tuple[int, int]] = {}  # source → (time to live, when heard last)
+        self.due: list[tuple[int, str]] = []  # lower bounds, a heap; each source of `ends` has one
 
     def begin(self, source: str, ttl_ms: int | None, now: int) -> None:
         """A source was advertised, for so long."""
         if ttl_ms is None:
-            self._ends.pop(source, None)
+            self.ends.pop(source, None)
             return
-        self._ends[source] = (ttl_ms, now)
-        heappush(self._due, (now + ttl_ms, source))
+        self.ends[source] = (ttl_ms, now)
+        heappush(self.due, (now + ttl_ms, source))
         # Renewed advertisements leave their older entries behind; past twice as many the heap is
         # made anew, so it is bounded and each renewal still costs log n.
-        if len(self._due) > 2 * len(self._ends) + 16:
-            self._due = sorted((ttl + at, name) for name, (ttl, at) in self._ends.items())
+        if len(self.due) > 2 * len(self.ends) + 16:
+            self.due = sorted((ttl + at, name) for name, (ttl, at) in self.ends.items())
 
     def heard(self, sources: Iterable[str], now: int) -> None:
         """Events came from these sources."""
         # Most sources live without end; then events cost this one test.
-        if self._ends:
+        if self.ends:
             for source in sources:
-                life = self._ends.get(source)
+                life = self.ends.get(source)
                 if life is not None:
-                    self._ends[source] = (life[0], now)
+                    self.ends[source] = (life[0], now)
 
     def end(self, source: str) -> None:
         """A source was withdrawn."""
-        self._ends.pop(source, None)
+        self.ends.pop(source, None)
 
     def ended(self, now: int) -> list[str]:
         """The sources whose time has run out, which are forgotten here."""
         gone = []
-        while self._due and self._due[0][0] <= now:
-            _, source = heappop(self._due)
-            life = self._ends.get(source)
+        while self.due and self.due[0][0] <= now:
+            _, source = heappop(self.due)
+            life = self.ends.get(source)
             if life is None:
                 continue
             due = life[0] + life[1]
             if due <= now:
-                del self._ends[source]
+                del self.ends[source]
                 gone.append(source)
             else:
                 # It was heard since: moved when its old time comes, not with each event.
-                heappush(self._due, (due, source))
+                heappush(self.due, (due, source))
         return gone
 
     def state(self) -> list[list[Any]]:
         """Plain data."""
-        return [[source, *life] for source, life in self._ends.items()]
+        return [[source, *life] for source, life in self.ends.items()]
 
     def restore(self, state: Iterable[Any]) -> None:
         """Take up such a state, in the place of all that is here."""
-        self._ends = {source: (ttl_ms, at) for source, ttl_ms, at in state}
-        self._due = sorted((ttl_ms + at, source) for source, (ttl_ms, at) in self._ends.items())
+        self.ends = {source: (ttl_ms, at) for source, ttl_ms, at in state}
+        self.due = sorted((ttl_ms + at, source) for source, (ttl_ms, at) in self.ends.items())
 
     def resume(self, before: int, now: int) -> None:
         """The time from `before` until now does not count."""
-        self.restore([[name, ttl, at + now - before] for name, (ttl, at) in self._ends.items()])
-
-    def next_wake(self) -> int | None:
-        """When a time may run out next; asking earlier does no harm."""
-        return self._due[0][0] if self._due else None
+        self.restore([[name, ttl, at + now - before] for name, (ttl, at) in self.ends.items()])

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.engine.event.geometry import near
+from broker.engine.event.event import near
 from broker.engine.event.occurrence import after_anchor, all_near, apart, has_reading, order_of
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.operands import Joint, Operand, composite, silent_places

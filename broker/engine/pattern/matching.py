@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.engine.event.event import Event
+from broker.engine.event.event import Event, region_test
 from broker.engine.event.expressions import Writer, attribute_code
-from broker.engine.event.geometry import region_test
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.operands import Leaf
 from broker.engine.pattern.verdicts import Doubt, spanning

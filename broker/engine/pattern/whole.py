@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.engine.event.geometry import near
+from broker.engine.event.event import near
 from broker.engine.event.occurrence import Occurrence, after_anchor, bound_events, flat, touches
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.operands import (

@@ -17,7 +17,7 @@ from broker.engine.pattern.staged_partition import needs_stages
 from broker.engine.pattern.staged_plan import StagedPlan
 from broker.engine.runtime.agents import input_name
 from broker.engine.runtime.outcome import DefinitionOutcome, reported_layout
-from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
+from broker.engine.runtime.seats import SUSPENDED, SuspendedAgent
 from broker.engine.runtime.subscribed import SubscriptionOutcome, SubscriptionTemplate
 from broker.engine.window.agent import TickAgent, TickOutcome, WindowAgent
 from broker.engine.window.assigners import grid_of

@@ -23,12 +23,12 @@ from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.promises import reached_at
 from broker.engine.runtime.agents import EXACT, Agents, input_name, output_name, weighed
 from broker.engine.runtime.budget import TooMuchWorkError
-from broker.engine.runtime.endings import Endings
 from broker.engine.runtime.results import sort_results
 from broker.engine.runtime.seats import (
     Direct,
     Domain,
     Domains,
+    Endings,
     Seat,
     Suspensions,
     at_once,
@@ -71,7 +71,7 @@ class Matcher:
         self._by_task: dict[str, list[Seat]] = {}
         self._routes: dict[int, list[tuple[Seat, int]]] = {}
         self._domains = Domains()
-        self._endings = Endings(self._seats)
+        self.endings = Endings(self._seats)
         self._next_index = 0
         self._direct = Direct(self._routes, self.filterer)
         self._watermarks: dict[Any, int] = {}
@@ -118,7 +118,7 @@ class Matcher:
         if begin is not None:
             self._agents.begin(task.key, begin)
         self.suspensions.installed(task)
-        self._endings.note(seats)
+        self.endings.note(seats)
         if task.key in self._agents.beginning:
             self.schedule(*seats)
 
@@ -229,8 +229,7 @@ class Matcher:
         counts whether one was asked for, and is asked for those who then are not fed. `by_class`:
         the same events, by their class.
         """
-        self._watermarks = {}
-        self._ahead = {}
+        self._watermarks, self._ahead = {}, {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._domains.levels]
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
@@ -281,14 +280,14 @@ class Matcher:
         if self._direct.unsettled:
             self._direct.settle()
         for content, matched in self.filterer.route(events, by_class, results):
-            lone = self._direct.of(content)
-            if lone:
+            if lone := self._direct.makers[content]:
                 for made in lone:
                     results += made(matched)
                 continue
             # Weighing times costs every join, so it begins with the first event that is in doubt.
             if self._agents.doubted is None and doubtful(matched):
                 self.doubt()
+                self._direct.settle()
             for seat, leaf in self._routes[content]:
                 if seat.at_once is not None:
                     results += seat.at_once(matched)
@@ -323,7 +322,7 @@ class Matcher:
     def resume(self, keys: Sequence[str], begin: int) -> None:
         """Begin these tasks anew at the instant, as far as they are suspended."""
         seats = self.suspensions.resume(keys, begin)
-        self._endings.note(seats)
+        self.endings.note(seats)
         self.schedule(*seats)
 
     def schedule(self, *seats: Seat) -> None:
@@ -376,10 +375,10 @@ class Matcher:
         `foreseen` tells of which this may be so; only for these a watermark is asked for, as then
         nothing may come behind it.
         """
-        if not self._endings.domains:
+        if not self.endings.domains:
             return []
         self._watermarks, self._ahead = {}, {}
-        return self._endings.over(
+        return self.endings.over(
             lambda domain: self._watermark(domain, foreseen, self._ahead),
             lambda domain: self._watermark(domain, watermark_of),
         )
@@ -397,9 +396,10 @@ class Matcher:
         wanted: dict[str, int] = {}
         for domains in self._domains.levels:
             for domain in domains:
-                if (due := due_of(domain, self._seats)) is not None and due < WATERMARK_END:
+                due = due_of(domain, self._seats) if domain.due else None
+                if due is not None and due < WATERMARK_END:
                     self._want(domain, due, watermark_of, wanted)
-        for domain, at in self._endings.first() if ends and self._endings.domains else ():
+        for domain, at in self.endings.first() if ends and self.endings.domains else ():
             self._want(domain, at, watermark_of, wanted)
         return wanted
 
@@ -455,5 +455,5 @@ class Matcher:
                 seat.at_once = at_once(seat)
                 if seat.agent.waits:
                     self.schedule(seat)
-            self._endings.note(self._by_task.get(key, ()))
+            self.endings.note(self._by_task.get(key, ()))
         self._direct.all_changed()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import islice, repeat
 from operator import itemgetter, le, lt
 
 from broker.engine import native
@@ -59,9 +59,11 @@ def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
         if found is not None:
             entries: list[Entry] = found[0]
             return entries
+    if len(batch) == 1:
+        at, events = batch[0]
+        return list(zip(repeat(at), events))  # the events alone end
     entries = [(at, event) for at, events in batch for event in events]
-    if len(batch) > 1:
-        entries.sort(key=_end)
+    entries.sort(key=_end)
     return entries
 
 

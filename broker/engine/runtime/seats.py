@@ -1,22 +1,24 @@
 """The places at which agents work, and what they share.
 
-Owns these records. Must not know who feeds agents. Invariant: a domain counts the seats that it
-has, and every seat that is due stands in its domain's heap.
+Owns these records: who is due, which subscriptions end, which tasks are suspended, and of what the
+results are made at once. Must not know who feeds agents. Invariants: a domain counts the seats that
+it has, and every seat that is due stands in its domain's heap; a subscription is over only where
+its agent promises that nothing comes that ends before its end; the stand-in of a suspended agent
+holds nothing and is due at no time, so that nobody waits for what it will not report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.clock_names import SEPARATOR, parts_of
 from broker.engine.event.agent import WATERMARK_END, Agent, Result
 from broker.engine.event.event import Event
 from broker.engine.runtime.agents import output_name
-from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
-from language.tree import Case
+from language.tree import Case, Subscription
 
 if TYPE_CHECKING:
     from broker.engine.filter.content import Makers
@@ -24,6 +26,47 @@ if TYPE_CHECKING:
     from broker.engine.pattern.lone import LoneAtom
     from broker.engine.runtime.agents import Agents
     from language.taskgraph import Task
+
+SUSPENDED = "suspended"  # the key of its state, which no other agent's has
+
+
+class SuspendedAgent:
+    """Holds the place of an agent until its task is resumed; `why` is what it exceeded."""
+
+    waits = False
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def feed(self, batch: Sequence[Any], watermark: int) -> list[Any]:  # noqa: ARG002
+        """Pass over all events."""
+        return []
+
+    def watermark_out(self, watermark: int) -> int:
+        """Promise nothing, so that nothing is waited for."""
+        # What it would have reported is lost and told as such; holding back its users' watermark
+        # for it as well would stop those that need other inputs, too.
+        return watermark
+
+    def next_due(self) -> int | None:
+        """Be due at no time."""
+        return None
+
+    def held(self) -> int:
+        """Hold nothing."""
+        return 0
+
+    def dropped(self) -> dict[str, int]:
+        """Count nothing: what the agent in its place had counted went with its state."""
+        return {}
+
+    def state(self) -> Any:
+        """Give the reason, as plain data."""
+        return {SUSPENDED: self.why}
+
+    def restore(self, state: Any) -> None:
+        """Take such a state up."""
+        self.why = state[SUSPENDED]
 
 
 AtOnce = Callable[[Sequence[Event]], list[Result]]
@@ -161,14 +204,14 @@ class Direct:
     ) -> None:
         self._routes = routes
         self._filterer = filterer
-        self._known: dict[int, list[AtOnce]] = {}  # by content; filled as events come
+        self.makers: dict[int, list[AtOnce]] = {}  # by content, of which that is all; else none
         self.unsettled: dict[int, None] = {}
 
     def changed(self, content: int) -> None:
         """Others want it now, or those who do have other agents."""
         # Worked out again when an event comes: installing a thousand subscriptions to one content
         # would otherwise make a thousand lists, of one to a thousand seats.
-        self._known.pop(content, None)
+        self.makers.pop(content, None)
         if content in self._routes:
             self.unsettled[content] = None
         else:
@@ -176,23 +219,17 @@ class Direct:
 
     def all_changed(self) -> None:
         """So it is with all."""
-        self._known.clear()
+        self.makers.clear()
         self.unsettled.update(dict.fromkeys(self._routes))
 
     def settle(self) -> None:
-        """Tell the filterer of what has changed what it may make of single events."""
+        """Work out the makers of what has changed, and tell the filterer of single events."""
         for content in self.unsettled:
-            self._filterer.make_at_once(content, self._each(content))
-        self.unsettled.clear()
-
-    def of(self, content: int) -> list[AtOnce]:
-        """Return the makers of results of a content's events, if that is all; else none."""
-        made = self._known.get(content)
-        if made is None:
             seats = [seat for seat, _ in self._routes[content]]
             lone = [seat.at_once for seat in seats if seat.at_once and not seat.weighs]
-            made = self._known[content] = lone if len(lone) == len(seats) else []
-        return made
+            self.makers[content] = lone if len(lone) == len(seats) else []
+            self._filterer.make_at_once(content, self._each(content))
+        self.unsettled.clear()
 
     def _each(self, content: int) -> Makers:
         """The same for single events, where each gives a result and none is detected."""
@@ -212,7 +249,10 @@ class Direct:
 
 
 class Suspensions:
-    """The suspended tasks, and `why`, by key; of these so many were `told` to whom they concern."""
+    """The suspended tasks, and `why`, by key; so many were `told` to whom they concern.
+
+    Where that is another number some are suspended, or are no more, of which nobody was told.
+    """
 
     def __init__(
         self, by_task: Mapping[str, Sequence[Seat]], agents: Agents, direct: Direct
@@ -222,11 +262,6 @@ class Suspensions:
         self._by_task = by_task
         self._agents = agents
         self._direct = direct
-
-    @property
-    def untold(self) -> bool:
-        """True where some are suspended, or are no more, of which nobody was told."""
-        return len(self.why) != self.told
 
     def suspend(self, key: str, why: str) -> None:
         """Suspend a task, and those that need it: all that they hold is gone."""
@@ -266,3 +301,77 @@ class Suspensions:
         """Note a task whose agent was restored from a stand-in's state."""
         if SUSPENDED in state:
             self.why[key] = state[SUSPENDED]
+
+
+Key = tuple[tuple[str, ...], tuple[str, ...]]
+WatermarkAt = Callable[[Domain], int]
+
+
+class Endings:
+    """The ends of all subscriptions that have one; `seats` are those that are there."""
+
+    def __init__(self, seats: Mapping[int, Seat]) -> None:
+        self._seats = seats
+        # A heap for each; empty where no subscription ends, as in most brokers.
+        self.domains: dict[Key, tuple[Domain, list[tuple[int, int]]]] = {}
+
+    def note(self, seats: Sequence[Seat]) -> None:
+        """Take in when these end, where that is known; twice is once."""
+        for seat in seats:
+            at = None if seat.task.kind == "definition" else _ends_at(seat)
+            if at is not None:
+                domain, entry = seat.domain, (at, seat.index)
+                key = (domain.types, domain.definitions)
+                known = self.domains.get(key)
+                # A domain that went and came again is another object under the same key; its old
+                # heap waits for nobody.
+                if known is None or known[0] is not domain:
+                    known = self.domains[key] = (domain, [])
+                heappush(known[1], entry)
+
+    def first(self) -> Iterator[tuple[Domain, int]]:
+        """Each domain in which one has an end, with the first of these."""
+        for key, (domain, ends) in list(self.domains.items()):
+            while ends and ends[0][1] not in self._seats:
+                heappop(ends)
+            if ends:
+                yield domain, ends[0][0]
+            else:
+                del self.domains[key]
+
+    def over(self, foreseen: WatermarkAt, given: WatermarkAt) -> list[tuple[str, str]]:
+        """(subscriber, name) of those of which nothing more can be a result.
+
+        `foreseen` only looks at a domain's watermark; `given` asks for it, so that nothing may come
+        behind it.
+        """
+        found: dict[tuple[str, str], None] = {}
+        for domain, at in self.first():
+            # Looking is free, asking is not: a watermark that was given out makes every earlier
+            # event late, also for tasks that would still have taken it.
+            if at <= foreseen(domain):
+                found.update(dict.fromkeys(self._over_at(domain, given(domain))))
+        return list(found)
+
+    def _over_at(self, domain: Domain, watermark: int) -> list[tuple[str, str]]:
+        _, ends = self.domains[domain.types, domain.definitions]
+        passed: dict[tuple[int, int], None] = {}
+        while ends and ends[0][0] <= watermark:
+            passed[heappop(ends)] = None
+        found = []
+        for at, index in passed:
+            seat = self._seats.get(index)
+            if seat is None:
+                continue
+            # It stays noted until its seat goes: the broker may be told, and fail before it acts.
+            heappush(ends, (at, index))  # until it goes
+            node = seat.task.node
+            if isinstance(node, Subscription) and seat.agent.watermark_out(watermark) >= at - 1:
+                found.append((node.subscriber, node.name))
+        return found
+
+
+def _ends_at(seat: Seat) -> int | None:
+    from broker.engine.pattern.staged_agent import StagedAgent
+
+    return seat.agent.ends_at() if isinstance(seat.agent, StagedAgent) else None

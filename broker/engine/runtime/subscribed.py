@@ -418,4 +418,5 @@ def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> No
     """Sort occurrences with their groups, and charge that and what is to be made of them."""
     if found:
         budget.report(found)
+    if len(found) > 1:
         sort_in_order(found, *IN_ORDER)

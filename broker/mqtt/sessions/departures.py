@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.mqtt.codec.packets import Publish, Will
 from broker.mqtt.codec.reasons import ProtocolError, Reason
-from broker.mqtt.routing.publications import accept
+from broker.mqtt.routing.router import accept
 
 if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
@@ -128,4 +128,5 @@ def publish_will(hub: "Hub", session: "Session", now_ms: int) -> None:
         packet = Publish(
             will.topic, will.payload, will.qos, will.retain, properties=will.properties
         )
-        accept(hub, session.client, packet, None, now_ms)
+        route = hub.router.route(packet.topic)
+        accept(hub, session.client, packet, route, None, now_ms)

@@ -7,7 +7,6 @@ one connection, and belongs to the user who made it.
 from typing import TYPE_CHECKING
 
 from broker.mqtt.codec.packets import Will
-from broker.mqtt.routing.router import TopicSubscription
 from broker.mqtt.sessions.client_queue import ClientQueue
 from broker.mqtt.sessions.logins import host_of
 from broker.mqtt.sessions.timers import Timer
@@ -15,6 +14,7 @@ from broker.rights.quotas import Holder
 
 if TYPE_CHECKING:
     from broker.mqtt.application import ClientInfo, Token
+    from broker.mqtt.routing.router import TopicSubscription
     from broker.mqtt.sessions.connection import Connection
 
 

@@ -51,6 +51,7 @@ class HubStorage:
         self.waiting: dict[Connection, None] = {}  # connections with bytes that wait
         self.messages_last = 0  # the greatest number of a message
         self.places_last = 0
+        self.sessions = 0  # that are on disk, or will be with the batch that gathers
         self.results_mark = 0
         self.results_durable = 0  # the mark as it is on disk
 
@@ -83,15 +84,22 @@ class HubStorage:
         if isinstance(row, MarkRow):
             self.results_durable = row.value
 
-    def mark(self, name: str, value: int) -> None:
-        """Store a number in one transaction with all that was changed just before."""
-        self.batch.put(MarkRow(name, value))
+    def keep_mark(self) -> None:
+        """Store the results' mark in one transaction with all that was changed just before.
+
+        Without a session on disk nobody needs it: the first one brings it along.
+        """
+        self.batch.put(MarkRow(RESULTS_MARK, self.results_mark))
 
     # --- sessions -----------------------------------------------------------------------------
 
     def session(self, session: "Session") -> None:
         """A session as it is now."""
-        session.stored = True
+        if not session.stored:
+            session.stored = True
+            self.sessions += 1
+            if self.results_mark != self.results_durable:  # it missed none of these
+                self.keep_mark()
         client, will = session.client, session.will
         due_ms = session.will_timer.when_ms if session.will_timer is not None else None
         self.promises += 1
@@ -112,6 +120,7 @@ class HubStorage:
         if not session.stored:
             return
         session.stored = False
+        self.sessions -= 1
         client_id = session.outgoing.client_id
         self.promises += 1
         self.batch.remove(SessionRow, client_id)

@@ -87,6 +87,7 @@ class _Restoring:
         session = hub.sessions[row.client_id] = Session(client, outgoing)
         hub.counters.sessions = len(hub.sessions)
         session.stored = True
+        self._keeping.sessions += 1
         session.expiry_ms = row.expiry_ms
         # A clock that was set back must not prolong it, nor one that is not known to be right.
         gone_ms = self._now_ms if row.gone_ms is None else row.gone_ms - wall_ms

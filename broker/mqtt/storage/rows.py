@@ -114,7 +114,7 @@ class RetainedRow(Struct, frozen=True):
 
 
 class MarkRow(Struct, frozen=True):
-    """A number that is stored with what it counts, see `HubStorage.mark`."""
+    """A number that is stored with what it counts, see `HubStorage.keep_mark`."""
 
     TABLE: ClassVar = "mqtt_marks"
 

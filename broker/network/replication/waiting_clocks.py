@@ -25,10 +25,10 @@ LOOK_MS = 1_000
 class EndlessClocks(Protocol):
     """The clocks without a wait, as far as they are needed here."""
 
-    def watermark(self, type_name: str, now: int) -> int:
+    def watermark(self, type_name: str, now: int = 0) -> int:
         """Return the watermark of a type; it is then given out."""
 
-    def foreseen(self, type_name: str, now: int) -> int:
+    def foreseen(self, type_name: str, now: int = 0) -> int:
         """Return the watermark that would be given out."""
 
     def hindmost(self, type_name: str, now: int) -> str:
@@ -75,7 +75,7 @@ class WaitingClocks:
         self._lateness_ms = lateness_ms
         self._passed: dict[str, int] = {}  # of clocks with a wait
 
-    def watermark(self, name: str, now: int) -> int:
+    def watermark(self, name: str, now: int = 0) -> int:
         """Return the watermark of a clock; it is then given out."""
         if SEPARATOR not in name:
             return self._endless.watermark(name, now)
@@ -85,7 +85,7 @@ class WaitingClocks:
             self.absent.pass_without(name, away, reached)
         return self.passed(name)
 
-    def foreseen(self, name: str, now: int) -> int:
+    def foreseen(self, name: str, now: int = 0) -> int:
         """Return the watermark that would be given out; asking changes nothing."""
         if SEPARATOR not in name:
             return self._endless.foreseen(name, now)

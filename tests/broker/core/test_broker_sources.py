@@ -139,7 +139,7 @@ def test_refused_events_renew_nothing(machine):
 def test_one_advertisement_with_a_time_to_live_after_the_other_takes_bounded_memory(machine):
     for number in range(1_000):
         advertise(machine, source=f"t{number % 3}", ttl_s=10)
-    assert len(machine.broker._lives._due) < 50
+    assert len(machine.broker._lives.due) < 50
 
 
 def test_an_advertised_source_is_waited_for_until_it_speaks_or_is_idle(machine):

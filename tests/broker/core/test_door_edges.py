@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event, event_class
-from broker.engine.ingest.depth import json_deeper_than, value_deeper_than
+from broker.engine.ingest.decode import json_deeper_than, value_deeper_than
 from broker.engine.ingest.repeats import Repeats
 from broker.engine.ingest.source_clocks import SourceClocks
 from broker.engine.limits import Limits

@@ -28,6 +28,16 @@ SPECIFICATION = (
 )
 
 
+def test_what_comes_behind_the_first_uncertain_event_of_a_batch_finds_its_agents():
+    """The first one has all agents made anew, while contents of the batch are still to be fed."""
+    engine = headwater.Engine(
+        "event A() event B() subscription S from me to you detect A then B within 1 min"
+    )
+    first = {"type": "A", "id": "a", "timestamp": 1_000, "uncertainty": 5}
+    second = {"type": "B", "id": "b", "timestamp": 2_000}
+    assert len(engine.push([first, second]) + engine.finish()) == 1
+
+
 def test_what_seems_to_come_after_its_successor_may_be_the_last():
     events = [
         {"type": "A", "id": "a1", "timestamp": 19_000},

@@ -186,7 +186,7 @@ def test_while_the_disk_is_full_nothing_is_taken_and_then_all_is(tmp_path, monke
 
     async def scene():
         life = await Life(tmp_path).begin()
-        monkeypatch.setattr("broker.journal.writer.RETRY_S", 0.01)
+        monkeypatch.setattr("broker.journal.journal.RETRY_S", 0.01)
         life.install()
         life.send("a")
         await life.taken("a")

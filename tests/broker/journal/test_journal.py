@@ -71,7 +71,7 @@ def test_a_number_is_told_only_after_its_sync_and_a_turn_is_one_group(tmp_path):
 
 
 def test_a_large_group_is_written_in_parts_and_each_is_told_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr("broker.journal.writer.GROUP_BYTES_MAX", 10)
+    monkeypatch.setattr("broker.journal.journal.GROUP_BYTES_MAX", 10)
 
     async def scene():
         files = FaultyFiles()

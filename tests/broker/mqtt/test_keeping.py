@@ -482,7 +482,8 @@ def test_the_mark_of_the_results_is_stored_with_the_queues_that_they_are_in(worl
     keeping = world.hub.keeping
     for offset in range(5):
         world.hub.publish(p.Publish("r", b"%d" % offset, 1), world.now_ms)
-        keeping.mark("results", offset + 1)
+        keeping.results_mark = offset + 1
+        keeping.keep_mark()
         world.perform()
     world.sync(1)
     for count, number in ((1, 5), (0, 1)):

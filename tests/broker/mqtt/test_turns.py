@@ -9,8 +9,8 @@ import pytest
 from broker.mqtt.codec import packets as p
 from broker.mqtt.codec.decoder import encode
 from broker.mqtt.codec.reasons import Reason
+from broker.mqtt.driver import PORTION_BYTES_LEAST, PORTION_BYTES_MOST, TURN_S, ReadTurns
 from broker.mqtt.limits import MqttLimits
-from broker.mqtt.sockets import PORTION_BYTES_LEAST, PORTION_BYTES_MOST, TURN_S, ReadTurns
 from broker.rights.table import Quota, QuotaTable
 from tests.broker.mqtt.sockets import RawClient, serving, until
 from tests.loops import RUNNERS

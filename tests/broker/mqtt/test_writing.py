@@ -140,7 +140,7 @@ def test_one_batch_is_under_way_and_what_gathers_goes_with_the_next():
         keeping, store, told = HubStorage(lambda: 0), Halting(), []
         way = Writing(keeping, store, told.append)
         for number in range(3):
-            keeping.mark("m", number)
+            keeping.batch.put(MarkRow("m", number))
             way.look()
         assert len(store.submitted) == 1
         store.finish()
@@ -162,7 +162,7 @@ def test_an_empty_batch_for_which_somebody_waits_needs_no_disk():
         keeping.awaited = 1
         way.look()
         assert (told, store.submitted) == ([1], [])
-        keeping.mark("m", 1)
+        keeping.batch.put(MarkRow("m", 1))
         way.look()
         keeping.awaited = keeping.number
         way.look()
@@ -207,7 +207,7 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_the_end_for_ever(caplog):
     async def scene():
         keeping, store = HubStorage(lambda: 0), Halting()
         way = Writing(keeping, store, lambda _number: None)
-        keeping.mark("m", 1)
+        keeping.batch.put(MarkRow("m", 1))
         way.look()
         await way.drain(0.05)
 

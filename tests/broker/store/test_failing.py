@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, event, text
 
-from broker.store import RESULTS, Outbox, Part, Row, Store, StoreError, writer
+from broker.store import RESULTS, Outbox, Part, Row, Store, StoreError
+from broker.store import store as store_module
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 15.0
@@ -223,7 +224,7 @@ def test_who_reads_is_told_that_the_database_fails(tmp_path):
 
 def test_a_store_that_cannot_write_can_be_closed_and_says_what_was_lost(tmp_path, monkeypatch):
     """Each who waits is told: nobody may take what is not there for stored."""
-    monkeypatch.setattr(writer, "CLOSE_WAIT_S", 0.1)
+    monkeypatch.setattr(store_module, "CLOSE_WAIT_S", 0.1)
 
     async def run() -> None:
         store = Store.open(f"sqlite:///{tmp_path / 'headwater.db'}", parts=[KEPT])

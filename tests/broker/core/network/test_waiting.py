@@ -127,6 +127,10 @@ def question(origin, serial=1, absent=(), newest=10, quiet=False):
     return Reoffer("h", origin, serial, 0, None, types, None, absent, newest, quiet)
 
 
+def nothing(origin, absent=(), host="h"):
+    return Reoffer(host, origin, 0, 0, None, {}, None, absent, 10)
+
+
 def answer(origin, serial=1, newest=20):
     what = Forwarded(origin, 1, 0, 0, [], b"", {}, whole=True)
     return Offered("h", serial, what, True, False, newest)
@@ -162,6 +166,7 @@ def test_nothing_is_certain_before_all_who_may_send_partners_have_answered():
         lambda known: known.asked("n", question("o", 2), reachable=True),
         lambda known: known.asked("n", question("o", 2, absent=("x",)), reachable=True),
         lambda known: known.asked("n", question("o", 2), reachable=False),
+        lambda known: known.asked("n", nothing("q", absent=("x",)), reachable=True),
         lambda known: known.gone("p", ("B",), [("n", ["h"])]),
         lambda known: known.gone("x", ("B",), []),
         lambda known: known.changed("n"),
@@ -174,6 +179,29 @@ def test_what_makes_it_uncertain(happens):
     assert bound(known) == 30
     happens(known)
     assert bound(known) is None
+
+
+def test_for_whom_nothing_passes_here_makes_nothing_uncertain():
+    """Nor would it say here that those have answered for whom it waits."""
+    known = answered()
+    known.asked("n", nothing("o", absent=("x",), host="other"), reachable=True)
+    assert bound(known) == 30
+
+
+def test_who_needs_nothing_more_that_passes_here_waits_for_nobody_here():
+    known = answered()
+    known.asked("n", nothing("o", absent=("x",)), reachable=True)
+    assert bound(known) is None  # it still needs something of another
+    known.asked("n", nothing("p", absent=("x",)), reachable=True)
+    assert bound(known) == 30
+
+
+def test_who_is_forgotten_is_needed_by_nobody():
+    known = answered()
+    known.asked("n", nothing("o"), reachable=True)
+    known.forget("p")
+    known.asked("n", nothing("q", absent=("x",)), reachable=True)
+    assert bound(known) == 30
 
 
 def test_who_was_away_and_is_back_makes_nothing_certain_before_all_are_asked_anew():

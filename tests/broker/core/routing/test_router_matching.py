@@ -14,8 +14,7 @@ from broker.core.routing.messages import LOCAL, Events, Results, Want
 from broker.core.routing.operator import Key, Operator, Range
 from broker.core.routing.router import Router
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, NAIVE
-from broker.engine.event.event import MetricPosition
-from broker.engine.event.geometry import distance_m
+from broker.engine.event.event import MetricPosition, distance_m
 from tests.broker.core.routing.events import event
 
 TYPES = ("A", "B", "C")

@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from broker.core.effects import DisownResults, Emission, disowned
-from broker.core.outgoing import Outgoing
+from broker.core.effects import DisownResults, Emission, Outgoing, disowned
 from broker.core.standby.adoption import Adoption
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import GivenRow, HomeCopy

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.notes import Notes
+from broker.core.effects import Notes
 from broker.core.suspension.agreement import follow, mark
 from broker.engine.ledger import Ledger
 from broker.network.placement.suspension import Suspension, standing_of, unheard
