@@ -581,10 +581,6 @@ found-not-held: a detected event comes after its time was given out
 - default=WATERMARK_END + 1) - 1
 + default=WATERMARK_END)
 
-turn-taken-again: what had its turn is reported again when it is found again
-- span <= before and not self._is_later(one, span):
-+ span < before and not self._is_later(one, span):
-
 answered-forgotten: `one` forgets an event while what it completes waits
 - if key not in waited_for and (completion
 + if (completion
