@@ -74,13 +74,13 @@ class Selection:
 
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
-        at = int(occurrence[0] if occurrence.__class__ is tuple else occurrence.end)
+        close = int(occurrence[0] if occurrence.__class__ is tuple else occurrence.end)
         for closes in self._closes:
-            at = max(at, closes(occurrence))
+            close = max(close, closes(occurrence))
         if self._doubt is None or not self._closes:
-            return at
+            return close
         # One that seems to come too late may yet count.
-        return min(at + self._doubt.slack_ms(self._longest_ms), WATERMARK_END)
+        return min(close + self._doubt.slack_ms(self._longest_ms), WATERMARK_END)
 
     def chosen(self, occurrences: Sequence[Any], decided: Decided | None = None) -> list[Any]:
         """The occurrences that each `last` and `first` chooses, in the order given.
