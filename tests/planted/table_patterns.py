@@ -162,8 +162,8 @@ consumed-still-held: what binds a consumed event goes on looking for partners
 + if True]
 
 pair-unsorted: two occurrences of one step go on unsorted
-- if self._plan.ordered and len(made) > 1:
-+ if self._plan.ordered and len(made) > 2:
+- if len({made}) > 1:
++ if len({made}) > 2:
 """,
     tests=MATCHING,
 )
@@ -206,8 +206,8 @@ last-is-first: `last` takes the earliest
 + rank < known[0] if latest
 
 others-before-only: what stands behind `last` need not agree
-- (*events[:low], *events[high:])
-+ events[:low]
+- if place < low or place >= high]
++ if place < low]
 
 closes-without-span: a choice is final though a long event may still come
 - + gap_ms + (span_ms or 0)
@@ -244,8 +244,8 @@ constituents-own-id: a detected event is ordered by its own id
 + made.constituents = (occurrence.id,)
 
 point-is-inverted: detected points are dropped
-- if made.start > made.end
-+ if made.start >= made.end
+- if start > end: return None
++ if start >= end: return None
 """,
     tests=MATCHING,
 )
@@ -291,6 +291,15 @@ overflow-not-counted: what the limit takes is not counted
 + self.dropped_overflow += part
 """,
         tests=EVERYTHING,
+    )
+    + part(
+        "broker/engine/runtime/pending.py",
+        r"""
+apart-as-it-came: of events of one end that begin apart the one that came first goes first
+- return sorted(run, key=_start)
++ return run
+""",
+        tests=("tests/broker/core/test_pending.py",),
     )
     + part(
         "broker/engine/pattern/prospects.py",

@@ -333,7 +333,7 @@ others-near-cut: a q that begins with p is not looked at
 + low = bisect_right(self._starts, start_of(p) - plan.slack_ms)
 
 sifted-all: a p goes on whatever falls into it
-- for p in lefts if not self.verdict(p, self.near(p))]
+- for p in lefts if not ((qs := near(p)) and verdict(p, qs))]
 + for p in lefts]
 
 open-not-held: what is open is not held back from those above
@@ -593,8 +593,8 @@ COMPLETION = part(
     "broker/engine/pattern/completion.py",
     r"""
 first-completes: an occurrence is completed by its first event
-- return max(bound_events(one)
-+ return min(bound_events(one)
+- last = max(ends
++ last = min(ends
 
 nothing-lingers: an event completes nothing after its own end
 - return self._limits()[0] if self.lingers else 0

@@ -41,6 +41,10 @@ outside-is-kept: what is assigned outside of the window is told of
 - event.start < opens or event.end >= closes
 + event.end >= 2 * closes
 
+ids-of-each-other: events of windows that close together get each other's ids
+- messages = [message for _, message in unnamed]
++ messages = [message for _, message in reversed(unnamed)]
+
 unsure-at-its-edge: what only its window says is as uncertain as its events
 - if says_events(item.value, partial)
 + if item.value

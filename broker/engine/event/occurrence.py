@@ -147,12 +147,12 @@ def span_of(occurrence: Occurrence) -> tuple[int, int]:
     return (occurrence.end, occurrence.start)
 
 
-def follows(occurrence: Occurrence, taken: Order) -> bool:
-    """Tell whether it comes after what has that order; the span nearly always says so."""
+def follows(occurrence: Occurrence, other: Occurrence) -> bool:
+    """Tell whether it comes after the other one; the spans nearly always say so."""
     # The whole order is a walk over all bound events; a comparison of two numbers settles all but
     # those that end and start together.
-    span = span_of(occurrence)
-    return span > taken[:2] or (span == taken[:2] and order_of(occurrence) > taken)
+    span, before = span_of(occurrence), span_of(other)
+    return span > before or (span == before and order_of(occurrence) > order_of(other))
 
 
 def first_of(occurrences: Sequence[Occurrence], tied: Tied) -> Occurrence:
@@ -187,6 +187,14 @@ def lead_of(occurrence: Occurrence) -> tuple[str, ...]:
     # while no two of them have the first in common.
     if occurrence.__class__ is not tuple:
         return _lead(occurrence.ids)
+    events = occurrence[2:]
+    try:
+        spans = list(map(_span, events))
+    except AttributeError:  # a list, or nothing
+        spans = []
+    first = min(spans, default=(0, 0))
+    if spans.count(first) == 1 and (lead := _lead(events[spans.index(first)].ids)):
+        return lead  # of the one that comes first, and nothing is sorted
     for member in _in_order(occurrence) or ():
         if lead := _lead(member.ids):
             return lead
@@ -203,7 +211,10 @@ def _lead(ids: Any) -> tuple[str, ...]:
 
 
 def ids_of(occurrence: Occurrence) -> tuple[str, ...]:
-    """The primitive ids that an occurrence of several places is made of, in order."""
+    """The primitive ids that an occurrence is made of, in order."""
+    if occurrence.__class__ is not tuple:
+        ids: tuple[str, ...] = occurrence.ids
+        return ids
     members = _in_order(occurrence)
     if members is None:
         return order_of(occurrence)[2]
@@ -238,12 +249,12 @@ def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> Non
     """
     if len(items) < 2:
         return
-    first, *rest = keys or (span_of, lead_of, head_of, order_of)
+    first, *rest = keys or (span_of, lead_of, ids_of, order_of)
     if not rest:
         items.sort(key=first)
         return
     # Key after key among equals, not one tuple of all keys: of 1,000 occurrences with 1,000 ends
-    # the second key is never computed.
+    # the second key is never computed, and the first only once for each.
     for begin, stop in sort_by(first, items):
         equal = items[begin:stop]
         if tied is not None:
@@ -260,11 +271,16 @@ def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
         if found is not None:
             return found
     values = list(map(key, items))
+    if len(values) == 2:
+        if values[1] < values[0]:
+            items.reverse()
+        return ((0, 2),) if values[0] == values[1] else ()
     # In order already, as the results of a stream in order are: one pass and no sort.
     if all(map(lt, values, islice(values, 1, None))):
         return ()
-    items.sort(key=key)
-    values.sort()
+    places = sorted(range(len(items)), key=values.__getitem__)
+    items[:] = [items[place] for place in places]
+    values = [values[place] for place in places]
     equal, begin = [], 0
     for at in range(1, len(items) + 1):
         if at == len(items) or values[at] != values[begin]:

@@ -1,7 +1,7 @@
 /* Results as other programs meet them.
  *
- * Owns the dictionary of a result whose values are not assigned and of which no place is silent. Must
- * not know what was looked for. Invariant: it is what the function gives that was generated for the
+ * Owns the dictionary of a result whose values are not assigned and whose silent places are empty.
+ * Must not know what was looked for. Invariant: it is what the function gives that was generated for the
  * same subscription, which is asked wherever anything is out of the common. */
 
 #include "results.h"

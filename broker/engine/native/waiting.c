@@ -255,12 +255,7 @@ patience_call(PyObject *object, PyObject *const *args, size_t count, PyObject *n
             foresee(self, &readings, PyList_GET_ITEM(args[0], at + AHEAD));
         found = take(self, entry, args, &readings, &groups);
         if (found == -2) {
-            PyObject *list = PyList_New(1), *said = NULL;
-            if (list != NULL) {
-                PyList_SET_ITEM(list, 0, Py_NewRef(entry));
-                said = PyObject_CallOneArg(args[4], list);
-                Py_DECREF(list);
-            }
+            PyObject *said = PyObject_CallOneArg(args[4], entry);
             found = said == NULL ? -1 : 0;
             Py_XDECREF(said);
         }

@@ -148,7 +148,7 @@ def end_of(occurrence: Occurrence) -> int:
 
 def weakest_end(parts: list[Occurrence], end: int) -> int:
     """The end of what is made of the parts: marked if one of them is not certain."""
-    if any(certainty_of(part) == MAYBE for part in parts):
+    if MAYBE in map(certainty_of, parts):
         return Maybe(end)
     return int(end)
 

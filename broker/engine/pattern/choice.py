@@ -73,13 +73,20 @@ class Waiting:
 
     found: list[Occurrence] = field(default_factory=list)
     groups: Groups = field(default_factory=Groups)  # of these what has its place, for `collect`
-    taken: Order | None = None  # the order of the one that had its turn last
+    last: Occurrence | None = None  # the one that had its turn last, since there was a snapshot
+    taken_before: Order | None = None  # the order of the last one before that
     answered: dict[int, Any] = field(default_factory=dict)  # by identity: completing events
     decided: Decided = field(default_factory=dict)  # what had its turn, where choices compete
     reported: deque[int] = field(default_factory=deque)  # ends, for `at most`
     suppressed: int = 0
     decided_full: int = DECIDED_MIN  # with so many it is asked which of them still matter
     answered_full: int = DECIDED_MIN  # likewise
+
+    @property
+    def taken(self) -> Order | None:
+        """The order of the one that had its turn last."""
+        # Made where it is asked for: the span nearly always says enough.
+        return self.taken_before if self.last is None else order_of(self.last)
 
     def all_found(self) -> list[Occurrence]:
         """All that wait, whether a group has them or not."""
@@ -132,16 +139,14 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         if manner.report == "one" and not _answers(waiting, first):
             continue
         reported.append(first)
-        gone = _consumed(manner, first)
-        if gone:
-            taken = order_of(first)
+        if manner.consuming and (gone := _consumed(manner, first)):
             manner.budget.spend(len(waiting.found))
             # Rejected: to strike out what holds a consumed event. Under contexts others would have
             # been chosen in its place, so all is found again, of what is kept.
             again = refind(first, gone)
             manner.budget.spend(WAITING * len(again))
-            _find_anew(waiting, manner, again, taken)
-            waiting.taken = taken
+            _find_anew(waiting, manner, again, first)
+            waiting.last = first
             turns = _Turns(waiting, manner, limit)
     turns.end()
     return reported
@@ -152,10 +157,13 @@ def _decided(
 ) -> list[Occurrence]:
     """Report what is chosen for good, out of turn; the rest goes on waiting."""
     budget.spend(CHOOSING * len(waiting.found))
+    open_ones = [each for each in waiting.found if selection.closes_at(each) > limit]
+    if len(open_ones) == len(waiting.found):
+        return []
     chosen = [
         each for each in selection.chosen(waiting.found) if selection.closes_at(each) <= limit
     ]
-    waiting.found = [each for each in waiting.found if selection.closes_at(each) > limit]
+    waiting.found = open_ones
     return chosen
 
 
@@ -166,14 +174,14 @@ def _ready(waiting: Waiting, manner: Manner, limit: int) -> bool:
     return any(end_of(one) <= limit for one in waiting.found)
 
 
-def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], taken: Order) -> None:
-    """Go on with what was found without the consumed events."""
-    waiting.found = [one for one in found if follows(one, taken)]
+def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], last: Occurrence) -> None:
+    """Go on with what was found without the consumed events, after the one reported last."""
+    waiting.found = [one for one in found if follows(one, last)]
     sort_in_order(waiting.found, tied=manner.budget.tie)
     if manner.selection is not None:
         waiting.decided = {}
         for one in found:
-            if not follows(one, taken):
+            if not follows(one, last):
                 manner.selection.decide(one, waiting.decided)
 
 
@@ -186,7 +194,11 @@ class _Turns:
         self._budget = manner.budget
         self._limit = limit
         self._at = 0
-        self._last: Occurrence | None = None
+        self._before: tuple[int, int] | None = None  # the span of the one that had its turn last
+        if waiting.last is not None:
+            self._before = span_of(waiting.last)
+        elif waiting.taken_before is not None:
+            self._before = waiting.taken_before[:2]
         self._chosen: set[int] | None = None
 
     def next(self) -> Occurrence | None:
@@ -195,10 +207,13 @@ class _Turns:
         selection = self._selection
         while self._at < len(found):
             one = found[self._at]
-            closes = end_of(one) if selection is None else selection.closes_at(one)
+            span = span_of(one)
+            closes = span[0] if selection is None else selection.closes_at(one)
             if closes > self._limit:
                 return None
-            if not self._is_later(one):
+            # What had its turn may be found again.
+            before = self._before
+            if before is not None and span <= before and not self._is_later(one, span):
                 self._at += 1
                 continue
             if selection is not None:
@@ -210,24 +225,18 @@ class _Turns:
                 selection.decide(one, self._waiting.decided)
             self._at += 1
             if self._chosen is None or id(one) in self._chosen:
-                self._last = one
+                self._waiting.last, self._before = one, span
                 return one
         return None
 
-    def _is_later(self, one: Occurrence) -> bool:
-        """Tell whether it follows the last that had its turn, which may be found again."""
-        last = self._last
-        if last is not None:
-            span, before = span_of(one), span_of(last)
-            return span > before or (span == before and order_of(one) > order_of(last))
-        taken = self._waiting.taken
-        return taken is None or follows(one, taken)
+    def _is_later(self, one: Occurrence, span: tuple[int, int]) -> bool:
+        """Tell whether one of no later span follows the last that had its turn."""
+        taken = self._waiting.taken if span == self._before else None
+        return taken is not None and order_of(one) > taken
 
     def end(self) -> None:
         """Forget what had its turn."""
         del self._waiting.found[: self._at]
-        if self._last is not None:
-            self._waiting.taken = order_of(self._last)
 
 
 def _answers(waiting: Waiting, one: Occurrence) -> bool:
@@ -320,7 +329,7 @@ def _passes(waiting: Waiting, at_most: tuple[int, int], one: Occurrence) -> bool
 def due(waiting: Waiting, manner: Manner, watermark: int) -> int | None:
     """The next watermark at which one may have its turn, if all before it are here."""
     found, selection = waiting.found, manner.selection
-    if not waiting.count():
+    if not (found or waiting.groups.count):
         return None
     if manner.report == "collect":
         in_order = manner.at_most is not None

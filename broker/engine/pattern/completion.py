@@ -22,7 +22,12 @@ from language.tree import Case
 
 def completing(one: Occurrence) -> Any:
     """Return the last in order of the events bound; None if none is."""
-    return max(bound_events(one), key=lambda event: event.order, default=None)
+    bound = bound_events(one)
+    ends = [event.end for event in bound]
+    last = max(ends, default=0)
+    if ends.count(last) == 1:  # nearly always the end says it
+        return bound[ends.index(last)]
+    return max(bound, key=lambda event: event.order, default=None)
 
 
 def spans_of_reported(case: Case, root: Operand) -> int:

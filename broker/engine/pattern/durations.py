@@ -214,10 +214,12 @@ class Foresight:
         """Remember how long these events lasted; how many did longer than is kept for them."""
         outlasting = 0
         for _, events in batch:
-            for event in lasting(events):
-                lasted_ms = event.end - event.start
-                self.durations.observe(event.event_type, lasted_ms)
-                outlasting += self.durations.outlasts(event.event_type, lasted_ms)
+            lasted_ms = [event.end - event.start for event in lasting(events)]
+            if lasted_ms:  # all are of one type
+                event_type, longest_ms = events[0].event_type, max(lasted_ms)
+                self.durations.observe(event_type, longest_ms)
+                if self.durations.outlasts(event_type, longest_ms):
+                    outlasting += sum([ms > self.durations.limit_ms for ms in lasted_ms])
         return outlasting
 
     def seen(self) -> dict[str, int]:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
+from broker.engine.event.source import Constants, build
 from broker.engine.pattern.base import Site, end_of, start_of
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
@@ -38,6 +40,7 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.relations import PARTNER_SEARCHES, takes_newest_only
 from broker.engine.pattern.store import Store
 from broker.engine.pattern.timing import keep_ms
+from broker.engine.runtime.budget import Budget
 from language.relations import FOLLOWS
 
 SORTED = 4  # candidates that each occurrence costs where they are put in order
@@ -64,8 +67,6 @@ class FusedJoint:
     right_first: bool  # the right store takes the new ones before the join
     stores_right: bool
     latest_within_ms: int | None  # before so long ago only the latest can still be chosen
-    left_composite: bool
-    right_composite: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class FusedPlan:
                 indexes[id(part)] = self.leaf_count + len(self.nodes)
                 sides = indexes[id(part.left)], indexes[id(part.right)]
                 self.nodes.append(FusedNegation(part, denials[id(part)], *sides))
+        self.run = self._compiled()
         # Whether `nth`, `next` or `without` ask about what no match is made of.
         self.asks = len(self.nodes) > len(self.joints) or any(
             fused.follows is not None for fused in self.joints
@@ -197,19 +199,36 @@ class FusedPlan:
             and joint.context.name in PARTNER_SEARCHES,
             stores_right=not (self.ordered and joint.operator in FOLLOWS),
             latest_within_ms=None,
-            left_composite=composite(joint.left),
-            right_composite=composite(joint.right),
         )
 
     # --- steps ---------------------------------------------------------------------------
 
-    def by_place(self, entries: Sequence[Entry]) -> list[Any]:
-        """Return the events of each leaf."""
+    def _compiled(self) -> Callable[..., list[Any]]:
+        """`run(entries, stores, asked, g)`: what the entries complete, all operators in turn.
+
+        Written out once: a loop over operators and what each of them is asks the same again with
+        every step of every partition.
+        """
+        constants, count = Constants(), self.leaf_count
         # One list a leaf and a step, not a leaf and an event: batches are what keeps this cheap.
-        new: list[Any] = [[] for _ in range(self.leaf_count)]
-        for place, event in entries:
-            new[place].append(event)
-        return new
+        names = ", ".join([f"n{place}" for place in range(count)])
+        lines = ["def run(entries, stores, asked, g):", f"    new = [{'[], ' * count}]"]
+        lines += ["    for place, event in entries: new[place].append(event)"]
+        lines += [f"    {names}, = new"]
+        for number, node in enumerate(self.nodes):
+            made, left, right = f"n{count + number}", f"n{node.left}", f"n{node.right}"
+            # An operator without new input has none for the one above, and its join is not called.
+            lines += [f"    {made} = []", f"    if {left} or {right}:"]
+            if isinstance(node, FusedNegation):
+                lines += [f"        {made} = asked[{number}].sift({left}, {right})"]
+                continue
+            lines += [f"        {line}" for line in _join_lines(node, number, made, constants)]
+            # Those above rely on order, and what all partitions report is put in order as one.
+            if self.ordered and node.joint is not self.root:
+                order = constants.helper("put_in_order", partial(_put_in_order, self.layout.budget))
+                lines += [f"        if len({made}) > 1: {order}({made})"]
+        text = "\n".join([*lines, f"    return n{count + len(self.nodes) - 1}\n"])
+        return build(text, "run", constants)
 
     # --- how long ------------------------------------------------------------------------
 
@@ -379,54 +398,14 @@ class FusedStage(Fused):
         plan = self._plan
         # Within one instant the order decides who is the latest, so each instant is a step of its
         # own.
+        run, stores, asked, group = plan.run, self._stores, self._asked, self._group
         if plan.stepwise:
             return [
                 occurrence
                 for instant in _instants(entries)
-                for occurrence in self._step(plan.by_place(instant))
+                for occurrence in run(instant, stores, asked, group)
             ]
-        return self._step(plan.by_place(entries))
-
-    def _step(self, new: list[Any]) -> list[Any]:
-        """Return the occurrences of the whole pattern that the new events complete.
-
-        `new` holds the new events of each leaf (sorted where steps come in order).
-        """
-        for node, asked in zip(self._plan.nodes, self._asked, strict=True):
-            left, right = new[node.left], new[node.right]
-            # An operator without new input has none for the one above, and its join is not called.
-            if not left and not right:
-                new.append(())
-            elif isinstance(asked, DeniedStore):
-                new.append(asked.sift(left, right))
-            elif isinstance(node, FusedJoint):
-                new.append(self._run(node, left, right, asked))
-        return list(new[-1])
-
-    def _run(
-        self, fused: FusedJoint, left: list[Any], right: list[Any], further: Further | None
-    ) -> list[Any]:
-        if further is not None:
-            further.arrived(right)
-        if fused.left_store < 0:
-            made = fused.join(left, right, None, None, self._group)
-        else:
-            left_store = self._stores[fused.left_store]
-            right_store = self._stores[fused.right_store]
-            if left:
-                left_store.put(left, composite=fused.left_composite)
-            # Under `recent` both look among all that is there, the newcomers included.
-            if right and fused.stores_right and fused.right_first:
-                right_store.put(right, composite=fused.right_composite)
-            made = fused.join(left, right, left_store, right_store, self._group, further)
-            if right and fused.stores_right and not fused.right_first:
-                right_store.put(right, composite=fused.right_composite)
-        # Those above rely on order; where results leave at once nobody does, and nothing is sorted.
-        if self._plan.ordered and len(made) > 1:
-            budget = self._plan.layout.budget
-            budget.spend(SORTED * len(made))
-            sort_in_order(made, tied=budget.tie)
-        return made
+        return run(entries, stores, asked, group)
 
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held."""
@@ -544,6 +523,37 @@ class FusedStage(Fused):
             if isinstance(node, FusedJoint) and node.left_store >= 0:
                 for number, side in zip((node.left_store, node.right_store), sides, strict=True):
                     self._stores[number].hold(side)
+
+
+def _join_lines(fused: FusedJoint, number: int, made: str, constants: Constants) -> list[str]:
+    """Source lines that run one operator: what it makes of its new inputs and of its stores."""
+    left, right = f"n{fused.left}", f"n{fused.right}"
+    join = constants.helper(f"join{number}", fused.join)
+    if fused.left_store < 0:
+        return [f"{made} = {join}({left}, {right}, None, None, g)"]
+    joint, lines, further = fused.joint, [], "None"
+    if fused.follows is not None:
+        further = f"asked[{number}]"
+        lines += [f"{further}.arrived({right})"]
+    lines += [f"left, right = stores[{fused.left_store}], stores[{fused.right_store}]"]
+    lines += [f"if {left}: left.{_taking(joint.left)}({left})"]
+    join_line = f"{made} = {join}({left}, {right}, left, right, g, {further})"
+    if not fused.stores_right:
+        return [*lines, join_line]
+    store_line = f"if {right}: right.{_taking(joint.right)}({right})"
+    # Under `recent` both look among all that is there, the newcomers included.
+    both = [store_line, join_line] if fused.right_first else [join_line, store_line]
+    return [*lines, *both]
+
+
+def _taking(operand: Operand) -> str:
+    """Return what a store takes an operand's occurrences with."""
+    return "extend" if composite(operand) else "extend_leaves"
+
+
+def _put_in_order(budget: Budget, made: list[Occurrence]) -> None:
+    budget.spend(SORTED * len(made))
+    sort_in_order(made, tied=budget.tie)
 
 
 def stages_in(fused: Fused) -> Iterator[FusedStage]:

@@ -138,14 +138,15 @@ class Candidates(Store):
         members = max(0, high - low)
         # The general way asks each. The way below slices, where order alone decides: it gives the
         # same list, as what touches a neighbour is still asked.
-        if after is None or before is None or not plan.plain or self.lasting:
+        if after is None or not plan.plain or self.lasting:
             budget.spend(ASKED * members, PLACE_BYTES * members)
             return [m for m in items[low:high] if fits(one, m, group)]
-        # Readings strictly between the two are members; whether those that touch are, is asked.
+        # Readings strictly between the two, or after the one and before all that bounds a list at
+        # the end, are members; whether those that touch are, is asked.
         budget.spend(members // SLICED, PLACE_BYTES * members)
         # Those at the very instant of a neighbour touch it: `then` has a rule of its own for them.
         inner = bisect_right(ends, after, low)
-        outer = max(inner, bisect_left(ends, before, low))
+        outer = high if before is None else max(inner, bisect_left(ends, before, low))
         return [
             *[m for m in items[low : min(inner, high)] if fits(one, m, group)],
             *items[inner:outer],

@@ -36,12 +36,12 @@ class LoneAtom:
 
     def made(self, events: Sequence[Event]) -> list[Any]:
         """Put out what these events give, in the order given."""
-        key_of, make = self._key, self._outcome.make
+        key_of = self._key
         if self._select is not None:
             events = self._select(events)
         keyed = [(event, () if key_of is None else key_of(event)) for event in events]
-        outputs = [make(event, key) for event, key in keyed if key is not None]
-        return [output for output in outputs if output is not None]
+        made: list[Any] = self._outcome.make_all([each for each in keyed if each[1] is not None])
+        return made
 
     def maker(self) -> Callable[[Sequence[Event]], list[Any]]:
         """Return `made`, or what does the same faster."""

@@ -124,7 +124,8 @@ class DeniedStore:
         if rights:
             self.put(list(rights))
         whole = self._plan.whole
-        return [whole(p, end_of(p)) for p in lefts if not self.verdict(p, self.near(p))]
+        near, verdict = self.near, self.verdict
+        return [whole(p, end_of(p)) for p in lefts if not ((qs := near(p)) and verdict(p, qs))]
 
     def expire(self, oldest: int) -> None:
         """Forget what begins before every p of those held and of those to come."""

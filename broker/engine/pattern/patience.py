@@ -75,49 +75,39 @@ class Patience(Generic[P]):
         All to come end after `since`; None: they are in order.
         """
         touched: dict[Group, None] = {}
+        key_of, tests, new, prospect = self._key, self._prospect.tests, self._new, self._prospect
+        hopeful = asked = 0
 
-        def ask(some: Sequence[Entry]) -> None:
-            self._put(some, partitions, touched, since, eager=eager)
-
-        if eager or self._pass is None:
-            ask(entries)
-        else:
-            waiting = self._pass(entries, partitions, touched, {}, ask)
-            self.count += waiting  # beside what `ask` has added
-        self._asked += len(entries)
-        return touched
-
-    def _put(
-        self,
-        entries: Sequence[Entry],
-        partitions: dict[Group, P],
-        touched: dict[Group, None],
-        since: int | None,
-        *,
-        eager: bool,
-    ) -> None:
-        """One after the other."""
-        key_of, tests = self._key, self._prospect.tests
-        key: Any = ()
-        for entry in entries:
+        def ask(entry: Entry) -> None:
+            nonlocal hopeful, asked
             at, event = entry
-            if key_of is not None:
-                key = key_of(event)
-                if key is None:
-                    continue
+            key: Any = () if key_of is None else key_of(event)
+            if key is None:
+                return
             partition = partitions.get(key)
             if partition is None:
-                partition = partitions[key] = self._new(key, self._prospect.reach())
+                partition = partitions[key] = new(key, prospect.reach())
             fresh = partition.fresh
             fresh.append(entry)
-            self.count += 1
+            asked += 1
             if tests[at](partition.reach, event) or eager:
                 touched[key] = None
-                self._hopeful += 1
+                hopeful += 1
             elif len(fresh) >= FRESH_MAX and key not in touched:
                 self.forget(partition, event.end - 1 if since is None else since)
                 if 2 * len(partition.fresh) > FRESH_MAX:
                     touched[key] = None
+
+        if eager or self._pass is None:
+            for entry in entries:
+                ask(entry)
+        else:
+            waiting = self._pass(entries, partitions, touched, {}, ask)
+            self.count += waiting  # beside those that `ask` has added
+        self.count += asked
+        self._hopeful += hopeful
+        self._asked += len(entries)
+        return touched
 
     def completing(self, entries: Sequence[Entry], partitions: Mapping[Group, P]) -> int | None:
         """Return the end of the first event to come, in order, that may complete something.

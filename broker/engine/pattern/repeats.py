@@ -5,7 +5,7 @@ Owns the row that is not complete. Must not know P. Invariant: P are taken in or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,15 +55,19 @@ def row(items: list[Occurrence]) -> Occurrence:
     """One occurrence of several in a row: each place a list."""
     # A P of several places gives a list for each of them, all of the same length: `(E1 then E2){3}`
     # binds three E1 and three E2, in step.
-    columns = zip(*map(events_of, items), strict=True)
+    columns: Iterable[Sequence[Any]] = (items,)
+    if items[0].__class__ is tuple:
+        columns = map(flat, zip(*map(events_of, items), strict=True))
     # One uncertain member makes the whole row uncertain.
     end = weakest_end(items, max(map(end_of, items)))
     start = min(map(start_of, items))
-    return (end, start, *(tuple(flat(column)) for column in columns))
+    return (end, start, *map(tuple, columns))
 
 
 def _strangers(one: Occurrence, other: Occurrence) -> bool:
     """Tell whether they have no event in common."""
+    if one.__class__ is not tuple and other.__class__ is not tuple:
+        return one is not other
     ids = {id(event) for event in bound_events(one)}
     return not any(id(event) in ids for event in bound_events(other))
 

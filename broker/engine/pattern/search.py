@@ -84,39 +84,18 @@ class Searching(Patience[Partition]):
         touched: dict[Group, None] = {}
         spent: dict[Group, int] = {}  # by group, of this time: what ended by then
 
-        def ask(hopeful: Sequence[Entry]) -> None:
-            self._look(hopeful, partitions, touched, spent, eager=eager)
-
-        if eager or self._pass is None:
-            ask(entries)
-        else:
-            waiting = self._pass(entries, partitions, touched, spent, ask)
-            self.count += waiting  # beside what `ask` has added
-        return touched
-
-    def _look(
-        self,
-        entries: Sequence[Entry],
-        partitions: dict[Group, Partition],
-        touched: dict[Group, None],
-        spent: dict[Group, int],
-        *,
-        eager: bool,
-    ) -> None:
-        """Take one after the other, and find what they complete."""
         key_of, tests, last = self._key, self._prospect.tests, self._search.last
-        key: Any = ()
-        for entry in entries:
+
+        def ask(entry: Entry) -> None:
             place, event = entry
-            if key_of is not None:
-                key = key_of(event)
-                if key is None:
-                    continue
+            key: Any = () if key_of is None else key_of(event)
+            if key is None:
+                return
             partition = partitions.get(key)
             if partition is None:
                 partition = partitions[key] = self._new(key, self._prospect.reach())
             elif spent and event.end <= spent.get(key, NEVER):
-                continue
+                return
             hopes = tests[place](partition.reach, event)
             if eager or partition.open or key in touched or event.start != event.end:
                 partition.fresh.append(entry)
@@ -135,6 +114,14 @@ class Searching(Patience[Partition]):
                 if made and self._search.spends:
                     self.taken(partition)
                     spent[key] = event.end
+
+        if eager or self._pass is None:
+            for entry in entries:
+                ask(entry)
+        else:
+            waiting = self._pass(entries, partitions, touched, spent, ask)
+            self.count += waiting  # beside what `ask` has added
+        return touched
 
     @property
     def in_vain(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import events_of, flat, identity, order_of
+from broker.engine.event.source import Constants, build
 from broker.engine.pattern.base import end_of
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.operands import (
@@ -57,15 +58,29 @@ class Selection:
         ]
         # No time is needed for `first`: a later occurrence never is an earlier one.
         self._ranges += [(low, high, False) for low, high in layout.first]
+        self._keys = self._compiled(len(layout.leaves)) if _is_plain(layout) else self._keys_of
+
+    def _compiled(self, places: int) -> Callable[[Any], Keys]:
+        """Return `_keys_of` written out, for occurrences that bind one event in each place."""
+        keys = []
+        for low, high, latest in self._ranges:
+            agreed = [place for place in range(places) if place < low or place >= high]
+            others = [f"id(o[{2 + place}])" for place in agreed]
+            rank = f"o[{2 + low}].order" if high - low == 1 else f"rank(o[{2 + low}:{2 + high}])"
+            keys.append(f"(({low}, {', '.join(others)}), {rank}, {latest})")
+        constants = Constants()
+        constants.helper("rank", _rank)
+        return build(f"def keys(o):\n    return [{', '.join(keys)}]\n", "keys", constants)
 
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
-        end = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
-        at = max([int(end), *(closes(occurrence) for closes in self._closes)])
+        close = int(occurrence[0] if occurrence.__class__ is tuple else occurrence.end)
+        for closes in self._closes:
+            close = max(close, closes(occurrence))
         if self._doubt is None or not self._closes:
-            return at
+            return close
         # One that seems to come too late may yet count.
-        return min(at + self._doubt.slack_ms(self._longest_ms), WATERMARK_END)
+        return min(close + self._doubt.slack_ms(self._longest_ms), WATERMARK_END)
 
     def chosen(self, occurrences: Sequence[Any], decided: Decided | None = None) -> list[Any]:
         """The occurrences that each `last` and `first` chooses, in the order given.
@@ -102,13 +117,19 @@ class Selection:
                 found.append(key)
         return found
 
-    def _keys(self, occurrence: Any) -> Keys:
+    def _keys_of(self, occurrence: Any) -> Keys:
         """For each word: what the occurrence shares with those it competes with, and its rank."""
         events = events_of(occurrence)
         return [
             ((low, *_identities(events, low, high)), _rank(events[low:high]), latest)
             for low, high, latest in self._ranges
         ]
+
+
+def _is_plain(layout: Layout) -> bool:
+    """Tell whether occurrences bind one event in each of several places."""
+    others = layout.listed or layout.silent or layout.optional
+    return len(layout.leaves) > 1 and not others
 
 
 def _limits_of(layout: Layout) -> list[int]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from broker.engine.event.event import Head, Order
-from broker.engine.event.occurrence import Occurrence, head_of, order_of, sort_in_order, span_of
+from broker.engine.event.event import Order
+from broker.engine.event.occurrence import Occurrence, ids_of, order_of, sort_in_order, span_of
 from broker.engine.runtime.budget import Budget
 
 Entry = tuple[int, Occurrence]  # side, occurrence
@@ -21,8 +21,8 @@ def _span(entry: Entry) -> tuple[int, int]:
     return span_of(entry[1])
 
 
-def _head(entry: Entry) -> Head:
-    return head_of(entry[1])
+def _ids(entry: Entry) -> tuple[str, ...]:
+    return ids_of(entry[1])
 
 
 # The side stands before the places, the last part of an order: one event that both advances a run
@@ -60,5 +60,5 @@ def in_order(
     if sum(map(bool, sides)) > 1:
         budget.spend(len(entries))
         tied = partial(_tie, budget)
-        sort_in_order(entries, _span, _head, RANKS[sign], tied=tied)
+        sort_in_order(entries, _span, _ids, RANKS[sign], tied=tied)
     return entries

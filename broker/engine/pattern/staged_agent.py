@@ -24,7 +24,7 @@ from broker.engine.pattern.staged_partition import packed, unpack
 from broker.engine.runtime.agenda import Agenda
 from broker.engine.runtime.pending import Pending, by_end
 from broker.engine.runtime.shelf import Shelf
-from broker.engine.runtime.subscribed import all_made, put_in_order
+from broker.engine.runtime.subscribed import put_in_order
 
 LOOKED_EVENTS = 256  # to come, that are looked through for what they complete: some 100 µs
 STATE_VERSION = 2  # version 1, of stages or of joins (join_snapshot.py), is read as well
@@ -88,7 +88,7 @@ class StagedAgent(StagedGroups):
             self._patience = None
         self._hold_groups()
         put_in_order(found, self.plan.layout.budget)
-        return all_made(self.outcome, found)
+        return self.outcome.make_all(found)
 
     def watermark_out(self, watermark: int) -> int:
         """Return the end up to which nothing more will come out, given the inputs' watermark."""

@@ -37,8 +37,8 @@ class Outcome(Protocol):
 
     dropped_inverted: int
 
-    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
-        """Make an event or a result; None if the occurrence gives none."""
+    def make_all(self, matches: list[Found]) -> list[Any]:
+        """Make an event or a result of each occurrence; some may give none."""
 
 
 class StagedGroups:

@@ -100,7 +100,9 @@ class Partition:
 
     def count(self) -> int:
         """Set `size` to what is held; by how much that is more than before."""
-        held = self.root.held() + self.waiting.count() + len(self.log) + len(self.site.named)
+        held = self.root.held() + len(self.log) + len(self.site.named)
+        if self.waiting.found or self.waiting.groups.count:
+            held += self.waiting.count()
         before, self.size = self.size, held
         return held - before
 
@@ -239,7 +241,7 @@ def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | N
     """Take that up again."""
     found, taken, answered, decided, reported, suppressed = state
     waiting.found = found
-    waiting.taken = taken[0] if taken else None
+    waiting.taken_before = taken[0] if taken else None
     waiting.answered = {id(event): event for event in answered}
     waiting.suppressed = suppressed
     waiting.reported.extend(reported)

@@ -18,6 +18,7 @@ from broker.engine.pattern.operands import (
     Operand,
     composite,
     silent_places,
+    types_of,
 )
 from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.scopes import PlaceScope, condition_code
@@ -230,12 +231,19 @@ def fits_test(
         limit = constants.add(gathered.within_ms)
         parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
     parts += _anchored(gathered, member, constants, certain=certain)
-    # One event fills at most one place (LANGUAGE 3); tested last but for conditions, as it makes a
-    # set.
-    parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
+    parts += _apart(gathered, member, constants)
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
     return build(text, "fits", constants)
+
+
+def _apart(gathered: Operand, member: Member, constants: Constants) -> list[str]:
+    # One event fills at most one place (LANGUAGE 3); tested last but for conditions, as it makes a
+    # set. Lists are still empty, so it may only be one of the other elements of its type.
+    assert isinstance(gathered, Gathered)
+    if not types_of(member.operand) & types_of(gathered.base):
+        return []
+    return [f"{constants.helper('strangers', strangers)}(o, m)"]
 
 
 def _anchored(

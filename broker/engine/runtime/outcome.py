@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from broker.engine.event.event import Detected, Event, Order, slot_of
 from broker.engine.event.expressions import Writer, as_float, held
 from broker.engine.event.group_keys import shown_form
-from broker.engine.event.identity import bound_ids_of
+from broker.engine.event.identity import ENCODE, beginning_of, digests
 from broker.engine.event.occurrence import (
     Absence,
     events_of,
@@ -112,65 +112,39 @@ class DefinitionOutcome:
         self._tie = (task.name, case.number)
         # Where it need not span what it is made of, that may be the last to tell two apart.
         self._respans = any(item.name in _SPAN for item in case.assign)
-        self._id_of = bound_ids_of(task.key, case.number)
         self._is_plain = not (layout.listed or layout.silent or layout.optional)
-        self._assign = self._build(output)
-        self._bound, self._ids = self._build_bound()
+        self._make = self._build(output)
 
-    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Detected | None:
-        """The detected event; None (and counted) where its start would be after its end."""
-        if self._shown is not None:
-            group = self._shown(group)
-        events = events_of(occurrence)
-        made: Detected = self._assign(events, group)
-        # A text may assign any times; an event that ends before it starts would be before and after
-        # itself in the relations of paper 001 (table 1).
-        if made.start > made.end:
-            self.dropped_inverted += 1
-            return None
+    def make_all(self, matches: Sequence[tuple[Any, tuple[Any, ...]]]) -> list[Detected]:
+        """The events of occurrences with their groups; none (and counted) that starts after its
+        end.
+        """
+        make, shown, messages = self._make, self._shown, list[bytes]()
+        events: list[Detected | None]
+        if shown is not None:
+            matches = [(occurrence, shown(group)) for occurrence, group in matches]
+        events = [make(occurrence, group, messages) for occurrence, group in matches]
+        made = [event for event in events if event is not None]
+        self.dropped_inverted += len(events) - len(made)
+        for event, name in zip(made, digests(messages), strict=True):
+            event.id = name
+        return made
+
+    def _settle(self, made: Detected, occurrence: Any, group: tuple[Any, ...]) -> None:
+        """Put in what a certain event of several readings or events has as it is made."""
         if occurrence.__class__ is not tuple:
             made.constituents = occurrence.ids
+            made.lineage = None
             if self._respans or occurrence.__class__ is Absence or not occurrence.primitive:
                 made.lineage = occurrence.order
             silent = occurrence.__class__ is Absence
         else:
-            made.lineage = Lineage(occurrence)
-            made.constituents = self._ids(events) or ids_of(occurrence)
             silent = not made.constituents
         if silent:
             # Two groups may fall silent at one instant: no id is bound and their spans are equal.
             order = plain_end(order_of(occurrence))
             made.lineage = (*order, repr(group))  # nothing else tells them apart
-        if occurrence.__class__ is not tuple or occurrence[0].__class__ is not int:
-            made.certainty = WORDS[certainty_of(occurrence)]
-        made.tie = self._tie
-        made.id = self._id_of(self._bound(events, group))
-        return made
-
-    def _build_bound(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """`bound(events, g)` gives what `bound_ids` does, `ids(events)` the ids; None: not so soon.
-
-        Where no place has a list both are written out, without a loop over places.
-        """
-        names, layout = self._names, self._layout
-        if not self._is_plain:
-            return partial(bound_ids, names), lambda _: None
-        constants = Constants()
-        places = [f"e{leaf.low}" for leaf in layout.leaves]
-        text = f"    {', '.join(places)}, = events\n"
-        pairs = [
-            f"({constants.add(name)}, (({e}.id, {e}.end),))"
-            for name, e in zip(names, places, strict=True)
-        ]
-        bound = f"def bound(events, g):\n{text}    return ({', '.join(pairs)},)\n"
-        # Others are put in order by their spans, or where these are equal by their whole orders.
-        # Readings that end one after the other are in order as they stand.
-        ends = " < ".join([f"{e}.end" for e in places])
-        readings = " and ".join([f"{e}.primitive" for e in places])
-        given = ", ".join([f"{e}.id" for e in places])
-        text += f"    return ({given},) if {ends} and {readings} else None\n"
-        ids = build(f"def ids(events):\n{text}", "ids", Constants())
-        return build(bound, "bound", constants), ids
+        made.certainty = WORDS[certainty_of(occurrence)]
 
     def _build(self, output: type[Event]) -> Callable[..., Detected]:
         constants = self._constants = Constants()
@@ -178,7 +152,7 @@ class DefinitionOutcome:
         constants.helper("output", output)
         constants.helper("as_float", as_float)
         constants.helper("held", held)
-        lines = ["def make(events, g):", *self._span_lines()]
+        lines = ["def make(o, g, messages):", *self._span_lines()]
         values = {item.name: writer.value(item.value) for item in self._case.assign}
         lines += span_assignment_lines(values)
         kinds = self._task.output.attributes if self._task.output is not None else {}
@@ -193,12 +167,54 @@ class DefinitionOutcome:
             carried = "as_float" if kinds.get(name) == "float" else "held"
             lines.append(f"    v_{slot} = {carried}({code})")
             fields.append(f"{slot}=v_{slot}")
-        lines.append(f"    return output({', '.join(fields)})")
-        return build("\n".join(lines) + "\n", "make", constants)
+        # A text may assign any times; an event that ends before it starts would be before and after
+        # itself in the relations of paper 001 (table 1).
+        lines.append("    if start > end: return None")
+        lines += self._identity_lines(fields)  # none is digested before all of a batch are made
+        lines.append(f"    made = output({', '.join(fields)})")
+        settle = constants.helper("settle", self._settle)
+        certain = "o.__class__ is tuple and o[0].__class__ is int and ids"
+        return build(
+            "\n".join(
+                [*lines, f"    if not ({certain}): {settle}(made, o, g)", "    return made\n"]
+            ),
+            "make",
+            constants,
+        )
+
+    def _identity_lines(self, fields: list[str]) -> list[str]:
+        """Source lines of what an event's id is a digest of, and of its constituents.
+
+        Where no place has a list both are written out, without a loop over places.
+        """
+        constants = self._constants
+        tie = constants.helper("tie", (self._task.name, self._case.number))
+        begun = constants.add(beginning_of(self._task.key, self._case.number))
+        encode = constants.helper("encode", ENCODE)
+        constants.helper("lineage", Lineage)
+        ids = f"{constants.helper('ids_of', ids_of)}(o)"
+        names = [leaf.name for leaf in self._layout.leaves]
+        bound = f"{constants.helper('bound_ids', partial(bound_ids, names))}(events, g)"
+        if self._is_plain:
+            places = [f"e{leaf.low}" for leaf in self._layout.leaves]
+            pairs = [
+                f"({constants.add(name)}, (({e}.id, {e}.end),))"
+                for name, e in zip(names, places, strict=True)
+            ]
+            bound = f"({', '.join(pairs)},)"
+            # Others are put in order by their spans, or where these are equal by their whole
+            # orders. Readings that end one after the other are in order as they stand.
+            ends = " < ".join([f"{e}.end" for e in places])
+            readings = " and ".join([f"{e}.primitive" for e in places])
+            ids = f"({', '.join([f'{e}.id' for e in places])},) if {ends} and {readings} else {ids}"
+        fields += ["constituents=ids", "lineage=lineage(o)", f"tie={tie}"]
+        return [f"    ids = {ids}", f"    messages.append({begun} + {encode}({bound}))"]
 
     def _span_lines(self) -> list[str]:
         places = [leaf.low for leaf in self._layout.leaves]
-        lines = [f"    {', '.join(f'e{place}' for place in places)}, = events"]
+        self._constants.helper("events_of", events_of)
+        lines = ["    events = events_of(o)"]
+        lines += [f"    {', '.join(f'e{place}' for place in places)}, = events"]
         plain = not (self._layout.listed or self._layout.silent)
         span = (("start", "min"), ("end", "max"), ("uncertainty", "max"))
         if len(places) == 1 and plain:

@@ -20,7 +20,7 @@ from operator import itemgetter, le, lt
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event, Order
-from broker.engine.event.occurrence import Key, lead_of, sort_by
+from broker.engine.event.occurrence import lead_of, sort_by
 from broker.engine.runtime.budget import Budget
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
@@ -37,8 +37,14 @@ def _end(entry: Entry) -> int:
     return end
 
 
-def _lead(entry: Entry) -> tuple[int, tuple[str, ...]]:
-    return (entry[1].start, lead_of(entry[1]))
+def _start(entry: Entry) -> int:
+    start: int = entry[1].start
+    return start
+
+
+def _lead(same: Sequence[Entry]) -> tuple[int, tuple[str, ...]]:
+    event = same[0][1]
+    return (event.start, lead_of(event))
 
 
 def _order(entry: Entry) -> tuple[int, Order, int]:
@@ -185,16 +191,28 @@ def _sort_runs(entries: list[Entry]) -> None:
         if at < len(entries) and entries[at][1].end == end:
             continue
         if at - begin > 1:
-            entries[begin:at] = _sorted_run(entries[begin:at], _lead, _order)
+            entries[begin:at] = _sorted_run(entries[begin:at])
         if at < len(entries):
             begin, end = at, entries[at][1].end
 
 
-def _sorted_run(run: list[Entry], key: Key, *keys: Key) -> list[Entry]:
-    """Return those of one end in order: each key is asked for among those equal by the last."""
-    # One event for several atoms is the usual tie, and needs no order but theirs.
-    if all(entry[1] is run[0][1] for entry in run):
+def _sorted_run(run: list[Entry]) -> list[Entry]:
+    """Return those of one end in order."""
+    events = [event for _, event in run]
+    if events.count(events[0]) == len(run):  # one for several atoms is the usual tie
         return sorted(run, key=_atom)
-    for begin, stop in sort_by(key, run) if keys else ():
-        run[begin:stop] = _sorted_run(run[begin:stop], *keys)
-    return run if keys else sorted(run, key=key)
+    starts = [event.start for event in events]
+    if len(set(starts)) == len(run):  # a match and the reading that completes it, say
+        return sorted(run, key=_start)
+    # Each event is put in order once, however many atoms it is for.
+    atoms: dict[int, list[Entry]] = {}
+    for entry in run:
+        atoms.setdefault(id(entry[1]), []).append(entry)
+    runs = list(atoms.values())
+    if len(runs) < len(run):
+        for same in runs:
+            same.sort(key=_atom)
+    for begin, stop in sort_by(_lead, runs) if len(runs) > 1 else ():
+        equal = [entry for same in runs[begin:stop] for entry in same]
+        runs[begin:stop] = [sorted(equal, key=_order), *[[]] * (stop - begin - 1)]
+    return [entry for same in runs for entry in same]

@@ -22,6 +22,7 @@ from broker.engine.event.identity import ENCODE, Bound, beginning_of, begun_of
 from broker.engine.event.occurrence import (
     events_of,
     head_of,
+    ids_of,
     lead_of,
     order_of,
     sort_in_order,
@@ -172,12 +173,10 @@ class ResultWords:
         # declines the whole subscription.
         special = bool(node.case.assign) or node.actor.group_key is not None
         self.plain: Callable[[OccurrenceResult], dict[str, Any]]
-        if layout.silent:
-            self.plain = _in_words
-        elif native.passes is None or special:
-            self.plain = self._build_plain(layout)
+        if native.passes is not None and not special and silent.isdisjoint(layout.listed):
+            self.plain = self._teller(layout)  # which declines what is `absent`, result by result
         else:
-            self.plain = self._teller(layout)
+            self.plain = _in_words if silent else self._build_plain(layout)
 
     def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
         writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
@@ -245,7 +244,7 @@ class ResultWords:
             tuple(self.names),
             tuple(self.keys),
             _in_words,
-            bool(layout.listed or layout.optional),
+            bool(layout.listed or layout.optional or layout.silent),
         )
         return made
 
@@ -280,7 +279,7 @@ class ResultWords:
         return {name: one for name, one in pairs if name is not None and one is not None}
 
     def id_of(self, bound: Bound) -> str:
-        """Return the id of an occurrence, as `identity.bound_ids_of` does."""
+        """Return the id of an occurrence, as that of a definition has it."""
         hashed = begun_of(self.task, 0)
         hashed.update(ENCODE(bound))
         return hashed.hexdigest()
@@ -412,7 +411,7 @@ def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any
     return lambda found: key(found[0])
 
 
-IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, head_of, order_of)))
+IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, ids_of, order_of)))
 
 
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:
@@ -421,14 +420,3 @@ def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> No
         budget.report(found)
     if len(found) > 1:
         sort_in_order(found, *IN_ORDER)
-
-
-def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
-    """Make the events or results of occurrences with their groups; leave out those without any."""
-    # Only a subscription's results can be made in one go: each event of a definition may be
-    # dropped.
-    if outcome.__class__ is SubscriptionOutcome:
-        made: list[Any] = outcome.make_all(found)
-        return made
-    events = [outcome.make(occurrence, group) for occurrence, group in found]
-    return [event for event in events if event is not None]

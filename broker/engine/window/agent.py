@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents
 from broker.engine.event.event import Detected, Event, event_class
 from broker.engine.pattern.assigned import types_begun
+from broker.engine.pattern.base import end_of
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.runtime.budget import Budget
@@ -107,6 +108,7 @@ class WindowAgent:
         if self._lasting is not None:
             self._lasting.observe(batch)
         made = self._windows.feed(batch, watermark)
+        self._outcome.name_all()
         put_in_order(made)
         return made
 
@@ -233,8 +235,8 @@ class TickedOutcome(Protocol):
 
     dropped_inverted: int
 
-    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
-        """An event; None if the occurrence gives none."""
+    def make_all(self, found: Sequence[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
+        """Make the events of occurrences with their groups; some give none."""
 
 
 class TickOutcome:
@@ -253,13 +255,14 @@ class TickOutcome:
     def dropped_inverted(self, count: int) -> None:
         self._outcome.dropped_inverted = count
 
-    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
+    def make_all(self, found: Sequence[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
         """Implement TickedOutcome."""
-        event = self._outcome.make(occurrence, group)
-        if event is not None:
-            end = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
-            self.made.append((end, event))
-        return event
+        events = []
+        for each in found:
+            made = self._outcome.make_all([each])
+            self.made += [(end_of(each[0]), event) for event in made]
+            events += made
+        return events
 
 
 class TickAgent:

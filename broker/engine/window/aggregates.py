@@ -239,7 +239,7 @@ class Ascending:
         self.take(data)
 
     def _settle(self) -> None:
-        values = self.plain()
+        values = self.plain() if self.blocks else self.loose
         values.sort()
         self.blocks = [values[at : at + BLOCK_MAX] for at in range(0, len(values), BLOCK_MAX)]
         self.lasts = [block[-1] for block in self.blocks]

@@ -357,7 +357,7 @@ def compile_make(
     of_events: frozenset[str],
 ) -> Callable[..., Any]:
     """A function of (assigned values, start and end where no time is assigned, ε there and that of
-    the events, (certainty, constituents, lineage), tie, id) → an event of the output's type.
+    the events, (certainty, constituents, lineage), tie) → an event of the output's type.
 
     Times are put in place after all is evaluated; null leaves what was. Those `of_events` come of
     events, and their ε with them. What is no attribute of the type is left out; `given` are
@@ -368,7 +368,7 @@ def compile_make(
         constants.helper(name, helper)
     constants.helper("output", output)
     at_of = {item.name: at for at, item in enumerate(assignments)}
-    lines = ["def make(v, start, end, uncertainty, most, told, tie, id):"]
+    lines = ["def make(v, start, end, uncertainty, most, told, tie):"]
     for name in HEADER_TIMES:
         if name in at_of:
             target = "start = end" if name == "timestamp" else name
@@ -376,7 +376,7 @@ def compile_make(
             lines.append(f"    if t is not None: {target} = t")
             if name in of_events:
                 lines.append("    if t is not None: uncertainty = most")
-    fields = ["start=start", "end=end", "uncertainty=uncertainty", "tie=tie", "id=id"]
+    fields = ["start=start", "end=end", "uncertainty=uncertainty", "tie=tie"]
     # Lists of ids that are made only where they are compared stand in for tuples.
     told = ("certainty", "constituents", "lineage")
     fields += [f"{name}=told[{at}]" for at, name in enumerate(told)]

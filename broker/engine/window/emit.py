@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from broker.engine.event.event import Detected, Event
 from broker.engine.event.expressions import Scope, attribute_code
 from broker.engine.event.group_keys import form_of, shown_form
-from broker.engine.event.identity import window_id
+from broker.engine.event.identity import digests, said_of_window
 from broker.engine.runtime.budget import Budget
 from broker.engine.window.bound import says_events
 from broker.engine.window.code import (
@@ -186,6 +186,7 @@ class WindowOutcome:
         self.dropped_inverted = 0
         self.budget = Budget()
         self.dropped_outside = 0
+        self._unnamed: list[tuple[Detected, bytes]] = []  # with what their ids are digests of
         self._task = task.key
         self._name = task.name
         self._case = case.number
@@ -213,11 +214,9 @@ class WindowOutcome:
 
     def events(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
-        made: list[Detected] = []
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
-            self._add_all(frame, standing, made)
-            return made
+            return self._of_groups(frame, standing)
         rows = [
             Row(
                 values,
@@ -230,21 +229,17 @@ class WindowOutcome:
             for _, values, summary in self._assigned(frame, standing)
         ]
         combined = self._post.combined(frame, rows)
-        self._put_all(frame, [(group, row.v, row) for group, row in combined], made)
-        return made
+        return self._put_all(frame, [(group, row.v, row) for group, row in combined])
 
     def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
         """Put to those made what becomes of the one group that stands in a window."""
-        if self._post is None:
-            self._add_all(frame, ((key, summary),), made)
-        else:
-            made += self.events(frame, [(key, summary)])
+        made_of = self._of_groups if self._post is None else self.events
+        made += made_of(frame, ((key, summary),))
 
-    def _add_all(
-        self, frame: Frame, standing: Sequence[tuple[Any, Summary]], made: list[Detected]
-    ) -> None:
+    def _of_groups(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+        """Return the events of groups; making each is charged beside the window that closes."""
         self.budget.spend(CLOSING * len(standing), PUT_BYTES * len(standing))
-        self._put_all(frame, self._assigned(frame, standing), made)
+        return self._put_all(frame, self._assigned(frame, standing))
 
     def _assigned(
         self, frame: Frame, standing: Sequence[tuple[Any, Summary]]
@@ -270,9 +265,9 @@ class WindowOutcome:
         self,
         frame: Frame,
         assigned: Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Told]],
-        made: list[Detected],
-    ) -> None:
-        """Put to those made the events of one window, of group, values and what is told of it."""
+    ) -> list[Detected]:
+        """Return the events of one window, of group, values and what is told of it."""
+        made: list[Detected] = []
         window, opens, closes = frame
         named: Any = window
         closing = None
@@ -302,7 +297,6 @@ class WindowOutcome:
                 summary.uncertainty,
                 ("maybe" if maybe else "yes", constituents, Lineage(constituents, closing)),
                 tie,
-                window_id(task, case, named, group),
             )
             if event.start > event.end:
                 self.dropped_inverted += 1
@@ -310,3 +304,12 @@ class WindowOutcome:
                 self.dropped_outside += 1
             else:
                 made.append(event)
+                self._unnamed.append((event, said_of_window(task, case, named, group)))
+        return made
+
+    def name_all(self) -> None:
+        """Give the events made since the last call their ids, which are digested together."""
+        unnamed, self._unnamed = self._unnamed, []
+        messages = [message for _, message in unnamed]
+        for (event, _), name in zip(unnamed, digests(messages), strict=True):
+            event.id = name

@@ -123,11 +123,18 @@ class Turns:
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
+        self._frame = 0, WATERMARK_END, WATERMARK_END  # the window of the event that came last
 
     def name(self, event: Any) -> WindowKey | None:
         """Return the window's number."""
+        number, opens, closes = self._frame
+        if opens <= event.end < closes:  # they come in order, so mostly it is that
+            return number
         first, last = self._grid.windows_of(self._grid.pane_of(event.end))
-        return first if first <= last else None
+        if first > last:
+            return None
+        self._frame = self._grid.frame_of(first)
+        return first
 
     def joins(self, run: Run, event: Any) -> bool:
         """Implement Trigger."""
@@ -244,24 +251,28 @@ class Runs:
 
     def fold(self) -> None:
         """Implement buffer.OrderedKind."""
-        shape = self.store.shape
-        ids = self.store.limits.ids(len(self._by_end))
         for run in self._touched.values():
-            if ids < IDS_MAX:
-                self.store.drops[IDS_CUT] += run.partial.crowd(ids)
-            for leaf, events in enumerate(run.pending):
-                if events:
-                    run.partial.take(
-                        leaf,
-                        events,
-                        self._folds[leaf],
-                        detected=shape.detected[leaf],
-                        ascending=True,
-                        instants=are_instants(events),
-                    )
-                    run.pending[leaf] = []
+            self._fold_run(run)
         self._touched.clear()
         self._pending = 0
+
+    def _fold_run(self, run: Run) -> None:
+        shape = self.store.shape
+        ids = self.store.limits.ids(len(self._by_end))
+        if ids < IDS_MAX:
+            self.store.drops[IDS_CUT] += run.partial.crowd(ids)
+        for leaf, events in enumerate(run.pending):
+            if events:
+                run.partial.take(
+                    leaf,
+                    events,
+                    self._folds[leaf],
+                    detected=shape.detected[leaf],
+                    ascending=True,
+                    instants=are_instants(events),
+                )
+                run.pending[leaf] = []
+                self._pending -= len(events)
 
     def _open(self, key: Any, event: Any) -> Run | None:
         """The run that an event opens; None where it is in no window or (counted) past a limit."""
@@ -329,7 +340,8 @@ class Runs:
             self._close(due[1], made)
 
     def _close(self, run: Run, made: list[Detected]) -> None:
-        self.fold()
+        if self._touched.pop(run.number, None) is not None:
+            self._fold_run(run)
         del self._by_end[run.key], self._opened[run.number]
         self.store.inside -= run.kept
         if self.store.shape.stands(run.partial.counts):

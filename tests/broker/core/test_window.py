@@ -12,7 +12,7 @@ import pytest
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Detected, event_class
-from broker.engine.event.identity import window_id
+from broker.engine.event.identity import digest
 from broker.engine.window.agent import WindowAgent
 from language.tree import Case, Select, Window
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
@@ -230,7 +230,7 @@ def test_keys_that_are_equal_numbers_are_one_group_with_one_name():
             agent.feed([("AB".index(event.event_type), [event])], WATERMARK_NONE)
         made = agent.feed([], ALL)
         assert [(repr(e.a_k), e.a_n) for e in made] == [("1.0", 2), ("0.0", 2)]
-        ids = [window_id(task_of(text).key, 0, 0, (k,)) for k in (1.0, 0.0)]
+        ids = [digest("window", task_of(text).key, 0, 0, [k]) for k in (1.0, 0.0)]
         assert [e.id for e in made] == ids
 
 
@@ -344,12 +344,12 @@ def test_a_windows_event_is_named_by_task_case_window_and_group():
     text = text_of("(n) aggr every 10 ms", "detect A assign n = Count(A) group by g")
     key = task_of(text).key
     (event,) = report(text, a(12, g="u", id="z"), a(13, g="u"), a(11, g="u", id="f"))
-    assert event.id == window_id(key, 0, 1, ("u",))
+    assert event.id == digest("window", key, 0, 1, ["u"])
     assert (event.ids, event.tie) == (("f", "z", "A13"), ("W", 0, 1))
     text = text_of("(n) aggr range 10 ms", "detect A assign n = Count(A) group by g")
     made = report(text, a(12, g="u"), a(13, g="u"))
     closing = (["A12", 12], ["A13", 13])
-    ids = [window_id(task_of(text).key, 0, one, ("u",)) for one in closing]
+    ids = [digest("window", task_of(text).key, 0, one, ["u"]) for one in closing]
     assert [event.id for event in made] == ids
 
 

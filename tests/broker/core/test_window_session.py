@@ -9,7 +9,7 @@ import pytest
 
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Detected
-from broker.engine.event.identity import window_id
+from broker.engine.event.identity import digest
 from broker.engine.limits import make_limits
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.window.agent import WindowAgent
@@ -85,7 +85,7 @@ def test_it_tells_its_gap_its_group_and_its_first_event():
     made = feed(agent_of(text), ALL, a(1, a_g="u"), a(3, a_g="v"), a(4, a_g="u"), a(5))
     assert [(one.a_g, one.a_n, one.a_interval) for one in made] == [("v", 1, 5), ("u", 2, 5)]
     assert made[1].tie == ("W", 0, "A1")
-    assert made[1].id == window_id(task_of(text).key, 0, ["A1", 1], ("u",))
+    assert made[1].id == digest("window", task_of(text).key, 0, ["A1", 1], ["u"])
     assert made[1].attribute_values() == {"n": 2, "g": "u", "interval": 5}
 
 
