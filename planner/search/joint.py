@@ -79,7 +79,7 @@ def cheapest_pair(
     takers = sorted(takers)
     least, costs = takers[0][0] + weight, {host: cost for cost, host in takers}
     together = ((cost + costs[host], host) for cost, host in senders if host in costs)
-    best, host = min(together, default=(FAR * weight, ABSENT))
+    best, host = min(together, default=(inf, ABSENT))
     pair = host, host
     bounds: list[tuple[float, Sequence[int]]] = []
     for cost, start in sorted(senders):
@@ -91,7 +91,7 @@ def cheapest_pair(
         for taken, host in takers:
             if taken + weight >= onward:
                 break
-            if taken + weight * hops[host] < onward:
+            if hops[host] < FAR and taken + weight * hops[host] < onward:
                 onward, end = taken + weight * hops[host], host
         bounds.append((onward, hops))
         if cost + onward < best:

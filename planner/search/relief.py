@@ -80,7 +80,10 @@ class Relieve:
             costs = evaluator.instance.costs
             heavy = [p for p in evaluator.at[limit - loads.first_work] if costs[p] > 0]
             return self._displace(context, random.choice(heavy)) if heavy else []
-        number = random.choice(sorted(loads.users[limit]))
+        users = sorted(loads.users[limit])
+        if not users:  # what is left of its load is a trifle of sums
+            return []
+        number = random.choice(users)
         chance = random.random()
         pieces = evaluator.instance.flows[number].pieces
         if chance < 0.6 or not pieces:

@@ -64,7 +64,8 @@ def rows(
     if postponing is not None and not waits:
         whole = str(postponing.whole_first).lower()
         options |= {"postponed": str(postponing.folder), "wholeFirst": whole}
-        options.setdefault("readRetry", str(POSTPONE_S))
+        if not in_step:  # by event time rows that are put off come late: they are waited for
+            options.setdefault("readRetry", str(POSTPONE_S))
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)
@@ -122,8 +123,9 @@ def _batch_rows(jobs: Jobs, job: ConfigPart) -> int:
         return ALONE_ROWS if job["parted"] else IN_STEP_ROWS  # else one engine has them all
     if job.kind in TIMED:
         return IN_STEP_ROWS
-    files = all(jobs.sinks[name].kind == "parquet" for name in job["sink"])
-    return FILE_ROWS if files else ALONE_ROWS
+    kinds = [jobs.sinks[name].kind for name in job["sink"]]
+    # Several sinks share a batch, which is kept until the last has it.
+    return FILE_ROWS if kinds == ["parquet"] else ALONE_ROWS
 
 
 def _of_brokers(source: ConfigPart) -> dict[str, str]:

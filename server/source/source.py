@@ -40,7 +40,7 @@ from server.source.places import (
     places_of,
     read_once,
 )
-from server.source.planning import Planner, mark_of
+from server.source.planning import LostError, Planner, mark_of
 from server.source.range_reader import (
     LogRange,
     RangeReader,
@@ -137,7 +137,7 @@ class BatchReader(DataSourceReader):
     def _standings(self, logs: Mapping[str, Log], wanted: Sequence[str]) -> dict[str, LogStanding]:
         """Ask these brokers, and where one was taken over all: what is read of one hangs on others.
 
-        Raises LogError where one is away that was not taken over.
+        Raises LogError where one is away, but where it was taken over and loss is accepted.
         """
         standings: dict[str, LogStanding] = {}
         away: dict[str, AwayError] = {}
@@ -151,8 +151,13 @@ class BatchReader(DataSourceReader):
                 away[name] = error
         heirs = {each.home: name for name, log in standings.items() for each in log.inherited}
         for name in wanted:
-            if name in away and name in heirs:
+            if name in away and name in heirs and not self.options.fail_on_loss:
                 tell(f"{away[name]}; broker {heirs[name]} took over: its results are read there")
+            elif name in away and name in heirs:
+                raise LostError(
+                    f"{away[name]}; broker {heirs[name]} took over what nobody had acknowledged."
+                    " What else its log had is not read: accept that with failOnDataLoss = false"
+                )
             elif name in away and self.options.on_away == "fail":
                 raise away[name]
             elif name in away:

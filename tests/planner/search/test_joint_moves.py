@@ -93,7 +93,12 @@ def test_no_pair_of_brokers_is_cheaper_than_the_one_that_is_handed_back(seed):
         [(random.uniform(0, 100), host) for host in random.sample(range(25), size)]
         for size in (25, 9)
     )
-    weight = random.choice((0.0, 1.0, 7.0, 60.0))
+    if seed % 2:  # with no broker in both a pair is apart, however dear its brokers are
+        chosen = random.sample(range(25), 25)
+        dear = random.choice((1.0, 1e7))
+        senders = [(random.uniform(0, 100) * dear, host) for host in chosen[:12]]
+        takers = [(random.uniform(0, 100), host) for host in chosen[12:]]
+    weight = random.choice((0.0, 1e-6, 1.0, 7.0, 60.0))
     cost = {
         (start, end): sent + taken + weight * instance.whole.hops_from(start)[end]
         for sent, start in senders
