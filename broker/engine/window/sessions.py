@@ -178,6 +178,7 @@ class Runs:
         self._limits: list[tuple[int, int]] = []  # start + M and number; of closed runs too
         self._touched: dict[int, Run] = {}  # those with events pending
         self._pending = 0
+        self._ids = IDS_MAX  # kept of each run for order, with so many open
 
     def take(self, entry: Entry, made: list[Detected]) -> None:
         """Implement buffer.OrderedKind."""
@@ -238,7 +239,7 @@ class Runs:
         """Implement buffer.OrderedKind."""
         self._by_end.clear()
         self._opened.clear()
-        self._limits, self._touched, self._pending = [], {}, 0
+        self._limits, self._touched, self._pending, self._ids = [], {}, 0, IDS_MAX
         for key, (name, start, end, first_end, kept), partial, seen in data:
             run = self._begin(key_of(key), key_of(name), start, first_end)
             run.end, run.kept = end, kept
@@ -258,9 +259,6 @@ class Runs:
 
     def _fold_run(self, run: Run) -> None:
         shape = self.store.shape
-        ids = self.store.limits.ids(len(self._by_end))
-        if ids < IDS_MAX:
-            self.store.drops[IDS_CUT] += run.partial.crowd(ids)
         for leaf, events in enumerate(run.pending):
             if events:
                 run.partial.take(
@@ -289,6 +287,7 @@ class Runs:
         run = Run(self.store.shape, name, start, end)
         run.number, run.key = self._number, key
         self._by_end[key] = self._opened[self._number] = run
+        self._ids = self.store.limits.ids(len(self._by_end))
         self.store.inside += 1
         self._limit(run)
         return run
@@ -317,6 +316,9 @@ class Runs:
                 kept += 1
         run.kept += kept
         self.store.inside += kept
+        # Asked as the event comes: when a run is folded hinges on snapshots, too.
+        if self._ids < IDS_MAX:
+            self.store.drops[IDS_CUT] += run.partial.crowd(self._ids)
         run.pending[leaf].append(event)
         self._touched[run.number] = run
         self._pending += 1
@@ -343,6 +345,7 @@ class Runs:
         if self._touched.pop(run.number, None) is not None:
             self._fold_run(run)
         del self._by_end[run.key], self._opened[run.number]
+        self._ids = self.store.limits.ids(len(self._by_end))
         self.store.inside -= run.kept
         if self.store.shape.stands(run.partial.counts):
             self._outcome.add(self._trigger.frame_of(run), run.key, run.partial, made)

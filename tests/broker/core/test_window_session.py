@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import headwater
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Detected
 from broker.engine.event.identity import digest
@@ -261,3 +262,33 @@ def test_closed_sessions_leave_nothing_behind(window: str):
     runs = windows._kind
     assert len(runs._by_end) + len(runs._opened) + len(runs._limits) < 400
     assert len(windows._waiting._line) < 10
+
+
+CROWDED = """event A(k: text, j: int)
+define Each(n) aggr session 100 ms detect A assign n = Count(A) group by k
+define All(n) aggr session 100 ms detect A(j = 1) assign n = Count(A)
+subscription S seq 1 from a to b detect All(n > 5) as every or Each(n > 5) as each
+"""
+
+
+def test_a_snapshot_changes_nothing_where_few_ids_are_kept_of_each_group():
+    """With so many groups open, when a group is cut must hinge on its events alone."""
+    many = [
+        {"type": "A", "id": f"b{n}", "timestamp": 20, "k": f"h{n}", "j": 0} for n in range(8_000)
+    ]
+    tied = [{"type": "A", "id": f"a{n:02}", "timestamp": 21, "k": "g0", "j": 1} for n in range(20)]
+
+    def found(*, is_asked):
+        engine = headwater.Engine(CROWDED, 0)
+        results = [*engine.push(many + tied)]
+        results += engine.push([{"type": "A", "id": "d", "timestamp": 25, "k": "g1", "j": 0}])
+        if is_asked:
+            engine.state()
+        for at in (26, 900):
+            event = {"type": "A", "id": f"q{at}", "timestamp": at, "k": "g2", "j": 0}
+            results += engine.push([event])
+        return [(each["id"], list(each["values"])) for each in [*results, *engine.finish()]]
+
+    asked = found(is_asked=True)
+    assert len(asked) == 2
+    assert found(is_asked=False) == asked
