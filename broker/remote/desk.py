@@ -44,7 +44,7 @@ class Reach(Protocol):
         """Return if a call can leave for a broker."""
 
     def leads(self, to: str) -> bool:
-        """Return if the tree leads to a broker; neighbours may not agree on it yet."""
+        """Return if a way to a broker is to come."""
 
 
 class CallDesk:

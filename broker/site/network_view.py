@@ -14,7 +14,7 @@ from broker.core.operators.wording import in_words
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Operator
 from broker.network.overlay.kinds import KindTraffic, table_of
-from broker.network.placement.cell_view import home_of, is_cell
+from broker.network.placement.cell_view import is_cell
 
 OPERATORS_MAX = 500  # of a link; nobody reads a page with more
 KEPT_BACK = ("kept_back", "kept_back_sent", "kept_back_let_go")
@@ -114,7 +114,7 @@ def _own(broker: NetworkBroker) -> list[dict[str, Any]]:
     """Return the operators of tasks here, each with the subscriptions it is for, and their home."""
     rows = _wanted_by(broker, broker.me)
     for cell in broker.hosted.values():
-        rows += _wanted_by(cell, home_of(cell.which.cell))
+        rows += _wanted_by(cell, broker.durable.network.successions.home_of(cell.which.cell))
     return rows[:OPERATORS_MAX]
 
 

@@ -66,6 +66,10 @@ class Certainty:
         for known in (*self.absent.values(), *self._needed.values()):
             for names in known.values():
                 names.pop(broker, None)
+        for neighbour, needed in self._needed.items():
+            for host in [host for host, origins in needed.items() if not origins]:
+                del needed[host]  # it needs nothing that passes here any more, see `asked`
+                self.absent.get(neighbour, {}).pop(host, None)
 
     def changed(self, neighbour: str) -> None:
         """A neighbour asks for something else than before."""

@@ -135,7 +135,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if events:
             for source, name in types_of(events):
                 self._sends(source, name)
-                begins |= name not in self.told
+                begins |= name not in self.told and name in self.sources.senders
             _note_broken(self.promises.observe(events), self.ledger, self._notes)
             lapsed = self.own.lapsed
             first = self.own.take(events)

@@ -105,10 +105,10 @@ class CallRelay:
         return via is not None and self._broker.sessions.version(via) >= CALLS_SINCE
 
     def leads(self, to: str) -> bool:
-        """Return if the tree leads to broker `to`; neighbours may not agree on it yet."""
+        """Return if a way to broker `to` is to come: neighbours do not agree on the tree yet."""
         # Hellos carry the tree: while two ends hold different ones no way passes between them, so
         # after a link went or came even a neighbour is out of reach for a moment.
-        return to in self._broker.topology.tree.hops
+        return to not in self._broker.ways.via and to in self._broker.topology.tree.hops
 
     def send(self, call: RemoteCall) -> None:
         """Send a call of this broker; it is lost where no way leads to its broker."""
