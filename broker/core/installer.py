@@ -114,7 +114,8 @@ class Installer:
         asker, keeps_state = Asker(message.client, message.proven), message.keeps_state
         try:
             specification = self._checked(message.text, message.checked)
-            plan = self._plan(message.text, specification, asker, now)
+            change = _change_of(message.text, specification, message.only)
+            plan = self._plan(change, asker, now)
             if (
                 keeps_state and plan.leaving
             ):  # else it is as it was before any task could hand on what it holds
@@ -123,9 +124,8 @@ class Installer:
             begun = bool(plan.coming) and (self._carry_out(plan, now) or not keeps_state)
         except RefusedError as error:
             return refused(error.troubles)
-        names = tuple(name for _, name in specification.subscriptions)
+        keys, names = tuple(plan.keys), tuple(name for _, name in plan.keys)
         answer = Answer(names, tuple(specification.definitions), changed=len(plan.coming))
-        keys = tuple(specification.subscriptions)
         answer = replace(answer, state="accepted", keys=keys, changes=changes, begun=begun)
         return replace(answer, cells=plan.cells)
 
@@ -143,7 +143,7 @@ class Installer:
         """
         try:
             specification = self._checked(text, checked)
-            plan = self._plan(text, specification, asker, 0)  # times are not told
+            plan = self._plan(_change_of(text, specification), asker, 0)  # times are not told
             if plan.leaving:
                 look_for_heirs(plan, self.predecessors(plan, True), self._limits)
             self._check_declarations(plan)
@@ -211,19 +211,15 @@ class Installer:
             raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
         return checked.specification
 
-    def _plan(self, text: str, specification: Specification, asker: Asker, now: int) -> TextChange:
-        types = [one for one in specification.event_types.values() if not one.defined]
-        declared = digest(
-            "declared",
-            [[one.name, sorted(one.attributes.items()), *_lasting(one)] for one in _sorted(types)],
-        )
-        plan = TextChange(text, specification, [], [], types, declared)
+    def _plan(self, plan: TextChange, asker: Asker, now: int) -> TextChange:
         troubles: list[Trouble] = []
-        graph = specification.graph
+        graph = plan.specification.graph
         order = {key: index for index, key in enumerate(graph.tasks)}
         for key in graph.roots:
             node = graph.tasks[key].node
             assert isinstance(node, Subscription)
+            if (node.subscriber, node.name) not in plan.keys:
+                continue
             before = self._catalogue.subscriptions.get((node.subscriber, node.name))
             if before is not None:
                 if before.task == key:
@@ -246,7 +242,7 @@ class Installer:
                     client=asker.client,
                     proven=asker.proven,
                     definitions=needed,
-                    declared=declared,
+                    declared=plan.declared,
                     since=now,
                     ends=node.until_ms if node.for_ms is None else now + node.for_ms,
                     clocks=clocks,
@@ -481,6 +477,19 @@ class Installer:
         for key in needed:
             assert key in self._matcher, f"{key} is needed and does not run"
         assert len(self._matcher) == len(needed)
+
+
+def _change_of(
+    text: str, specification: Specification, only: Iterable[tuple[str, str]] | None = None
+) -> TextChange:
+    """Return a change that has yet to be compared with what is installed."""
+    types = [each for each in specification.event_types.values() if not each.defined]
+    rows = [
+        [each.name, sorted(each.attributes.items()), *_lasting(each)] for each in _sorted(types)
+    ]
+    meant = dict.fromkeys(specification.subscriptions if only is None else only)
+    keys = {key: None for key in specification.subscriptions if key in meant}
+    return TextChange(text, specification, keys, [], [], types, digest("declared", rows))
 
 
 def _needed(graph: TaskGraph, root: str, order: Mapping[str, int]) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     `alone`: also those that need the same inputs; `split`: whether windows of these are split.
     `keeps_state`: tasks of a text that is replaced hand on what they hold; `revises`: those in
     cells, too. Records of a journal that lack these are of a version that began anew.
+    `only`: of the text's subscriptions these alone are meant; the others stay as they are.
     """
 
     client: str
@@ -109,6 +110,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     keeps_state: bool = True
     alone: bool = True
     revises: bool = True
+    only: tuple[tuple[str, str], ...] | None = None
 
 
 class CancelRequested(Struct, frozen=True):

@@ -163,11 +163,13 @@ class TextChange(msgspec.Struct):
     """A specification as a change: subscriptions to come, and those that go for them.
 
     `heirs` are tasks that go on from the state of those that they replace, and `heirs_afar` the
-    same of subscriptions that run in cells; `cells` are these, as they will be.
+    same of subscriptions that run in cells; `cells` are these, as they will be. `keys` are those
+    of the specification's subscriptions that are meant.
     """
 
     text: str
     specification: Specification
+    keys: dict[tuple[str, str], None]
     coming: list[Installed]
     leaving: list[Installed]
     types: list[EventType]

@@ -164,8 +164,12 @@ chosen-unsaved: a snapshot lacks which stand-in was chosen
 + chosen = ["", 0]
 
 adopted-whole: what was cancelled at a home is there again at its heir
-- if key in wanted:
-+ if key:
+- proven=text.proven, checked=checked, only=tuple(wanted)
++ proven=text.proven, checked=checked
+
+adopted-first-text: what an earlier text has brought is in the way of the text that names it too
+- for subscriber, name in wanted:
++ for subscriber, name in checked.specification.subscriptions:
 """,
     tests=HOMES,
 )

@@ -89,6 +89,12 @@ class _Split(_Submitted, array_like=True, frozen=True, tag="split"):
     """A submission whose windows are split: a kind of its own, as an earlier version cannot."""
 
 
+class _PartSubmitted(_Submitted, array_like=True, frozen=True, tag="part"):
+    """A submission of these alone: a kind of its own, as an earlier version installs all."""
+
+    only: tuple[tuple[str, str], ...] = ()
+
+
 class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
     now: int
     client: bytes
@@ -140,6 +146,7 @@ _Told: TypeAlias = (
     | _Listening
     | _Submitted
     | _Split
+    | _PartSubmitted
     | _Cancelled
     | _Resumed
     | Bounded
@@ -177,6 +184,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             kind = _Split if message.split else _Submitted
             asked = _asked(message, message.text)
             grain = message.cells, message.keeps_state, message.alone, message.revises
+            if message.only is not None:
+                return _encode(_PartSubmitted(now, *asked, *grain, message.only))
             return _encode(kind(now, *asked, *grain))
         case messages.CancelRequested():
             shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
@@ -241,6 +250,7 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
                 keeps_state=told.keeps_state,
                 alone=told.alone,
                 revises=told.revises,
+                only=told.only if isinstance(told, _PartSubmitted) else None,
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))

@@ -21,7 +21,7 @@ from broker.core import messages, topics
 from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import DisownResults, Emission, Outgoing, Publication
-from broker.core.installer import Asker, Installer, reader_of
+from broker.core.installer import Installer, reader_of
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
 from broker.core.recovery.durable_state import Source
@@ -211,23 +211,21 @@ class Adoption:
         checked = check_text(source.text, functions=functions, tables=tables)
         if checked.specification is None:
             return checked.report()
-        for subscriber, name in checked.specification.subscriptions:
+        wanted = {row.key: row for row in rows}
+        for subscriber, name in wanted:
             if (subscriber, name) in core.catalogue.subscriptions:
                 return IN_THE_WAY.format(subscriber=subscriber, name=name)
         client = text.client.decode("utf-8", "surrogatepass")
+        # Others of the text were cancelled, or have come with a later text that is adopted as well.
         submitted = messages.SpecificationSubmitted(
-            client, "", source.text, proven=text.proven, checked=checked
+            client, "", source.text, proven=text.proven, checked=checked, only=tuple(wanted)
         )
         answer = core.installer.submit(submitted, core.now)
         if not answer.ok:
             return "; ".join([f"{trouble.code}: {trouble.message}" for trouble in answer.troubles])
-        wanted = {row.key: row for row in rows}
         for key in answer.keys:
-            if key in wanted:
-                self._resume_as(wanted[key])
-                self._texts[key] = core.catalogue.subscriptions[key], source
-            else:  # it was cancelled at its home
-                core.installer.cancel(key[1], Asker(key[0], proven=True))
+            self._resume_as(wanted[key])
+            self._texts[key] = core.catalogue.subscriptions[key], source
         return ""
 
     def _resume_as(self, row: Installed) -> None:
