@@ -212,24 +212,36 @@ REVISIONS_KEPT = part(
     "broker/network/placement/book.py",
     r"""
 apart-given: what is found under a text is given out before a snapshot has that
-- if cell.revisions and (revision > cell.revision or term is cell.coming):
-+ if cell.revisions and term is cell.coming:
+- (self.apart if waits or term is self.coming else others).append(result)
++ (self.apart if term is self.coming else others).append(result)
 
 apart-coming: what a term that comes finds is given out although it may be called off
-- if cell.revisions and (revision > cell.revision or term is cell.coming):
-+ if cell.revisions and revision > cell.revision:
+- (self.apart if waits or term is self.coming else others).append(result)
++ (self.apart if waits else others).append(result)
+
+apart-unchanged: what a text has not changed waits for its snapshot as well
+- revision.number <= result.revision and result.row[:2] in revision.keys
++ revision.number <= result.revision
+
+apart-changed-next: what is found under a text waits for the next one, which is not there yet
+- revision.number <= result.revision and result.row[:2] in revision.keys
++ result.row[:2] in revision.keys
+
+apart-of-lost: what a lost process found under a text is kept for ever
+- cell.end_run(term)
++ cell.end_run(None)
 
 apart-of-others: what a run found that is over is given out with what goes on
 - rows = [result for result in apart if result.run == cell.run]
 + rows = [result for result in apart if result.run]
 
 apart-lost: what was set apart is never given out
-- return fresh, self._take(cell, [row for row in rows if row.revision <= revision])
-+ return fresh, self._take(cell, [row for row in rows if row.revision < revision])
+- return fresh, self._take(cell, cell.set_apart(cell.serving, rows))
++ return fresh, []
 
 apart-early: what is found under a later text is given out with the one before
-- cell.apart = [result for result in rows if result.revision > revision]
-+ cell.apart, revision = [], revision + 1
+- return fresh, self._take(cell, cell.set_apart(cell.serving, rows))
++ return fresh, self._take(cell, rows)
 
 active-before-its-text: a subscription is active under the text before its last one
 - fresh = [key for key in changed if key in cell.keys and not cell.is_revised(key)]
@@ -312,11 +324,15 @@ REVISING = part(
     "broker/core/network/cell.py",
     r"""
 revised-unmarked: what is found under a text counts as found under the one before
-- before, self.results.revision = self.results.revision, revision.number
-+ before = self.results.revision
+- self.results.revision = self.saver.revision = revision.number
++ self.saver.revision = revision.number
 
 revised-unheard: a home is not told that its text was taken up
-- self._said_standing, self._confirmed = None, ()
+- self._said_standing = None
++ self._said_standing = self._standing()
+
+revised-unconfirmed: a cell says for ever how it stands, once it was resumed
+- self._confirmed = tuple([row for row in self._confirmed if row.key not in revision.keys])
 + self._confirmed = ()
 """,
     tests=REVISIONS,

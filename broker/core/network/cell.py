@@ -116,13 +116,11 @@ class Cell(Hosting):
 
     def revise(self, revision: TextRevision, by: core_messages.Message, now: int) -> None:
         """Take up another text by this message."""
-        before, self.results.revision = self.results.revision, revision.number
-        self.saver.revision = revision.number
+        self.results.revision = self.saver.revision = revision.number
         self.request(by, now)
-        self._said_standing, self._confirmed = None, ()
-        inactive = self.durable.network.inactive()
-        if all(key in inactive for key in revision.keys):
-            self.results.revision = before  # what it changes is silent yet, and the others go on
+        self._said_standing = None
+        # What is in another's place stands as it begins, and its home has heard of the others.
+        self._confirmed = tuple([row for row in self._confirmed if row.key not in revision.keys])
 
     def _standing(self) -> Rows:
         catalogue = self.durable.catalogue
@@ -198,8 +196,6 @@ class Cell(Hosting):
         if isinstance(what, told.Forwarded) and what.positions:
             self.saver.came(what.origin, what.positions[-1], len(what.events))
             _count(what, self.counted.inputs)
-        if isinstance(what, told.Activated):
-            self.results.revision = self.saver.revision
         super()._tell_network(what)
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
@@ -259,7 +255,7 @@ class Cell(Hosting):
         if due is not None and due <= self._now:
             self.durable.network.forget_what_is_late()
             state = pressed(self.durable.snapshot())
-            revision = self.results.revision = self.saver.revision
+            revision = self.saver.revision
             one = Saving(self.durable.number, end, positions, state, self._held(), revision)
             self.counted.saved.add(1, len(one.snapshot))
             self.saver.save(one, self._now)

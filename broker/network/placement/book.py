@@ -72,6 +72,26 @@ class Kept(Struct, array_like=True):
         """Tell whether a revision that is not stored changes a subscription."""
         return any(key in revision.keys for revision in self.revisions)
 
+    def set_apart(self, term: Term, rows: list[RowApart]) -> list[RowApart]:
+        """Set apart the results of a term that are not to be given out yet; return the others."""
+        if not self.revisions:
+            return rows
+        others: list[RowApart] = []
+        for result in rows:
+            # What no text has changed has the same ids under each, so that it need not wait.
+            waits = any(
+                revision.number <= result.revision and result.row[:2] in revision.keys
+                for revision in self.revisions
+            )
+            # A term that comes is at the text before, and may not take the place of the other.
+            (self.apart if waits or term is self.coming else others).append(result)
+        return others
+
+    def end_run(self, term: Term | None) -> None:
+        """Let go of what was set apart of a term in its life: a snapshot of it never comes."""
+        if term is not None and self.apart:
+            self.apart = [result for result in self.apart if result.run != term.run]
+
     def term(self, number: int) -> Term | None:
         """The term of this number, if it is not over."""
         known = (self.serving, self.coming)
@@ -157,11 +177,13 @@ class CellBook:
         cell.reason = reason
         if cell.serving.broker == broker:
             # It runs there: a move to elsewhere that is under way is called off.
+            cell.end_run(cell.coming)
             cell.coming = None
         elif cell.coming is None or cell.coming.broker != broker:
             cell.terms += 1
             term = Term(cell.terms, broker)
             if cell.active:
+                cell.end_run(cell.coming)
                 cell.coming = term
             else:
                 # Nothing was given out yet and no state is stored: no term has to go on meanwhile.
@@ -230,11 +252,7 @@ class CellBook:
             for number, row in enumerate(one.rows[known:], first)
         ]
         term.next = first + len(rows)
-        if cell.revisions and (revision > cell.revision or term is cell.coming):
-            # A term that comes is at the text before, and may not take the place of the other.
-            cell.apart += rows
-            return []
-        found = self._take(cell, rows)
+        found = self._take(cell, cell.set_apart(term, rows))
         if not cell.active:
             # The subscriber was not told *active*: until then nothing counts for certain.
             cell.held += found
@@ -272,6 +290,7 @@ class CellBook:
         term = cell.term(one.term)
         assert term is not None
         if one.life > term.life:
+            cell.end_run(term)
             cell.runs += 1
             term.life, term.run, term.next = one.life, cell.runs, one.floor
             if not cell.active:  # what it found before counts no more than if it had not begun
@@ -342,10 +361,9 @@ class CellBook:
         # What other runs have found goes: they are over, as none but this one is to go on.
         apart, cell.apart = cell.apart, []
         rows = [result for result in apart if result.run == cell.run]
-        cell.apart = [result for result in rows if result.revision > revision]
         changed = dict.fromkeys([key for earlier in over for key in earlier.keys])
         fresh = [key for key in changed if key in cell.keys and not cell.is_revised(key)]
-        return fresh, self._take(cell, [row for row in rows if row.revision <= revision])
+        return fresh, self._take(cell, cell.set_apart(cell.serving, rows))
 
     # --- the state -------------------------------------------------------------------------
 

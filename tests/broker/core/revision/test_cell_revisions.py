@@ -1,6 +1,7 @@
 """A changed text under the same name goes on in the cell that runs it, as far as it is the same."""
 
 import json
+from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
@@ -12,7 +13,7 @@ from broker.core.broker import BrokerOptions
 from broker.core.installer import Asker
 from broker.core.network.cell import Cell
 from broker.core.network.header import HeaderBroker
-from broker.core.network.messages import CellPlaced
+from broker.core.network.messages import CellPlaced, LinkDown
 from broker.core.network.told import Activated
 from broker.core.recovery import durable_told
 from broker.core.recovery.durable import DurableBroker
@@ -23,7 +24,7 @@ from broker.network.placement.home_records import CellSaved, CellStood
 from broker.network.placement.revisions import Reviser
 from broker.network.placement.suspension import Suspension
 from language import check_text
-from tests.broker.core.network.test_cells_placed import Net
+from tests.broker.core.network.test_cells_placed import BEGIN_MS, Net
 
 TEMP = "event Temp(val: float)\n"
 PAIR = (
@@ -46,6 +47,24 @@ SHARED = (
 subscription Hot seq {seq} from x to y detect Read(val > {val})
 subscription Cold from x to y detect Read(val < 1)
 """
+)
+
+END_MS = BEGIN_MS + 60_000
+UNTIL = f' until "{datetime.fromtimestamp(END_MS / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"'
+KEEPING = """subscription Hot seq {{seq}} from x to y{hot}
+detect Read(val > 3) assign val = Read.val, n = {{seq}}
+subscription Cold from x to y{cold} detect Read(val < 1)
+"""
+READ = "".join(SHARED.splitlines(keepends=True)[:2])
+ENDING = {
+    "Hot": READ + KEEPING.format(hot=UNTIL, cold=""),
+    "Cold": READ + KEEPING.format(hot="", cold=UNTIL),
+}
+BEGUN = (
+    "event Hum(h: float)\n"
+    + READ
+    + KEEPING.format(hot="", cold="")
+    + "subscription Wet seq {seq} from x to y detect Read and Hum(h > {seq}) within 1 min\n"
 )
 
 
@@ -153,6 +172,57 @@ def test_what_is_found_under_a_text_is_given_out_once_its_state_is_stored(monkey
     net.run(20_000)
     assert [one["values"] for one in net.found["a"]] == [{"val": 2.0, "begin": 1.0}]
     assert net.replies[-1]["state"] == "active"
+
+
+@pytest.mark.parametrize(("name", "waits"), [("Hot", True), ("Cold", False)])
+def test_what_ends_before_a_text_is_in_force_has_given_out_all(monkeypatch, name, waits):
+    texts = [ENDING[name].format(seq=seq) for seq in (1, 2)]
+    net = at_c(texts[0])
+    installed = net.brokers["a"].durable.catalogue.subscriptions
+    with monkeypatch.context() as patch:
+        patch.setattr(Cell, "save_if_due", lambda _: None)
+        net.submit("a", texts[1])
+        net.event("b", {"Hot": 5, "Cold": 0}[name])
+        net.run(END_MS + 1_000 - net.now)
+        net.event("b", 2)
+        assert [len(net.found["a"]), installed["x", name].state == "ended"] == [not waits] * 2
+    net.run(20_000)
+    assert [found["subscription"] for found in net.found["a"]] == [name]
+    assert installed["x", name].state == "ended"
+
+
+def test_while_what_a_text_begins_waits_for_an_origin_the_others_go_on():
+    net = Net("a", "b", "c", "d")
+    said = json.dumps({"source": "h", "types": ["Hum"]}).encode()
+    net.tell("d", messages.SourceAdvertised("h", said))
+    net.run(10_000)
+    net.submit("a", BEGUN.format(seq=1))
+    net.tell("a", CellPlaced("a/1", "c"))
+    net.run(3_000)
+    net.link("c", "d", LinkDown("d"))
+    net.run(8_000)
+    net.submit("a", BEGUN.format(seq=2))
+    for val in (0.0, 5.0) * 3:
+        net.event("b", val)
+    assert net.kept("a").revisions  # no snapshot has it, as not all have answered
+    assert [found["subscription"] for found in net.found["a"]] == ["Cold"] * 3
+    net.link("c", "d")
+    net.run(30_000)
+    assert sorted(found["subscription"] for found in net.found["a"]) == ["Cold"] * 3 + ["Hot"] * 3
+
+
+def test_once_a_text_is_in_force_a_host_has_no_more_to_say_of_what_was_resumed():
+    net = at_c(SHARED.format(seq=1, val=3))
+    (cell,) = net.brokers["c"].hosted.values()
+    cell._tell_network(CellStood("", (Suspension("x", "Cold", "too_much_work", 0),)))
+    net.run(10_000)
+    net.tell("a", messages.ResumeRequested("x", "r", "Cold"))
+    net.run(10_000)
+    assert not cell.waits_for_home
+    net.submit("a", SHARED.format(seq=2, val=7))
+    net.run(10_000)
+    assert net.kept("a").revision == 1
+    assert not cell.waits_for_home
 
 
 def test_what_is_cancelled_before_its_host_hears_of_it_does_not_begin_there():

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.placement import cell_messages as said
 from broker.network.placement import home_records as records
 from broker.network.placement.book import CellBook
@@ -126,6 +127,40 @@ def test_how_far_a_text_before_is_settled_is_not_said_of_another(cell):
     cell.save(1, 0)
     cell.book.settle(records.CellSettled("a/1", 1, 1, 0, [(*HOT, 12)]))
     assert cell.book.settled == {COLD: 9, HOT: 12}
+
+
+def test_what_a_text_has_not_changed_is_given_out_at_once_and_may_end_before_its_snapshot(cell):
+    cell.revise(HOT)
+    assert cell.results("last", revision=1, key=COLD) == ["last"]
+    assert cell.results("new", revision=1) == []
+    end = records.CellSettled("a/1", 1, 1, 2, [(*HOT, TIME_MAX_MS), (*COLD, TIME_MAX_MS)])
+    cell.book.settle(end)
+    assert cell.book.settled == {COLD: TIME_MAX_MS}
+    assert cell.results("last", "new", life=2, key=COLD) == ["new"]  # under the text before
+
+
+def test_what_a_later_text_has_not_changed_does_not_wait_for_it(cell):
+    """Else it would be settled beyond what is set apart of it."""
+    cell.revise(HOT)
+    cell.revise(COLD)
+    assert cell.results("one", revision=2) == []
+    assert cell.results("other", revision=1, key=COLD) == ["other"]
+    assert cell.save(1, 0) == ([HOT], ["one"])
+    cell.book.settle(records.CellSettled("a/1", 1, 1, 2, [(*HOT, 9)]))
+    assert (cell.book.settled, cell.kept.apart) == ({HOT: 9}, [])
+
+
+def test_what_was_set_apart_of_a_process_or_a_move_that_is_over_is_let_go(cell):
+    cell.revise()
+    cell.results("one", "two", revision=1)
+    cell.results("one", revision=1, life=2)
+    assert [result.run for result in cell.kept.apart] == [2]
+    for broker, term in (("b", 2), ("c", 3)):
+        cell.book.move("a/1", broker, "")
+        cell.results("one", term=term)
+    assert [result.run for result in cell.kept.apart] == [2, 4]
+    cell.book.move("a/1", "a", "")
+    assert [result.run for result in cell.kept.apart] == [2]
 
 
 # --- who is asked when ---------------------------------------------------------------------------
