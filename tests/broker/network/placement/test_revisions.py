@@ -103,6 +103,15 @@ def test_what_a_term_that_is_called_off_has_found_is_not_given_out(cell):
     assert cell.save(1, 1) == ([HOT], ["new"])
 
 
+def test_what_was_set_apart_of_the_term_whose_place_is_taken_is_not_given_out(cell):
+    cell.revise()
+    cell.results("new", revision=1)
+    cell.book.move("a/1", "b", "")  # where it begins from the snapshot before, under that text
+    assert cell.save(0, 0, term=2) == ([], [])
+    cell.results("again", revision=1, term=2)
+    assert cell.save(1, 1, term=2) == ([HOT], ["again"])
+
+
 def test_of_two_texts_each_is_in_force_with_a_snapshot_of_its_own(cell):
     cell.revise(HOT)
     cell.revise(HOT, COLD)
