@@ -338,6 +338,20 @@ revised-unconfirmed: a cell says for ever how it stands, once it was resumed
     tests=REVISIONS,
 )
 
+TEXTS = part(
+    "broker/core/network/cell_contents.py",
+    r"""
+begun-whole: a host refuses a text for the work of what runs in other cells
+- asked = messages.SpecificationSubmitted(home, "", text, proven=True, only=hosted.keys)
++ asked = messages.SpecificationSubmitted(home, "", text, proven=True)
+
+revised-whole: a host refuses a changed text for the work of what runs in other cells
+- asked = messages.SpecificationSubmitted(client, "", text, proven=True, only=only)
++ asked = messages.SpecificationSubmitted(client, "", text, proven=True)
+""",
+    tests=("tests/broker/core/network/test_cell_texts.py",),
+)
+
 SAVED_REVISED = part(
     "broker/network/placement/snapshot_pace.py",
     r"""
@@ -364,5 +378,6 @@ TABLE = [
     *REVISED_AT_HOST,
     *GOING_ON,
     *REVISING,
+    *TEXTS,
     *SAVED_REVISED,
 ]

@@ -49,7 +49,9 @@ class CellMaker:
     def install(self, cell: Cell, hosted: Hosted, home: str, now: int) -> str:
         """Have it begin from its text; why that is refused, "" where it is not."""
         text = hosted.text.decode("utf-8", "surrogatepass")
-        cell.request(messages.SpecificationSubmitted(home, "", text, proven=True), now)
+        # Its home has weighed no more than that, and the rest of the text is not of this cell.
+        asked = messages.SpecificationSubmitted(home, "", text, proven=True, only=hosted.keys)
+        cell.request(asked, now)
         errors = _errors(cell)
         return f"its text is refused there: {errors}" if errors else ""
 
@@ -57,18 +59,13 @@ class CellMaker:
         """Have it take up another text; why that is refused, "" where it is not."""
         text = revision.text.decode("utf-8", "surrogatepass")
         installed = cell.durable.catalogue.subscriptions
-        kept = dict.fromkeys([*installed, *revision.keys])
         # Who submitted the text before may replace it; its home may be another by now.
         client = next((before.client for before in installed.values()), "")
-        asked = messages.SpecificationSubmitted(client, "", text, proven=True)
+        only = tuple(dict.fromkeys([*installed, *revision.keys]))
+        asked = messages.SpecificationSubmitted(client, "", text, proven=True, only=only)
         cell.replies.clear()  # those to cancellations
         cell.revise(revision, asked, now)
-        if errors := _errors(cell):
-            return errors
-        for subscriber, name in [key for key in installed if key not in kept]:
-            gone = messages.CancelRequested(subscriber, "", name, proven=True)
-            cell.request(gone, now)
-        return ""
+        return _errors(cell)
 
 
 def _errors(cell: Cell) -> str:

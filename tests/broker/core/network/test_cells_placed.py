@@ -34,7 +34,7 @@ BEGIN_MS = 1_700_000_000_000
 class Net:
     """Brokers in a line, with one clock; each keeps what it wrote, told and found."""
 
-    def __init__(self, *names, cells_max=100, retained_events_max=100_000, **settings):
+    def __init__(self, *names, cells_max=100, retained_events_max=100_000, effort=0, **settings):
         self.now = BEGIN_MS
         self.under_way = deque()
         self.found = {name: [] for name in names}
@@ -44,7 +44,11 @@ class Net:
         for name in names:
             told = {"name": name, "networked": True, "lateness_ms": 0, "cells": True, **settings}
             options = BrokerOptions(**told)
-            limits = Limits(cells_max=cells_max, retained_events_max=retained_events_max)
+            limits = Limits(
+                cells_max=cells_max,
+                retained_events_max=retained_events_max,
+                install_effort_max=effort or Limits().install_effort_max,
+            )
             core, _ = DurableBroker.recover(options, limits, None, (), 0, self.now)
             self.brokers[name] = NetworkBroker(core, 1)
             self.perform(name, self.brokers[name].begun())
