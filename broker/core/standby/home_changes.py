@@ -173,9 +173,10 @@ class HomeChanges:
 
     def _revised(self) -> list[Revisions]:
         """Return the texts that cells are to take up, of cells that were given others since."""
-        cells = self._home.book.cells.values()
+        book = self._home.book.cells
+        cells, before = book.values(), self._asked
         asked = {cell.name: cell.revision_asked for cell in cells if cell.revisions}
-        before, self._asked = self._asked, self._asked | asked
+        self._asked = {name: last for name, last in (before | asked).items() if name in book}
         return [
             (cell.name, list(cell.revisions))
             for cell in cells
