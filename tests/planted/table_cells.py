@@ -352,6 +352,16 @@ revised-whole: a host refuses a changed text for the work of what runs in other 
     tests=("tests/broker/core/network/test_cell_texts.py",),
 )
 
+BEGUN_BEFORE = part(
+    "broker/core/network/cell_contents.py",
+    r"""
+begun-as-changed: a text begins suspended for what the next one did
+- keys = [key for key in cell.keys if not cell.is_revised(key)]
++ keys = cell.keys
+""",
+    tests=REVISIONS,
+)
+
 SAVED_REVISED = part(
     "broker/network/placement/snapshot_pace.py",
     r"""
@@ -379,5 +389,6 @@ TABLE = [
     *GOING_ON,
     *REVISING,
     *TEXTS,
+    *BEGUN_BEFORE,
     *SAVED_REVISED,
 ]
