@@ -362,6 +362,20 @@ begun-as-changed: a text begins suspended for what the next one did
     tests=REVISIONS,
 )
 
+SAID_BEFOREHAND = part(
+    "broker/core/preview.py",
+    r"""
+joined-as-new: what joins a cell is said to begin what goes on there
+- _keep(change, earlier, members, heirs)
++ pass
+
+kept-by-own-alone: what newly uses a definition is said to begin what goes on for others
+- heirs = _fresh_heirs(change, earlier, replaced, limits)
++ heirs = _fresh_heirs(change, earlier, replaced[:1], limits)
+""",
+    tests=REVISIONS,
+)
+
 SAVED_REVISED = part(
     "broker/network/placement/snapshot_pace.py",
     r"""
@@ -390,5 +404,6 @@ TABLE = [
     *REVISING,
     *TEXTS,
     *BEGUN_BEFORE,
+    *SAID_BEFOREHAND,
     *SAVED_REVISED,
 ]
