@@ -165,7 +165,7 @@ class Installer:
                 or key not in (coming.kept if apart else {**self._matcher.tasks(), **plan.heirs})
             ]
             begun |= dict.fromkeys(begins)
-            rows[coming.key] = changed.get(coming.key) or row_of(coming, begins, graph, "new")
+            rows[coming.key] = changed.get(coming.key) or row_of(plan, coming, begins, "new")
         return Preview(
             tuple(rows.values()),
             self._ending(plan),

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from broker.core.network.needs import asked_operators, primitives
 from broker.core.operators.times import Times
@@ -73,21 +72,6 @@ class Preview(msgspec.Struct, frozen=True):
         """Return the answer as JSON."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         return msgspec.json.encode({"ok": True, "dry_run": True, **fields})
-
-
-def row_of(
-    coming: Installed, begins: Collection[str], graph: TaskGraph, change: Change
-) -> SubscriptionPreview:
-    """Return the row of a subscription, with the keys of those of its tasks that begin anew."""
-    names = {key: graph.tasks[key].name for key in coming.definitions}
-    return SubscriptionPreview(
-        coming.name,
-        coming.subscriber,
-        change,
-        tuple([name for key, name in names.items() if key not in begins]),
-        tuple([name for key, name in names.items() if key in begins]),
-        goes_on=coming.task not in begins,
-    )
 
 
 def bounds_in_words(
@@ -217,31 +201,22 @@ def look_for_heirs(
     change: TextChange, predecessors: Iterable[Predecessors], limits: Limits
 ) -> None:
     """Find the tasks that go on: those that stay, and those that take over from others."""
-    tasks = change.specification.graph.tasks
     coming = {subscription.key: subscription for subscription in change.coming}
     by_cell: dict[str, CellChange] = {}
     for earlier in predecessors:
         members = [coming[key] for key in earlier.keys]
-        for before in [each for each in change.leaving if each.key in earlier.keys]:
-            after = coming[before.key]
-            keys = (*before.definitions, before.task)
-            wanted = (*after.definitions, after.task)
-            old = [earlier.tasks[key] for key in keys if key in earlier.tasks]
-            # A store for chains holds events, and of operands nothing.
-            with_parts = not limits.chain_events_max
-            heirs = heirs_of(old, [tasks[key] for key in wanted], with_parts=with_parts)
-            fresh = {key: heir for key, heir in heirs.items() if key not in earlier.tasks}
-            if earlier.cell:
-                change.heirs_afar[after.key] = fresh
-            else:
-                change.heirs |= fresh
-            after.kept = tuple([key for key in wanted if key in earlier.tasks or key in fresh])
+        replaced = [(each, coming[each.key]) for each in change.leaving if each.key in earlier.keys]
+        heirs = _fresh_heirs(change, earlier, replaced, limits)
+        _keep(change, earlier, [after for _, after in replaced], heirs)
+        for before, after in replaced:
             begins = change.begins(after)
             if after.task not in begins and change.specification.subscriptions[after.key].for_ms:
                 after.ends = before.ends  # it goes on from its beginning
             if before.state == "active" and not begins and not earlier.cell:
                 after.state = "active"  # it needs nothing of others that it has not had so far
-        if earlier.cell and any(member.kept for member in members):
+        if earlier.cell and any(after.kept for _, after in replaced):
+            # What joins them finds at work there what it has in common with them.
+            _keep(change, earlier, members, heirs)
             others = by_cell.get(earlier.cell, CellChange(earlier.cell, (), begins=False))
             begin = others.begins or any(map(change.begins, members))
             both = (*others.keys, *earlier.keys)
@@ -249,15 +224,61 @@ def look_for_heirs(
     change.cells = tuple(by_cell.values())
 
 
+def _fresh_heirs(
+    change: TextChange,
+    earlier: Predecessors,
+    replaced: Iterable[tuple[Installed, Installed]],
+    limits: Limits,
+) -> dict[str, Heir]:
+    """Return the heirs of what these pairs replace that do not run in that place already."""
+    tasks = change.specification.graph.tasks
+    # A store for chains holds events, and of operands nothing.
+    with_parts = not limits.chain_events_max
+    fresh: dict[str, Heir] = {}
+    for before, after in replaced:
+        keys = (*before.definitions, before.task)
+        old = [earlier.tasks[key] for key in keys if key in earlier.tasks]
+        new = [tasks[key] for key in (*after.definitions, after.task)]
+        heirs = heirs_of(old, new, with_parts=with_parts)
+        fresh |= {key: heir for key, heir in heirs.items() if key not in earlier.tasks}
+    return fresh
+
+
+def _keep(
+    change: TextChange,
+    earlier: Predecessors,
+    subscriptions: Iterable[Installed],
+    heirs: Mapping[str, Heir],
+) -> None:
+    """Note which tasks of these subscriptions go on, in one place with all their heirs."""
+    for after in subscriptions:
+        if earlier.cell:
+            change.heirs_afar[after.key] = dict(heirs)
+        keys = (*after.definitions, after.task)
+        after.kept = tuple([key for key in keys if key in earlier.tasks or key in heirs])
+    if not earlier.cell:
+        change.heirs |= heirs
+
+
+def row_of(
+    change: TextChange, coming: Installed, begins: Collection[str], kind: Change
+) -> SubscriptionPreview:
+    """Return the row of a subscription, with the keys of those of its tasks that begin anew."""
+    tasks = change.specification.graph.tasks
+    names = {key: tasks[key].name for key in coming.definitions}
+    return SubscriptionPreview(
+        coming.name,
+        coming.subscriber,
+        kind,
+        tuple([name for key, name in names.items() if key not in begins]),
+        tuple([name for key, name in names.items() if key in begins]),
+        coming.task not in begins,
+        tuple([TaskWords(tasks[key].name, kept) for key, kept in change.parts_of(coming).items()]),
+    )
+
+
 def rows_of(change: TextChange) -> tuple[SubscriptionPreview, ...]:
     """Return what becomes of the subscriptions that are replaced."""
-    graph = change.specification.graph
     replaced = {before.key for before in change.leaving}
-    rows = []
-    for coming in change.coming:
-        if coming.key in replaced:
-            row = row_of(coming, change.begins(coming), graph, "changed")
-            kept = change.parts_of(coming)
-            parts = [TaskWords(graph.tasks[key].name, atoms) for key, atoms in kept.items()]
-            rows.append(replace(row, parts=tuple(parts)))
-    return tuple(rows)
+    coming = [each for each in change.coming if each.key in replaced]
+    return tuple([row_of(change, each, change.begins(each), "changed") for each in coming])

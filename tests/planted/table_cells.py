@@ -352,6 +352,30 @@ revised-whole: a host refuses a changed text for the work of what runs in other 
     tests=("tests/broker/core/network/test_cell_texts.py",),
 )
 
+BEGUN_BEFORE = part(
+    "broker/core/network/cell_contents.py",
+    r"""
+begun-as-changed: a text begins suspended for what the next one did
+- keys = [key for key in cell.keys if not cell.is_revised(key)]
++ keys = cell.keys
+""",
+    tests=REVISIONS,
+)
+
+SAID_BEFOREHAND = part(
+    "broker/core/preview.py",
+    r"""
+joined-as-new: what joins a cell is said to begin what goes on there
+- _keep(change, earlier, members, heirs)
++ pass
+
+kept-by-own-alone: what newly uses a definition is said to begin what goes on for others
+- heirs = _fresh_heirs(change, earlier, replaced, limits)
++ heirs = _fresh_heirs(change, earlier, replaced[:1], limits)
+""",
+    tests=REVISIONS,
+)
+
 SAVED_REVISED = part(
     "broker/network/placement/snapshot_pace.py",
     r"""
@@ -379,5 +403,7 @@ TABLE = [
     *GOING_ON,
     *REVISING,
     *TEXTS,
+    *BEGUN_BEFORE,
+    *SAID_BEFOREHAND,
     *SAVED_REVISED,
 ]

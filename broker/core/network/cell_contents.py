@@ -28,7 +28,9 @@ def contents(home: DurableBroker, cell: Kept, which: Which) -> Hosted:
     source = home.network.source_of(cell.keys[0])
     text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
     origins = {name: tuple(types) for name, types in cell.origins.items()}
-    standing = standing_of(home.catalogue, cell.keys)
+    # What is said of a changed subscription is of a text that begins only behind this snapshot.
+    keys = [key for key in cell.keys if not cell.is_revised(key)]
+    standing = standing_of(home.catalogue, keys)
     calls = home.given.versions(source.text, source.functions)
     terms = _options(cell, home.options), text, tables, origins
     kept = cell.snapshot, standing, calls, cell.revision

@@ -225,6 +225,29 @@ def test_once_a_text_is_in_force_a_host_has_no_more_to_say_of_what_was_resumed()
     assert not cell.waits_for_home
 
 
+def test_a_text_before_is_not_suspended_for_what_the_pending_one_did(monkeypatch):
+    net = at_c(PAIR.format(seq=1, assign="val = b.val"))
+
+    def stands(host):
+        (cell,) = net.brokers[host].hosted.values()
+        return cell.saver.revision, cell.durable.catalogue.subscriptions["x", "Pair"].suspended
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cell, "save_if_due", lambda _: None)
+        net.submit("a", PAIR.format(seq=2, assign="val = b.val, begin = a.val"))
+        (cell,) = net.brokers["c"].hosted.values()
+        cell._tell_network(CellStood("", (Suspension("x", "Pair", "too_much_work", 0),)))
+        net.run(1_000)
+        assert stands("c") == (1, "too_much_work")
+        patch.setattr(Reviser, "ask", lambda *_: None)
+        net.link("b", "c", LinkDown("c"))
+        net.run(15_000)
+        assert stands("a") == (0, "")
+    net.run(10_000)
+    assert stands("a") == (1, "too_much_work")
+    assert net.kept("a").revision == 1
+
+
 def test_what_is_cancelled_before_its_host_hears_of_it_does_not_begin_there():
     net = at_c(SHARED.format(seq=1, val=3))
     text = SHARED.format(seq=2, val=7)
