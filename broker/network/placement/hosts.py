@@ -164,6 +164,7 @@ class CellHosts(Generic[Running]):
             cell_messages.Taken: self._of_life(lambda one, said: one.taken(said.next)),
             cell_messages.Stored: self._of_life(lambda one, said: one.stored(said.number, clock())),
             cell_messages.Settle: self._settle_asked,
+            cell_messages.SaveAsked: self._save_asked,
             cell_messages.Revised: self._cell_revised,
             cell_messages.Ended: self._cell_ended,
         }
@@ -266,6 +267,11 @@ class CellHosts(Generic[Running]):
         cell = self._of(home, one.which)
         if cell is not None:
             cell.settle_asked = True
+
+    def _save_asked(self, home: str, one: cell_messages.SaveAsked) -> None:
+        cell = self._of(home, one.which)
+        if cell is not None:
+            cell.saver.ask()
 
     def _cell_revised(self, home: str, said: cell_messages.Revised) -> None:
         cell = self._of(home, said.which, said.life)
