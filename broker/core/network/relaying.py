@@ -209,7 +209,7 @@ class Relaying(Hosting):
                 self.router.joined,
                 self._say,
                 self._ask_quietly,
-                lambda: self._withheld.send_unsure(),  # noqa: PLW0108  # it is made below
+                lambda: self._withheld,  # it is made below
             ),
             correlates=self.correlates,
         )
