@@ -122,6 +122,8 @@ class Certainty:
         """A question of a host beyond a neighbour."""
         absent = dict.fromkeys(name for name in one.absent if name != one.origin)
         key = (one.host, one.origin)
+        if not reachable:
+            self._settled.pop(neighbour, None)
         if one.quiet and one.types and reachable:
             self._quiet.setdefault(neighbour, {})[key] = (one.serial, one.newest)
         elif one.types and reachable:
