@@ -15,7 +15,8 @@ are read fifty times less often than the others; there what comes often can wait
 With `--real` brokers are processes of their own on loopback, at default settings, and events are
 those that `GET /v1/network` counts over links, as `headwater flows` shows them, a few seconds after
 the last reading. With `--coordinator` they plan, too, and tasks may move. Without `--real` they are
-cores in a virtual world.
+cores in a virtual world, where time goes as in the recording; with a coordinator as it does with
+processes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -31,6 +33,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.real_brokers import run_on_processes
+from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, HOLD_AND_PROBE
 from headwater.engine import Engine
 from language import check_text
@@ -233,20 +236,24 @@ HEAD = (
 )
 
 
-def compare(case: Case, pace: float | None, *, coordinated: bool = False) -> Row:
-    """Run a case, on processes if there is a `pace`, and hold it to the exact routers.
+def compare(case: Case, pace: float, *, real: bool, coordinated: bool = False) -> Row:
+    """Run a case, on processes if it is to be `real`, and hold it to the exact routers.
 
     These are told where subscriptions ran in the end.
     """
-    material, moves = material_of(case), 0
-    if pace is None:
+    material = material_of(case)
+    if real:
+        ran = run_on_processes(material, pace, coordinated=coordinated)
+        events, results, moves, hosts = ran.events, ran.results, ran.moves, ran.hosts
+    else:
+        if coordinated:
+            paced = {"moment_ms": round(1000 / pace), "coordinator": CoordinatorSettings()}
+            material = replace(material, **paced)
         outcome = rehearse(material)
         events = {link: carried.events for link, carried in outcome.links.items()}
         results = [_identity(json.loads(one.row.payload)) for one in outcome.detected]
-    else:
-        ran = run_on_processes(material, pace, coordinated=coordinated)
-        events, results, moves = ran.events, ran.results, ran.moves
-        case = case._replace(scenario=_placed(case.scenario, ran.hosts))
+        moves, hosts = outcome.moves, outcome.hosts
+    case = case._replace(scenario=_placed(case.scenario, hosts))
     wanted = needed(case.scenario)
     exact = simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted)
     led = simulate(case.scenario, HOLD_AND_PROBE, wanted)
@@ -291,8 +298,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("settings", nargs="*", default=[one.name for one in PAPER])
     parser.add_argument("--brokers", type=int, choices=list(SHAPES), default=6)
     parser.add_argument("--real", action="store_true", help="processes, not a virtual world")
-    parser.add_argument("--pace", type=float, default=2.0, help="moments a second, on processes")
-    parser.add_argument("--coordinator", action="store_true", help="processes that plan, too")
+    parser.add_argument(
+        "--pace",
+        type=float,
+        default=2.0,
+        help="moments a second, where time is not the recording's",
+    )
+    parser.add_argument("--coordinator", action="store_true", help="brokers that plan, too")
     parser.add_argument("--keep", type=Path, help="a folder for what `headwater simulate` reads")
     said = parser.parse_args(arguments)
     whole = True
@@ -300,8 +312,7 @@ def main(arguments: list[str] | None = None) -> int:
     with TemporaryDirectory() as folder:
         for name in said.settings:
             case = case_of(name, said.brokers, said.keep or Path(folder))
-            pace = said.pace if said.real else None
-            row = compare(case, pace, coordinated=said.coordinator)
+            row = compare(case, said.pace, real=said.real, coordinated=said.coordinator)
             print(row.cells(SHAPES[said.brokers][name]), flush=True)
             whole = whole and row.found == row.expected and not row.surplus
     return 0 if whole else 1

@@ -12,6 +12,7 @@ from random import Random
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.laying import rounds_settings
 from broker.core.network.messages import DrainRequested
+from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
 from planner.rounds.machine import Rounds
 from planner.rounds.units import scaled
@@ -39,15 +40,17 @@ class PlannedPlace(Place):
     def start(self) -> None:
         """Start a process, and planning with it."""
         super().start()
-        process = self.process
-        if process is not None:
-            most = self.settings.capacity
-            limits = (scaled(most) if most else None, None)
-            draw = Random(f"{self.name} {self.connection}")
-            rounds = Rounds(0, rounds_settings(self.settings), draw, limits)
-            network = process.network
-            self.planning = Planning(network, self.connection, self.settings, rounds)
-            network.deciding = self.planning
+        if self.process is not None:
+            self.planning = planning_of(self, self.process.network, self.settings)
+
+
+def planning_of(place: Place, network: NetworkBroker, settings: CoordinatorSettings) -> Planning:
+    """Have the broker of a process decide with others from now on where tasks run."""
+    limits = (scaled(settings.capacity) if settings.capacity else None, None)
+    draw = Random(f"{place.name} {place.connection}")
+    rounds = Rounds(0, rounds_settings(settings), draw, limits)
+    network.deciding = planning = Planning(network, place.connection, settings, rounds)
+    return planning
 
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.engine.limits import Limits
 from language import Specification, tree
 from language.printing.items import item_text
@@ -30,7 +32,11 @@ class MaterialError(ValueError):
 
 @dataclass(frozen=True)
 class Material:
-    """The input of a rehearsal; `events` are as the formats write them, times in milliseconds."""
+    """The input of a rehearsal; `events` are as the formats write them, times in milliseconds.
+
+    `moment_ms`: by the clock, between two moments of the recording, which then is in the past, as
+    where it is played anew; 0: it goes as it was recorded. With a `coordinator` tasks may move.
+    """
 
     network: Rehearsed
     specification: Specification
@@ -43,16 +49,26 @@ class Material:
     correlate: bool = True
     stand_in: str = ""  # as `links.stand_in`: of every home
     limits: Limits = field(default_factory=Limits)
+    moment_ms: int = 0
+    coordinator: CoordinatorSettings | None = None
 
     @property
     def first_ms(self) -> int:
-        """When the first event ends."""
-        return end_of(self.events[0])
+        """When the first event is sent, by the clock."""
+        return self.sent()[0][0]
 
     @property
     def last_ms(self) -> int:
-        """When the last event ends."""
-        return end_of(self.events[-1])
+        """When the last event is sent."""
+        return self.sent()[-1][0]
+
+    def sent(self) -> list[tuple[int, list[Said]]]:
+        """Return the events that are sent together, with when that is by the clock."""
+        moments = [(end_ms, list(events)) for end_ms, events in groupby(self.events, end_of)]
+        if not self.moment_ms:
+            return moments
+        over_ms = moments[-1][0] + 2 * LATENESS_MS  # nothing of it is in the future
+        return [(over_ms + n * self.moment_ms, events) for n, (_, events) in enumerate(moments)]
 
 
 def end_of(said: Said) -> int:

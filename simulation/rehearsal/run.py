@@ -27,9 +27,15 @@ from simulation.crashes.process import Machine
 from simulation.disk import Disk
 from simulation.rehearsal.faults import NetworkFault
 from simulation.rehearsal.links import RehearsalLink, RehearsalTraffic
-from simulation.rehearsal.material import Material, MaterialError, Said, end_of, texts_by_home
+from simulation.rehearsal.material import Material, MaterialError, Said, texts_by_home
 from simulation.rehearsal.senders import Sender
-from simulation.rehearsal.site import ActorMessage, DetectedResult, RehearsalSite
+from simulation.rehearsal.site import (
+    ActorMessage,
+    DetectedResult,
+    RehearsalSite,
+    is_calm,
+    reached,
+)
 from simulation.world import World
 
 SEED = 1
@@ -76,6 +82,7 @@ class RehearsalOutcome(Struct):
 
     `kinds` is what went over links until all was ready, until the last event, and in the end;
     `links` what went over each until the sources were withdrawn, `withdrawal` what after that.
+    `hosts` is where subscriptions that may move ran then, `moves` how often one moved.
     """
 
     detected: list[DetectedResult]
@@ -88,6 +95,8 @@ class RehearsalOutcome(Struct):
     unsettled: list[str]
     kinds: tuple[Kinds, Kinds, Kinds] = ({}, {}, {})
     withdrawal: Kinds = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    moves: int = 0
 
 
 def rehearse(
@@ -137,6 +146,7 @@ class _Run:
             self._play()
             meanwhile = self._kinds()
             links = self._taken()
+            hosts, moves = self._hosts()
             unsettled = self._settle()
         except RuntimeError as error:
             raise MaterialError(
@@ -156,7 +166,17 @@ class _Run:
             unsettled=unsettled,
             kinds=(before, meanwhile, self._kinds()),
             withdrawal=less(self._kinds(), until),
+            hosts=hosts,
+            moves=moves,
         )
+
+    def _hosts(self) -> tuple[dict[str, str], int]:
+        hosts: dict[str, str] = {}
+        for site in self.sites.values():
+            if site.process is not None:
+                for cell in site.process.core.network.book.cells.values():
+                    hosts |= {name: cell.serving.broker for _, name in cell.keys}
+        return hosts, sum(site.counted("cells_moved") for site in self.sites.values())
 
     def _kinds(self) -> Kinds:
         ends = [end for line in self.lines.values() for end in line.carried.values()]
@@ -173,6 +193,7 @@ class _Run:
             drift_ppm=material.drift_ppm,
             networked=True,
             correlate=material.correlate,
+            cells=material.coordinator is not None,
             tables=dict(material.tables),
         )
         machine = Machine(
@@ -188,7 +209,7 @@ class _Run:
         )
         listen = [actor for actor, broker in material.network.described.actors if broker == name]
         actors = tuple(dict.fromkeys(listen))
-        return RehearsalSite(self.world, machine, actors, material.stand_in)
+        return RehearsalSite(self.world, machine, actors, material.stand_in, material.coordinator)
 
     def gets_ready(self) -> bool:
         """Advertise and install; whether all is active everywhere before the first event."""
@@ -224,8 +245,9 @@ class _Run:
         others = len(self.sites) - 1
         return all(sender.idle for sender in senders) and all(
             site.process is not None
-            and len(site.process.network.ways.via) == others
+            and reached(site) == others
             and not site.process.network.needs.waits
+            and (not self._material.moment_ms or is_calm(site))
             for site in self.sites.values()
         )
 
@@ -233,13 +255,8 @@ class _Run:
 
     def _plan(self) -> None:
         """Have all events sent, and all faults happen, each at its time."""
-        waiting: list[Said] = []
-        for event in self._material.events:
-            if waiting and end_of(waiting[0]) != end_of(event):
-                self.world.at(end_of(waiting[0]), partial(self._publish, waiting))
-                waiting = []
-            waiting.append(event)
-        self.world.at(end_of(waiting[0]), partial(self._publish, waiting))
+        for at_ms, events in self._material.sent():
+            self.world.at(at_ms, partial(self._publish, events))
         for fault in self._faults:
             self.world.at(fault.at_ms, partial(self._begin, fault))
 

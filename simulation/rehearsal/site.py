@@ -10,11 +10,14 @@ from collections import Counter
 
 from msgspec import Struct
 
+from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.effects import Effect, Emission, Publish, SendFrame
 from broker.core.messages import ActorsListening, Message
 from broker.core.topics import ACTORS
+from broker.network.placement.cell_view import is_cell
 from simulation.crashes.process import Machine
 from simulation.network.place import Place
+from simulation.network.planned import planning_of
 from simulation.world import World
 
 
@@ -38,11 +41,17 @@ class RehearsalSite(Place):
     """A host with its broker; `actors` listen here, and `stand_in` is that of the broker's home."""
 
     def __init__(
-        self, world: World, machine: Machine, actors: tuple[str, ...], stand_in: str = ""
+        self,
+        world: World,
+        machine: Machine,
+        actors: tuple[str, ...],
+        stand_in: str = "",
+        coordinator: CoordinatorSettings | None = None,
     ) -> None:
         super().__init__(world, machine)
         self.actors = actors
         self.stand_in = stand_in
+        self.coordinator = coordinator
         self.found: list[DetectedResult] = []
         self.arrived: list[ActorMessage] = []
         self.published: Counter[str] = Counter()  # what concerns nobody in particular, by topic
@@ -57,6 +66,8 @@ class RehearsalSite(Place):
             home, outbox = self.process.network.stand_ins.home, self.machine.outbox
             self.process.set_fence(home.set_up(self.stand_in, 0, str(self.connection)))
             home.recall(outbox.rows, 0, outbox.end)
+        if self.coordinator is not None and self.process is not None:
+            planning_of(self, self.process.network, self.coordinator)
         if self.actors:
             self.hear(ActorsListening(self.name, 0, self.actors, anew=True))
 
@@ -119,3 +130,23 @@ class RehearsalSite(Place):
     def _look(self) -> None:
         if self.process is not None:
             self.held_most = max(self.held_most, self.process.core.held())
+
+
+def reached(site: RehearsalSite) -> int:
+    """Return to how many brokers there is a way."""
+    if site.process is None:
+        return 0
+    return sum(not is_cell(name) for name in site.process.network.ways.via)
+
+
+def is_calm(site: RehearsalSite) -> bool:
+    """Tell whether all cells are active, and it is sure what waits for partners."""
+    if site.process is None:
+        return False
+    network = site.process.network
+    cells, partners = network.durable.network.book.cells, network.partners
+    return all(cell.active for cell in cells.values()) and all(
+        partners.is_sure(peer)
+        for peer in network.sessions.standing
+        if not is_cell(peer) and partners.joined(peer).types
+    )

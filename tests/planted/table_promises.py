@@ -164,8 +164,8 @@ asked-in-vain: hosts are asked while an earlier question of theirs is open
 
 bounds-remembered: what was sure before something changed is sure behind it
 - self._bounds.clear()
--         self._tools.doubt()
-+ self._tools.doubt()
+-         self._tools.withheld().send_unsure()
++ self._tools.withheld().send_unsure()
 
 silent-unheard: events of a type that was silent so far find nobody who waits for them
 - came.watermarks.setdefault(name, time)

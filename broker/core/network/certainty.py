@@ -12,11 +12,16 @@ event may end that it has admitted so far, and a host the same of what it has; w
 partner of something as old is not kept back. For the second, hosts tell whom they wait for and
 everyone remembers whom they saw go. What goes another way is no partner that must be found, as an
 operator says (`Key.optional`); where that changes, nothing is certain until all have answered anew.
+
+An operator that a neighbour adds makes nothing uncertain that others of it ask for: what has passed
+here was looked at for those. So what is certain of these *settled* operators stays, and that of the
+*fresh* ones is learnt beside it, from questions that were asked behind them. Nor does a question of
+one more host unsettle anything: whatever that host needs of before is in its answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from broker.core.network.frames import Offered, Reoffer
 
@@ -27,6 +32,8 @@ class Certainty:
     def __init__(self) -> None:
         self.absent: dict[str, dict[str, dict[str, None]]] = {}  # by neighbour, host: for whom
         self._answered: dict[str, dict[str, int]] = {}  # by neighbour, origin
+        self._fresh: dict[str, dict[str, int]] = {}  # the same behind fresh operators
+        self._settled: dict[str, None] = {}  # neighbours toward whom it was certain last
         self._open: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
         self._quiet: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
         self._missing: dict[str, tuple[str, ...]] = {}  # who went, with their types
@@ -37,11 +44,14 @@ class Certainty:
         """All that a neighbour said is forgotten."""
         for known in (self.absent, self._answered, self._open, self._quiet, self._needed):
             known.pop(neighbour, None)
+        self._fresh.pop(neighbour, None)
+        self._settled.pop(neighbour, None)
 
     def here(self, origin: str) -> None:
         """There is a way to an origin. What happened to it meanwhile only hosts know."""
         if self._missing.pop(origin, None) is not None:
             self._answered.clear()
+            self._unsettle()
 
     def gone(
         self, origin: str, types: tuple[str, ...], hosts: Iterable[tuple[str, Iterable[str]]]
@@ -52,8 +62,7 @@ class Certainty:
         for neighbour, names in hosts:
             for host in names:
                 self.absent.setdefault(neighbour, {}).setdefault(host, {})[origin] = None
-        for answered in self._answered.values():
-            answered.pop(origin, None)
+        self._unanswer(origin)
         for asked in [*self._open.values(), *self._quiet.values()]:
             for key in [key for key in asked if origin in key]:
                 del asked[key]
@@ -71,18 +80,40 @@ class Certainty:
                 del needed[host]  # it needs nothing that passes here any more, see `asked`
                 self.absent.get(neighbour, {}).pop(host, None)
 
-    def changed(self, neighbour: str) -> None:
-        """A neighbour asks for something else than before."""
-        self._answered.pop(neighbour, None)
+    def _unanswer(self, origin: str) -> None:
+        """An origin has to answer anew, whoever it has answered."""
+        for answered in [*self._answered.values(), *self._fresh.values()]:
+            if answered.pop(origin, None) is not None:
+                self._settled.clear()
+
+    def _unsettle(self) -> None:
+        """Nothing is certain that was."""
+        for answered in self._fresh.values():
+            answered.clear()
+        self._settled.clear()
+
+    def changed(self, neighbour: str, *, settled: bool = False) -> None:
+        """A neighbour asks for something else than before; `settled`: besides what is certain."""
+        if settled:
+            self._fresh[neighbour] = {}
+        else:
+            self._answered.pop(neighbour, None)
+            self._fresh.pop(neighbour, None)
+            self._settled.pop(neighbour, None)
         self._quiet.pop(neighbour, None)
         asked = self._open.get(neighbour, {})
         for key, (serial, _) in asked.items():
             asked[key] = (serial, None)  # this answer will not tell
 
+    def settle(self, neighbour: str) -> None:
+        """Take what is certain of the fresh operators of a neighbour to hold of all of them."""
+        answered = self._answered.setdefault(neighbour, {})
+        for origin, newest in self._fresh.pop(neighbour, {}).items():
+            answered[origin] = max(answered.get(origin, newest), newest)
+
     def missed(self, origin: str) -> None:
         """Something of an origin did not come here."""
-        for answered in self._answered.values():
-            answered.pop(origin, None)
+        self._unanswer(origin)
         for asked in self._quiet.values():
             for key in [key for key in asked if key[1] == origin]:
                 del asked[key]
@@ -91,6 +122,8 @@ class Certainty:
         """A question of a host beyond a neighbour."""
         absent = dict.fromkeys(name for name in one.absent if name != one.origin)
         key = (one.host, one.origin)
+        if not reachable:
+            self._settled.pop(neighbour, None)
         if one.quiet and one.types and reachable:
             self._quiet.setdefault(neighbour, {})[key] = (one.serial, one.newest)
         elif one.types and reachable:
@@ -131,22 +164,64 @@ class Certainty:
 
     def _answers(self, neighbour: str, origin: str, newest: int) -> None:
         answered = self._answered.setdefault(neighbour, {})
-        answered[origin] = max(answered.get(origin, newest), newest)
+        if neighbour not in self._settled:
+            answered[origin] = max(answered.get(origin, newest), newest)
+        else:
+            answered.setdefault(origin, newest)
+        fresh = self._fresh.get(neighbour)
+        if fresh is not None:
+            fresh[origin] = max(fresh.get(origin, newest), newest)
 
     def certain_after(
-        self, neighbour: str, types: Iterable[str], origins: Mapping[str, Iterable[str]]
+        self,
+        neighbour: str,
+        types: Iterable[str],
+        origins: Mapping[str, Iterable[str]],
+        reachable: Container[str],
     ) -> int | None:
         """Return the time behind which what is known beyond the neighbour is known here, too.
 
         `types` are those that must find each other, `origins` who is on this side, with what they
-        send. None: nothing is certain.
+        send. None: nothing is certain. It holds for what fresh operators do not ask for.
         """
-        wanted = set(types)
-        if self._open.get(neighbour) or any(self.absent.get(neighbour, {}).values()):
+        is_settled = neighbour in self._settled and not self._is_away(neighbour, reachable)
+        after = None
+        if is_settled or not self._waits_for_any(neighbour):
+            after = self._after(neighbour, self._answered, types, origins)
+        if after is None:
+            self._settled.pop(neighbour, None)
+        else:
+            self._settled[neighbour] = None
+        return after
+
+    def fresh_after(
+        self, neighbour: str, types: Iterable[str], origins: Mapping[str, Iterable[str]]
+    ) -> int | None:
+        """Return the same for what fresh operators ask for, of which `types` are."""
+        if self._waits_for_any(neighbour):
             return None
+        return self._after(neighbour, self._fresh, types, origins)
+
+    def _waits_for_any(self, neighbour: str) -> bool:
+        """Tell whether a host there has not been answered, by whomever it asks."""
+        return bool(self._open.get(neighbour)) or any(self.absent.get(neighbour, {}).values())
+
+    def _is_away(self, neighbour: str, reachable: Container[str]) -> bool:
+        """Tell whether one that hosts there wait for is away, and does not only take its time."""
+        absent = self.absent.get(neighbour, {}).values()
+        return any(name not in reachable for names in absent for name in names)
+
+    def _after(
+        self,
+        neighbour: str,
+        answers: Mapping[str, dict[str, int]],
+        types: Iterable[str],
+        origins: Mapping[str, Iterable[str]],
+    ) -> int | None:
+        wanted = set(types)
         if any(not wanted.isdisjoint(sent) for sent in self._missing.values()):
             return None
-        answered = self._answered.get(neighbour, {})
+        answered = answers.get(neighbour, {})
         needed = [name for name, sent in origins.items() if not wanted.isdisjoint(sent)]
         if not needed or any(name not in answered for name in needed):
             return None

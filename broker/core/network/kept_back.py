@@ -150,6 +150,9 @@ class KnowsPartners(Protocol):
     def bound(self, toward: str) -> int | None:
         """Return behind which time partners are heard of here; None: nothing is sure."""
 
+    def bound_of(self, toward: str, waiting: Waiting) -> int | None:
+        """Return the same for an event, of which more may be unsure than of others."""
+
     def origins(self, toward: str) -> Origins:
         """Return the origins that are not beyond a neighbour, with their types."""
 
@@ -203,7 +206,7 @@ class Withholding:
         return True
 
     def _may_wait(self, toward: str, claim: Claim, event: Waiting, before: Watermarks) -> bool:
-        bound = self._tools.partners.bound(toward)
+        bound = self._tools.partners.bound_of(toward, event)
         if bound is None or event.delta_t_ms > self._tools.limits.kept_back_ms_max:
             return False
         # A partner ends later than that, and is then known here, or comes.
@@ -228,6 +231,16 @@ class Withholding:
         for toward in self.keeping():
             if self._tools.partners.bound(toward) is None:
                 self.send_all(toward)
+
+    def send_wanted(self, toward: str, wants: Callable[[Event], bool]) -> None:
+        """Let travel what waits before a neighbour and is wanted there by this."""
+        if not self._places.get(toward):
+            return
+        for origin, claim in self._tools.ways.toward(toward):
+            rows = claim.back.items()
+            wanted = [position for position, row in rows if wants(cast("Event", row.held.event))]
+            if wanted:
+                self._send(origin, toward, claim, claim.back.take(wanted))
 
     def send_all(self, toward: str) -> None:
         """Let all travel that waits before a neighbour."""

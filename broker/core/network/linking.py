@@ -168,7 +168,7 @@ class Linking:
         if isinstance(message, routing.Want):
             operator = heard(message.operator)
             self.counts["operators_unread"] += operator is not message.operator
-            message = routing.Want(operator)
+            message = routing.Want(operator, covered=message.covered)
         self._routed(self.router.receive(peer, message))
 
     def _link_up(self, message: LinkUp) -> None:

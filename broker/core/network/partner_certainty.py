@@ -6,25 +6,44 @@ Invariant: whatever happens that `certainty` names as a reason to be uncertain i
 anything else is kept back; what waits then travels.
 
     unsure --all who may send partners have answered all hosts beyond--> sure
-    sure --an operator, a question, a way, a source is another; something was lost--> unsure
+    sure --a way, a source is another; something was lost; a host waits in vain--> unsure
+    sure --one more operator--> sure, but for what that one asks for --answered--> sure
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, cast
+
+from msgspec import Struct, field
 
 from broker.core.network import frames
 from broker.core.network.certainty import Certainty
 from broker.core.network.ways import Ways
+from broker.core.operators.heard import judge
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import Joined
+from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
+from broker.core.routing.operator import Key, Operator
 from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
 from broker.network.placement.cell_view import is_cell
+
+Wants = Callable[[Event], bool]
 
 ASK_MS = 1_000  # hosts are asked to ask again, if that could make something certain, …
 ASK_MS_MAX = 64_000  # … each time twice as late as before
+
+
+class LetsTravel(Protocol):
+    """Has events travel that wait for partners."""
+
+    def send_unsure(self) -> None:
+        """Let all travel that waits before neighbours toward whom nothing is sure any more."""
+
+    def send_wanted(self, toward: str, wants: Wants) -> None:
+        """Let travel what waits before a neighbour and is wanted there by this."""
 
 
 class CertaintyTools(NamedTuple):
@@ -32,8 +51,7 @@ class CertaintyTools(NamedTuple):
 
     `standing` returns the neighbours with whom a session stands, `types` what sources here send,
     `joined` what a neighbour asks for only with partners; nothing is kept back from those `inside`.
-    `doubt` is called when something may be uncertain that was not, `ask_quietly` has this broker
-    itself ask an origin.
+    `ask_quietly` has this broker itself ask an origin, `withheld` returns what waits for partners.
     """
 
     me: str
@@ -44,7 +62,23 @@ class CertaintyTools(NamedTuple):
     joined: Callable[[str], Joined]
     say: Callable[[str, frames.Doubted], object]
     ask_quietly: Callable[[str], None]
-    doubt: Callable[[], None]
+    withheld: Callable[[], LetsTravel]
+
+
+class _Fresh(Struct):
+    """Hold the operators of a neighbour that nothing is certain of yet: what they ask for."""
+
+    wants: list[Wants] = field(default_factory=list)
+    types: dict[str, None] = field(default_factory=dict)
+
+    def add(self, keys: Iterable[Key], wants: Wants) -> None:
+        """Take one more."""
+        self.wants.append(wants)
+        self.types |= _types_of(keys)
+
+    def want(self, event: Event) -> bool:
+        """Tell whether one of them asks for an event."""
+        return any(wants(event) for wants in self.wants)
 
 
 class PartnerCertainty:
@@ -57,6 +91,7 @@ class PartnerCertainty:
         self._certainty = Certainty()
         self._bounds: dict[str, int | None] = {}  # by neighbour, until something changes
         self._joined: dict[str, Joined] = {}  # likewise
+        self._fresh: dict[str, _Fresh] = {}
         self._ask_ms = ASK_MS
 
     # --- what is certain -------------------------------------------------------------------
@@ -67,16 +102,38 @@ class PartnerCertainty:
             self._bounds[toward] = self._certain_after(toward)
         return self._bounds[toward]
 
+    def bound_of(self, toward: str, waiting: Waiting) -> int | None:
+        """Return the same for an event: as its neighbour's operators that ask for it have it."""
+        fresh, bound = self._fresh.get(toward), self.bound(toward)
+        if fresh is None or bound is None:
+            return bound
+        after = self._fresh_after(toward, fresh)
+        if after is not None and waiting.held.end - waiting.delta_t_ms >= after:
+            # Events have come as far: there is nothing left that tells these from the others.
+            del self._fresh[toward]
+            self._certainty.settle(toward)
+            self._bounds.pop(toward, None)
+            return self.bound(toward)
+        if not fresh.want(cast("Event", waiting.held.event)):
+            return bound
+        return None if after is None else max(bound, after)
+
     def is_sure(self, toward: str) -> bool:
-        """Return if anything may be kept back from a neighbour."""
-        return self.bound(toward) is not None
+        """Return if anything may be kept back from a neighbour, whatever it asks for."""
+        fresh = self._fresh.get(toward)
+        if self.bound(toward) is None:
+            return False
+        return fresh is None or self._fresh_after(toward, fresh) is not None
+
+    def _fresh_after(self, toward: str, fresh: _Fresh) -> int | None:
+        return self._certainty.fresh_after(toward, fresh.types, self.origins(toward))
 
     def _certain_after(self, toward: str) -> int | None:
         if not self._correlates or toward == LOCAL or toward in self._tools.inside:
             return None
-        return self._certainty.certain_after(
-            toward, self.joined(toward).types, self.origins(toward)
-        )
+        reachable = {self._tools.me: None, **self._tools.ways.via}
+        types, origins = self.joined(toward).types, self.origins(toward)
+        return self._certainty.certain_after(toward, types, origins, reachable)
 
     def joined(self, toward: str) -> Joined:
         """Return what a neighbour's operators join."""
@@ -93,7 +150,7 @@ class PartnerCertainty:
     def doubt(self) -> None:
         """Take in that something has changed."""
         self._bounds.clear()
-        self._tools.doubt()
+        self._tools.withheld().send_unsure()
 
     # --- what happens ----------------------------------------------------------------------
 
@@ -104,8 +161,32 @@ class PartnerCertainty:
     def wants(self, peer: str, message: routing.Message) -> None:
         """Take in what a neighbour's router says, before this one's hears it."""
         if isinstance(message, routing.Want) and message.operator.correlated:
+            self._joins(peer, message.operator, covered=message.covered)
+
+    def _joins(self, peer: str, operator: Operator, *, covered: bool) -> None:
+        """Take in that a neighbour asks for something else; it is `covered` by what it asked for.
+
+        What waits that this asks for travels: partners may have passed that nobody has looked for.
+        """
+        fresh, wants = self._fresh.get(peer), _wants(operator)
+        if covered:
+            if fresh is not None:
+                fresh.add(operator.keys, wants)  # what covers it may be one of these
+            return
+        if self._certain_after(peer) is None:
+            self._fresh.pop(peer, None)
             self._certainty.changed(peer)
             self.doubt()
+            return
+        if fresh is not None and self._fresh_after(peer, fresh) is not None:
+            self._certainty.settle(peer)
+            fresh = None
+        if fresh is None:
+            fresh = self._fresh[peer] = _Fresh()
+        fresh.add(operator.keys, wants)
+        self._certainty.changed(peer, settled=True)
+        self.doubt()
+        self._tools.withheld().send_wanted(peer, wants)
 
     def look_again(self, now: int) -> None:
         """Look anew what is certain when that is asked next; and have hosts ask, if that helps."""
@@ -115,6 +196,7 @@ class PartnerCertainty:
 
     def left(self, peer: str) -> None:
         """Take in that the session with a neighbour has ended."""
+        self._fresh.pop(peer, None)
         self._certainty.left(peer)
 
     def here(self, origin: str) -> None:
@@ -170,6 +252,7 @@ class PartnerCertainty:
                     # of the first minute would travel, until progress is due.
                     came.watermarks.setdefault(name, time)
         self.look_again(now)
+        self.bound(peer)  # what is certain now stays so whoever asks next
 
     def doubted(self, peer: str, doubted: frames.Doubted) -> None:
         """Have hosts ask quietly, as a broker nearer to the origin is not sure."""
@@ -192,10 +275,21 @@ class PartnerCertainty:
         for peer in tools.standing():
             if peer in tools.inside or not self.joined(peer).types:
                 continue
-            if self._certain_after(peer) is not None:
+            self._bounds.pop(peer, None)
+            if self.is_sure(peer):
                 continue
             self.asks_at = now + self._ask_ms
             if self._certainty.may_ask(peer, [tools.me, *tools.ways.via]):
                 for origin, _ in tools.ways.toward(peer):
                     tools.say(peer, frames.Doubted(origin))
         self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)
+
+
+def _wants(operator: Operator) -> Wants:
+    """Return a test of events: whether an operator asks for one, with whatever partners."""
+    types, wanted = _types_of(operator.keys), judge(operator.keys)
+    return lambda event: event.event_type in types and wanted(event)
+
+
+def _types_of(keys: Iterable[Key]) -> dict[str, None]:
+    return dict.fromkeys([key.type_name for key in keys])

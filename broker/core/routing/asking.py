@@ -77,7 +77,8 @@ class Asking:
         if self._covers.covered(name):
             self._covers.remove(name)
             return []
-        return [*(Want(each) for each in self._covers.remove(name)), Unwant(name)]
+        bare = self._covers.remove(name)
+        return [*(Want(each, covered=True) for each in bare), Unwant(name)]
 
 
 def _named(operator: Operator, name: str) -> Operator:

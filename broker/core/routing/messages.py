@@ -28,10 +28,14 @@ class Withdraw(msgspec.Struct, frozen=True, tag=True):
     source: str
 
 
-class Want(msgspec.Struct, frozen=True, tag=True):
-    """Send what the operator asks for; it takes the place of an earlier one with its id."""
+class Want(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Send what the operator asks for; it takes the place of an earlier one with its id.
+
+    `covered`: what was asked for so far, and stands as this comes, asks for all of that.
+    """
 
     operator: Operator
+    covered: bool = False
 
 
 class Unwant(msgspec.Struct, frozen=True, tag=True):

@@ -12,7 +12,8 @@ each may come twice, and none changes anything the second time.
                   Refused     it cannot, and why
                   Named       it is about to ask these origins for these types
                   Results, Saved
-    home → host   Noted       they are written down: ask them
+    home → host   SaveAsked   it is about to go elsewhere: save it
+                  Noted       they are written down: ask them
                   Taken, Stored   up to there
                   Settle      how far is it settled?
     host → home   Settled     so far
@@ -186,6 +187,12 @@ class Saved(Struct, array_like=True, frozen=True, tag="saved"):
     revision: int = -1
 
 
+class SaveAsked(Struct, array_like=True, frozen=True, tag="save_asked"):
+    """It is about to go elsewhere: a snapshot of it is due now."""
+
+    which: Which
+
+
 class Stored(Struct, array_like=True, frozen=True, tag="snapshot_stored"):
     """The snapshot of that number is on the home's disk."""
 
@@ -239,6 +246,7 @@ Said: TypeAlias = (
     | Results
     | Taken
     | Saved
+    | SaveAsked
     | Stored
     | Settle
     | Settled

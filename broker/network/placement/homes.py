@@ -16,6 +16,7 @@ from broker.network.placement import cell_messages, home_records
 from broker.network.placement.book import CellBook, Kept, Term
 from broker.network.placement.cell_messages import Which
 from broker.network.placement.cell_view import cell_of
+from broker.network.placement.departures import STATE_BYTES_MAX, Departures
 from broker.network.placement.home_records import HomeRecord
 from broker.network.placement.mail import CellMail
 from broker.network.placement.revisions import Reviser
@@ -75,6 +76,7 @@ class CellHomes:
         self._over = EndedTerms(self.is_away, self._mail.tell)
         lent = self._mail.tell, self._clock, self._book.lacks_results
         self._reviser = Reviser(self._book.cells, *lent)
+        self._departures = Departures(self._mail.tell, self._clock)
         self._mail.on_said |= {
             cell_messages.Missing: self._cell_missing,
             cell_messages.Running: self._cell_running,
@@ -90,13 +92,31 @@ class CellHomes:
 
     def place(self, cell: str, broker: str) -> None:
         """Have a cell run at a broker; passed over and counted where that cannot be."""
-        there = self._book.goes_to(cell)
+        there = self._departures.goes_to(cell) or self._book.goes_to(cell)
         if there is None or self.is_away(broker):
             self._lent.counts["cells_not_placed"] += 1
         elif there != broker:
-            self._move(cell, broker)
+            self._departures.end(cell)
+            kept = self._book.cells[cell]
+            if self._is_to_save(kept, broker):
+                which = _which(kept, kept.serving)
+                self._departures.begin(which, kept.serving.broker, broker)
+            elif self._book.goes_to(cell) != broker:
+                self._move(cell, broker)
+
+    def _is_to_save(self, cell: Kept, broker: str) -> bool:
+        """Tell whether a cell's state is to come home before it goes to a broker."""
+        serves = cell.active and cell.coming is None and not self._is_lost(cell)
+        return serves and cell.serving.broker != broker and len(cell.snapshot) <= STATE_BYTES_MAX
+
+    def _depart(self, cell: str) -> None:
+        """Have a cell go where it is to go; its state is here, or does not come in time."""
+        to = self._departures.end(cell)
+        if to is not None and self._book.goes_to(cell) is not None and not self.is_away(to):
+            self._move(cell, to)
 
     def _move(self, cell: str, broker: str, reason: str = "") -> None:
+        self._departures.end(cell)
         self._record(home_records.CellMoved(cell, broker, reason))
         self._lent.counts["cells_moved"] += 1
         self.look()
@@ -196,13 +216,16 @@ class CellHomes:
         self._leave_lost_hosts()
         self._give_up_moves()
         self._begin_again()
+        for cell in self._departures.late():
+            self._depart(cell)
         self._reviser.look()
 
     def next_wake(self) -> list[int]:
         """Return when something is due of all this."""
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
         lost = [since + HOST_LOST_MS for since in self._away.values()]
-        return [*lost, *moving, *self._again_at.values(), *self._reviser.next_wake()]
+        due = [*self._again_at.values(), *self._reviser.next_wake()]
+        return [*lost, *moving, *due, *self._departures.next_wake()]
 
     # --- what hosts say --------------------------------------------------------------------
 
@@ -297,6 +320,8 @@ class CellHomes:
             self._last_stored[name] = (one.life, one.number)
             self.look()
         self._mail.tell(host, cell_messages.Stored(which, one.life, one.number))
+        if self._book.cells[which.cell].serving.number == which.term:
+            self._depart(which.cell)
 
     def _cell_settled(self, host: str, one: cell_messages.Settled) -> None:
         if self._goes_on(host, one.which) is not None:

@@ -35,7 +35,7 @@ def promises_over_what_is_kept_back(patch):
 def nothing_that_was_missed_is_minded(patch):
     """What passed before a session began is taken for what did not come."""
 
-    def certain_after(self, neighbour, types, origins):
+    def certain_after(self, neighbour, types, origins, reachable):
         return 0
 
     patch.setattr(Certainty, "certain_after", certain_after)

@@ -1,6 +1,7 @@
 """What happens among neighbours makes a broker sure, or unsure, that partners are not there."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,9 +11,12 @@ from broker.core.network.partner_certainty import CertaintyTools, PartnerCertain
 from broker.core.network.told import Forwarded
 from broker.core.network.ways import Ways
 from broker.core.routing.growing import Joined
+from broker.core.routing.held import Held
+from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL, Unwant, Want
-from broker.core.routing.operator import Operator
+from broker.core.routing.operator import Key, Operator, Range
 from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import slot_of
 
 BACK = Joined(5_000, ("A", "B"))
 
@@ -25,7 +29,7 @@ class Scene:
 
     def __init__(self, *, correlates=True):
         self.now = 0
-        self.said, self.asked, self.doubts = [], [], 0
+        self.said, self.asked, self.doubts, self.let = [], [], 0, []
         self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
         self.ways = Ways()
         for origin, name in (("o", "A"), ("p", "B"), ("q", "C")):
@@ -41,13 +45,16 @@ class Scene:
                 lambda name: self.joined[name],
                 lambda peer, body: self.said.append((peer, body)),
                 self.asked.append,
-                self.doubt,
+                lambda: self,
             ),
             correlates=correlates,
         )
 
-    def doubt(self):
+    def send_unsure(self):
         self.doubts += 1
+
+    def send_wanted(self, toward, wants):
+        self.let.append((toward, wants))
 
     def ask(self, origin, serial=1, *, newest=10, absent=(), quiet=False):
         types = {"A": {}, "B": {}}
@@ -96,13 +103,95 @@ def test_nothing_is_ever_kept_from_the_broker_itself_its_cells_or_where_it_is_sw
     assert not any(map(scene.part.is_sure, (LOCAL, "cell", "far")))
 
 
-def correlated(*, joins):
-    return Want(Operator("w", (), 5_000, correlated=joins))
+def correlated(*, joins, covered=False):
+    """An operator that joins A above 5 with B; `covered` by what was asked for before."""
+    keys = (Key("a", "A", ranges=(Range("v", low=5.0),)), Key("b", "B"))
+    return Want(Operator("w", keys, 5_000, correlated=joins), covered=covered)
+
+
+def event(event_type, value, end=100_000):
+    place = {"source": "s", "location": None, "position": None, "start": end, "end": end}
+    said = SimpleNamespace(event_type=event_type, **place, **{slot_of("v"): float(value)})
+    return Waiting(Held(said, "far"), 5_000, ("A", "B"))
+
+
+def test_one_more_operator_leaves_it_sure_of_what_others_ask_for():
+    scene = Scene().settle()
+    scene.part.wants("near", correlated(joins=True))
+    assert not scene.part.is_sure("near")
+    assert scene.part.bound("near") == 20
+    assert scene.part.bound_of("near", event("A", 9)) is None
+    assert scene.part.bound_of("near", event("A", 1)) == 20
+    ((toward, wants),) = scene.let
+    assert toward == "near"
+    asked_for = [event("A", 9), event("A", 1), event("B", 0), event("C", 0)]
+    assert [wants(one.held.event) for one in asked_for] == [True, False, True, False]
+
+
+def test_behind_the_answers_to_questions_after_it_that_operator_is_as_any_other():
+    scene = Scene().settle()
+    scene.ask("o", 2)  # before the operator, so that this answer does not tell
+    scene.part.wants("near", correlated(joins=True))
+    scene.answer("o", 2)
+    scene.ask("p", 3)
+    scene.answer("p", 3, newest=97_000)
+    assert scene.part.bound_of("near", event("A", 9)) is None
+    scene.ask("o", 3)
+    assert scene.part.bound_of("near", event("A", 9)) is None
+    scene.answer("o", 3, newest=96_000)
+    assert scene.part.is_sure("near")
+    assert scene.part.bound_of("near", event("A", 9)) == 97_000
+    assert scene.part.bound_of("near", event("A", 1)) == 20
+    assert scene.part.bound_of("near", event("A", 9, 102_000)) == 97_000
+    assert scene.part.bound("near") == 97_000  # all have come as far
+
+
+def test_what_others_asked_for_before_makes_nothing_unsure_when_it_is_asked_for_itself():
+    scene = Scene().settle()
+    scene.part.wants("near", correlated(joins=True, covered=True))
+    assert scene.part.is_sure("near")
+    assert scene.part.bound_of("near", event("A", 9)) == 20
+    assert not scene.let
+
+
+def test_what_an_operator_covers_that_nothing_is_certain_of_is_as_uncertain():
+    scene = Scene().settle()
+    scene.part.wants("near", correlated(joins=True))
+    keys = (Key("c", "C"), Key("b", "B"))
+    scene.part.wants("near", Want(Operator("v", keys, 5_000), covered=True))
+    assert scene.part.bound_of("near", event("C", 1)) is None
+
+
+def test_the_question_of_one_more_host_leaves_it_sure():
+    """What that host needs of before is in the answer."""
+    scene = Scene().settle()
+    scene.ask("o", 2, newest=70_000)
+    scene.ask("p", 2, newest=70_000, absent=("o",))
+    scene.part.doubt()
+    assert scene.part.bound("near") == 20
+    scene.answer("o", 2, newest=80_000)
+    scene.answer("p", 2, newest=80_000)
+    assert scene.part.bound("near") == 20
+
+
+def test_as_long_as_it_is_not_sure_a_question_that_is_open_keeps_it_so():
+    scene = Scene()
+    scene.ask("o", 2)
+    scene.settle()
+    assert scene.part.is_sure("near")
+    scene = Scene().settle()
+    scene.part.missed("p")
+    scene.part.doubt()
+    assert not scene.part.is_sure("near")
+    scene.ask("o", 2)
+    scene.ask("p", 2)
+    scene.answer("p", 2)
+    assert not scene.part.is_sure("near")
+    scene.answer("o", 2)
+    assert scene.part.is_sure("near")
 
 
 UNSURE = {
-    "an operator is another": lambda scene: scene.part.wants("near", correlated(joins=True)),
-    "a question is open": lambda scene: scene.ask("o", 2),
     "a host waits for another in vain": lambda scene: scene.ask("o", 2, absent=("x",), quiet=True),
     "something was lost": lambda scene: scene.part.missed("p"),
     "a session has ended": lambda scene: scene.part.left("near"),

@@ -145,7 +145,7 @@ def answered():
 
 
 def bound(known):
-    return known.certain_after("n", JOINED, ORIGINS)
+    return known.certain_after("n", JOINED, ORIGINS, ORIGINS)
 
 
 def test_nothing_is_certain_before_all_who_may_send_partners_have_answered():
@@ -163,7 +163,6 @@ def test_nothing_is_certain_before_all_who_may_send_partners_have_answered():
 @pytest.mark.parametrize(
     "happens",
     [
-        lambda known: known.asked("n", question("o", 2), reachable=True),
         lambda known: known.asked("n", question("o", 2, absent=("x",)), reachable=True),
         lambda known: known.asked("n", question("o", 2), reachable=False),
         lambda known: known.asked("n", nothing("q", absent=("x",)), reachable=True),
@@ -179,6 +178,17 @@ def test_what_makes_it_uncertain(happens):
     assert bound(known) == 30
     happens(known)
     assert bound(known) is None
+
+
+def test_a_question_more_leaves_certain_what_was():
+    """All that its host needs of before is in the answer; nor does that one make less certain."""
+    known = answered()
+    assert bound(known) == 30
+    known.asked("n", question("o", 2), reachable=True)
+    known.asked("n", question("p", 3, absent=("o",)), reachable=True)  # which takes its time
+    assert bound(known) == 30
+    known.answers("n", answer("o", 2, newest=90))
+    assert bound(known) == 30
 
 
 def test_for_whom_nothing_passes_here_makes_nothing_uncertain():

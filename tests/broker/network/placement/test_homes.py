@@ -11,6 +11,7 @@ from broker.network.placement import cell_messages as said
 from broker.network.placement import home_records as records
 from broker.network.placement.book import CellBook
 from broker.network.placement.cell_messages import Which
+from broker.network.placement.departures import LEAVES_MS, STATE_BYTES_MAX
 from broker.network.placement.homes import HOST_LOST_MS, MOVING_MS_MAX, CellHomes, HomeTools
 from broker.network.placement.mail import CellMail
 from broker.network.placement.suspension import Suspension
@@ -83,6 +84,14 @@ class Home:
     def saved(self, host, term=1, number=1):
         self.hear(host, said.Saved(self.which(term), 5, 0, number, 0, b"state"))
 
+    def place(self, broker):
+        """Have the cell run there, with the snapshot that there is."""
+        self.homes.place("a/1", broker)
+        asked = [to for to, what in self.sent if isinstance(what, said.SaveAsked)]
+        self.sent = [row for row in self.sent if not isinstance(row[1], said.SaveAsked)]
+        if asked:
+            self.wait(LEAVES_MS)
+
     def lose(self, host):
         del self.via[host]
         self.homes.lost(host)
@@ -109,9 +118,65 @@ def test_a_cell_is_asked_for_at_home_first_and_then_where_it_is_placed(home):
     assert wanted(home.take()) == [("a", 1)]
     home.saved("a")
     home.take()
-    home.homes.place("a/1", "b")
+    home.place("b")
     assert wanted(home.take()) == [("b", 2)]
     assert home.book.cells["a/1"].serving.broker == "a"  # until the new term has a state
+
+
+def test_before_it_moves_its_state_comes_home(home):
+    home.saved("a")
+    home.take()
+    home.homes.place("a/1", "b")
+    assert home.take() == [("a", said.SaveAsked(home.which()))]
+    assert home.book.goes_to("a/1") == "a"
+    home.saved("a", number=2)
+    sent = home.take()
+    assert ("a", said.Stored(home.which(), 5, 2)) in sent
+    assert wanted(sent) == [("b", 2)]
+    home.wait(LEAVES_MS)
+    assert wanted(home.take()) == []
+    assert home.counts["cells_moved"] == 1
+
+
+def test_a_host_that_does_not_save_it_is_not_waited_for_long(home):
+    home.saved("a")
+    home.homes.place("a/1", "b")
+    home.take()
+    assert min(home.homes.next_wake()) == home.now + LEAVES_MS
+    home.wait(LEAVES_MS - 1)
+    assert home.take() == []
+    home.wait(1)
+    assert wanted(home.take()) == [("b", 2)]
+
+
+def test_it_goes_where_it_was_to_go_last_or_stays(home):
+    home.saved("a")
+    home.homes.place("a/1", "b")
+    home.homes.place("a/1", "c")
+    home.saved("a", number=2)
+    assert home.book.goes_to("a/1") == "c"
+    home.saved("c", term=2)
+    home.homes.place("a/1", "b")
+    home.homes.place("a/1", "c")
+    home.saved("c", term=2, number=3)
+    home.wait(LEAVES_MS)
+    assert home.book.goes_to("a/1") == "c"
+
+
+def test_a_broker_that_is_lost_meanwhile_does_not_get_it(home):
+    home.saved("a")
+    home.homes.place("a/1", "b")
+    home.lose("b")
+    home.saved("a", number=2)
+    assert home.book.goes_to("a/1") == "a"
+
+
+def test_a_large_state_goes_as_it_was_saved_last(home):
+    large = b"x" * (STATE_BYTES_MAX + 1)
+    home.hear("a", said.Saved(home.which(), 5, 0, 1, 0, large))
+    home.take()
+    home.homes.place("a/1", "b")
+    assert wanted(home.take()) == [("b", 2)]
 
 
 @pytest.mark.parametrize(("cell", "broker"), [("a/1", "nobody"), ("a/9", "b")])
@@ -124,7 +189,7 @@ def test_what_cannot_be_placed_is_counted_and_stays(home, cell, broker):
 
 def test_the_old_term_ends_with_the_first_snapshot_of_the_new_one(home):
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.take()
     home.saved("b", term=2)
     assert kinds(home.take()) == [("a", "Ended"), ("b", "Stored")]
@@ -172,7 +237,7 @@ def test_a_snapshot_before_results_that_are_missing_is_not_stored(home):
 
 def test_a_host_that_is_lost_for_long_has_the_cell_no_more(home):
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.saved("b", term=2)
     home.lose("b")
     home.wait(HOST_LOST_MS - 1)
@@ -184,7 +249,7 @@ def test_a_host_that_is_lost_for_long_has_the_cell_no_more(home):
 
 def test_a_host_that_is_found_again_is_asked_again_and_keeps_the_cell(home):
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.saved("b", term=2)
     home.lose("b")
     home.via["b"] = "b"
@@ -197,7 +262,7 @@ def test_a_host_that_is_found_again_is_asked_again_and_keeps_the_cell(home):
 
 def test_a_move_that_takes_too_long_is_given_up_where_the_cell_runs_on(home):
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.take()
     home.wait(MOVING_MS_MAX)
     assert home.book.goes_to("a/1") == "a"
@@ -206,7 +271,7 @@ def test_a_move_that_takes_too_long_is_given_up_where_the_cell_runs_on(home):
 
 def test_a_refused_cell_stays_where_it_serves_and_the_reason_is_told(home):
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.hear("b", said.Refused(home.which(2), "no room"))
     assert home.book.goes_to("a/1") == "a"
     assert home.book.cells["a/1"].reason == "no room"
@@ -216,7 +281,7 @@ def test_a_refused_cell_stays_where_it_serves_and_the_reason_is_told(home):
 
 def test_a_cell_that_failed_where_it_served_goes_home(home):
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.saved("b", term=2)
     home.hear("b", said.Refused(home.which(2), "it failed"))
     assert home.book.goes_to("a/1") == "a"
@@ -245,7 +310,7 @@ def test_mail_of_a_broker_is_such_a_mail():
 def revised(home):
     """Return a home whose cell is active at `b` and to have another text."""
     home.saved("a")
-    home.homes.place("a/1", "b")
+    home.place("b")
     home.saved("b", term=2)
     home.take()
     home.book.revise("a/1", [KEY], b"text", begins=False)
