@@ -118,8 +118,8 @@ class JournalSection(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes_max: Annotated[
         int,
         _bytes(
-            "size of the journal, to which it grows only where no snapshot can be taken; beyond: "
-            "intake is held",
+            "size of the journal, to which it grows only where no snapshot can be taken, what "
+            "waits for it included; once reached: intake is held",
             1,
         ),
     ] = 1_073_741_824

@@ -117,12 +117,17 @@ class Durability:
             every_bytes=section.snapshot_bytes,
             size_bytes_max=section.size_bytes_max,
         )
+        self.promises.appended = self._appended
         self.log.look_from_time_to_time(runner.now_ms)  # not before kept sessions have theirs
         self.store.on_trouble = lambda why: self.gate.put("database", why)
         self.store.on_room = self.promises.room
         self.gate.put("database", self.store.trouble)
         self._runner.perform(self._effects)
         self._effects = []
+
+    def _appended(self) -> None:
+        if self.journal.appended_bytes >= self.snapshots.full_bytes:
+            self.snapshots.look()
 
     def _durable(self, number: int) -> None:
         self.promises.durable(number)

@@ -187,6 +187,7 @@ class Promises:
             SendFrame: self._send,
         }
         self.delivered: Callable[[int], None] | None = None  # of a broker with links, too
+        self.appended: Callable[[], None] = lambda: None  # a record, to the journal
         self.stand_in: Callable[[], str] = str  # the name of the one that results wait for
         self._inner = inner
         self._outbox = outbox
@@ -208,6 +209,7 @@ class Promises:
     def append(self, effect: Append) -> None:
         """A record for the journal."""
         self._journal.append(effect.number, effect.data)
+        self.appended()
         if self._journal.waiting_bytes > self.waiting_bytes_max:
             self._is_behind = True
             self._gate.shut("journal behind")

@@ -140,8 +140,11 @@ class Runner:
         if self._holders:
             return
         inbox, self._inbox = self._inbox, []
-        for item in inbox:
+        for number, item in enumerate(inbox, 1):
             self.handle(EventsReceived(tuple(item)) if isinstance(item, list) else item)
+            if not self.at_work:  # by what it just handled: the rest waits, before what comes later
+                self._inbox[:0] = inbox[number:]
+                return
 
     def hold(self, *, quietly: bool = False) -> None:
         """Let messages wait until `release`; may be called several times, each with its own.
@@ -184,6 +187,9 @@ class Runner:
         """Handle what waits now, whoever asked to hold it; for the end."""
         self._holders = 0
         self.flush()
+        while self._inbox:
+            self._holders = 0
+            self.flush()
 
     def close(self) -> None:
         """No more waking."""

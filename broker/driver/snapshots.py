@@ -38,6 +38,7 @@ class Records(Protocol):
     """Take snapshots; see `broker.journal.Journal`."""
 
     appended_bytes: int
+    waiting_bytes: int
 
     @property
     def size_bytes(self) -> int:
@@ -57,7 +58,8 @@ class Line(Protocol):
 class Snapshots:
     """`look` is called after a commit that reaches `next_look_bytes`.
 
-    `size_bytes_max` is what the journal may grow to.
+    `size_bytes_max` is what the journal may grow to: `look` is also called as soon as what was
+    appended reaches `full_bytes`, before any of that is on the disk.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Snapshots:
         # A look takes a lock of the thread that writes: not with each commit.
         self._step_bytes = min(every_bytes, size_bytes_max) // LOOKS
         self.next_look_bytes = 0  # that were appended to the journal
+        self.full_bytes = 0  # the same, at which nothing more is let in
         self._why_not = ""
         self._task: asyncio.Task[None] | None = None
         self._again: asyncio.TimerHandle | None = None
@@ -89,8 +92,11 @@ class Snapshots:
     def look(self) -> None:
         """Begin one where it is due."""
         self.next_look_bytes = self._journal.appended_bytes + self._step_bytes
-        size_bytes = self._journal.size_bytes
-        if size_bytes > self._size_bytes_max:
+        # What waits comes to the disk whatever happens: it counts as if it were there.
+        size_bytes = self._journal.size_bytes + self._journal.waiting_bytes
+        room_bytes = max(0, self._size_bytes_max - size_bytes)
+        self.full_bytes = self._journal.appended_bytes + room_bytes
+        if not room_bytes:
             reason = self._why_not or "no snapshot has been taken yet"
             self._gate.shut(
                 "journal size",

@@ -195,12 +195,34 @@ found-journal-not-counted: a broker that ends often never takes a snapshot
 + self._from_bytes = 0
 
 too-large-and-nobody-held: the journal grows beyond its bound
-- if size_bytes > self._size_bytes_max:
+- if not room_bytes:
 -             reason
 + if size_bytes < 0:
 +             reason
+
+full-on-disk-alone: what waits for a slow disk passes the bound of the journal
+- size_bytes = self._journal.size_bytes + self._journal.waiting_bytes
++ size_bytes = self._journal.size_bytes
+
+full-when-looked: the journal passes its bound between two looks at it
+- self.full_bytes = self._journal.appended_bytes + room_bytes
++ self.full_bytes = self.next_look_bytes
 """,
     tests=KEEPING,
 )
 
-TABLE = [*SEGMENT, *READING, *WRITER, *FILES, *GATE, *PROMISES, *KEEPER]
+TURN = part(
+    "broker/driver/runner.py",
+    r"""
+read-at-once-let-in: what was read together is handled though intake is held by the first of it
+- if not self.at_work:  # by what it just handled: the rest waits, before what comes later
++ if self._holders < 0:
+
+held-at-the-end: what was read is dropped at the end where intake is held meanwhile
+- while self._inbox:
++ while False:
+""",
+    tests=KEEPING,
+)
+
+TABLE = [*SEGMENT, *READING, *WRITER, *FILES, *GATE, *PROMISES, *KEEPER, *TURN]

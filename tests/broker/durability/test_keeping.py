@@ -14,7 +14,7 @@ from broker import logs
 from broker.config import load
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
-from broker.core.messages import Payload, SourceAdvertised, SpecificationSubmitted
+from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SpecificationSubmitted
 from broker.core.recovery import records
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.records import HEADER_BYTES, frame, frame_snapshot, header
@@ -342,6 +342,51 @@ def test_a_snapshot_that_fails_is_told_and_intake_goes_on_until_the_journal_is_t
 
     run(scene)
     assert [event for event, _ in lines].count("snapshot_failed") == 1
+
+
+def test_the_journal_passes_its_bound_by_one_record_at_most(tmp_path, monkeypatch):
+    """However much was read at once, and however long the disk takes: what waits counts as well."""
+    monkeypatch.setattr("broker.driver.snapshots.AGAIN_S", 0.05)
+    most_bytes, note = 100_000, "x" * 1_000
+
+    def failing(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    async def scene():
+        life = await Life(tmp_path, size_bytes_max=most_bytes, segment_bytes=1_000).begin()
+        life.install()
+        names = [f"a{number}" for number in range(110)]
+        with monkeypatch.context() as full:
+            full.setattr(Files, "replace", failing)
+            for name in names:
+                said = json.dumps({"val": 31, "id": name, "timestamp": TIME_MS, "note": note})
+                life.runner.add(EventsReceived((Payload("Temp", "t1", said.encode(), name),)))
+            life.runner.flush()
+            assert life.outside.held == [True]
+            await life.outside.until(lambda: life.keeping.journal.waiting_bytes == 0)
+            size_bytes = sum(file.stat().st_size for file in (tmp_path / "journal").iterdir())
+            assert most_bytes <= size_bytes + len(note)
+            assert size_bytes < most_bytes + 2 * len(note)
+        await life.taken(*names)
+        assert life.outside.taken == names
+        await life.end()
+
+    run(scene)
+
+
+def test_at_the_end_all_that_was_read_is_handled_though_intake_is_held(tmp_path):
+    async def scene():
+        life = await Life(tmp_path).begin()
+        life.keeping.promises.waiting_bytes_max = life.keeping.journal.waiting_bytes
+        for number in range(3):
+            said = SourceAdvertised(f"s{number}", b'{"types": ["Temp"]}')
+            life.runner.add(said)
+        life.runner.settle()
+        assert life.outside.held == [True]
+        assert [life.runner.is_advertised(f"s{number}") for number in range(3)] == [True] * 3
+        await life.end()
+
+    run(scene)
 
 
 # --- what does not fit together -------------------------------------------------------------
