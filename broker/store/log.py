@@ -10,6 +10,7 @@ This module imports SQLAlchemy: import it where a store is open, not before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -32,6 +33,11 @@ SOUGHT_MAX: Final = 500  # SQLite of old takes 999 values in a statement
 _STANDING: Final = select(*(LOG.c[name] for name in Standing.__struct_fields__))
 _KNOWN: Final = select(OUTBOX.c.id).where(OUTBOX.c.id.in_(bindparam("ids", expanding=True)))
 _ADD: Final = insert(OUTBOX)
+_RANGE: Final = (
+    select(*(OUTBOX.c[name] for name in Row.__struct_fields__))
+    .where(OUTBOX.c.offset >= bindparam("begin"), OUTBOX.c.offset < bindparam("to"))
+    .order_by(OUTBOX.c.offset)
+)
 _ADVANCE: Final = update(LOG).values(
     end=bindparam("to"), kept_bytes=bindparam("size"), peak_ms=bindparam("peak")
 )
@@ -129,21 +135,8 @@ def read(connection: Connection, begin: int, end: int, bytes_max: int | None = N
     within(standing(connection), begin, end)
     if bytes_max is not None:
         _fits(connection, begin, end, bytes_max)
-    columns = OUTBOX.c
-    query = (
-        select(
-            columns.offset,
-            columns.id,
-            columns.subscription,
-            columns.subscriber,
-            columns.actor,
-            columns.end_ms,
-            columns.payload,
-        )
-        .where(columns.offset >= begin, columns.offset < end)
-        .order_by(columns.offset)
-    )
-    return [Row(*row) for row in connection.execute(query)]
+    # All at once: one by one they take a third more.
+    return list(starmap(Row, connection.execute(_RANGE, {"begin": begin, "to": end}).all()))
 
 
 def _fits(connection: Connection, begin: int, end: int, bytes_max: int) -> None:

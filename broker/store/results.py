@@ -20,7 +20,7 @@ HOUR_MS: Final = 3_600_000
 ROW_BYTES: Final = 250  # of a row beside its payload, on disk (measured) as in memory
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """One result: its place in the log, its identity and whose it is; `payload` is its JSON.
 
     `end_ms` is the event time at which what was detected ended.

@@ -1,10 +1,11 @@
-"""Questions to many brokers at the same time.
+"""Questions to many brokers at the same time, and to one ahead of who takes the answers.
 
 Owns the threads. Must not know what is asked. Invariant: each broker is asked by one thread at a
-time, and answers come back under the names of those who gave them, in the order of the names.
+time, and answers come back under the names of those who gave them, in the order of the names; of
+what is made ahead, in the order in which it was made.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -32,3 +33,26 @@ class Fanout:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
+
+
+def ahead(made: Generator[Answer, None, None]) -> Iterator[Answer]:
+    """Yield what is made, the next while this one is being used. Raises what the making raises.
+
+    A broker then makes a page while Spark takes the one before it, and neither waits in turn.
+    """
+    thread = ThreadPoolExecutor(1, thread_name_prefix="headwater ahead")
+    try:
+        coming = thread.submit(_next_of, made)
+        while answers := coming.result():
+            coming = thread.submit(_next_of, made)
+            yield from answers
+    finally:
+        thread.submit(made.close)  # by the thread that may be in the middle of it
+        thread.shutdown(wait=False)
+
+
+def _next_of(made: Iterator[Answer]) -> list[Answer]:
+    """Return the next one; nothing behind the last."""
+    for answer in made:
+        return [answer]
+    return []

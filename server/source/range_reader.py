@@ -14,6 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ig
 from pyspark.sql.datasource import InputPartition
 
 from server.source.columnar import ColumnPage, Columns
+from server.source.fanout import ahead
 from server.source.gaps import HistoryGap, note_gap
 from server.source.history import page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
@@ -73,7 +74,20 @@ def tasks_of(options: SourceOptions, ranges: Sequence[LogRange]) -> list[ReadTas
             room = share
         tasks[-1].append(part)
         room -= size
-    return [ReadTask(parts) for parts in tasks]
+    return [ReadTask(parts) for parts in _by_turns(tasks)]
+
+
+def _by_turns(tasks: Iterable[list[LogRange]]) -> list[list[LogRange]]:
+    """Put tasks so that those which Spark runs at a time ask different brokers, as far as may be.
+
+    A broker makes one page at a time: of two tasks that ask the same one, one waits.
+    """
+    turns: dict[str, int] = {}
+    placed = []
+    for parts in tasks:
+        turn = turns[parts[0].broker] = turns.get(parts[0].broker, 0) + 1
+        placed.append((turn, parts))
+    return [parts for _, parts in sorted(placed, key=lambda pair: pair[0])]
 
 
 class Stretch(NamedTuple):
@@ -158,6 +172,12 @@ class RangeReader:
         self._columns = columns
         self._sleep = sleep
         self._forms = _forms(options.form)
+
+    def task_batches(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, in order. Raises LogError."""
+        made = (batch for part in task.ranges for batch in self.batches(part))
+        rows = sum(part.end - part.begin for part in task.ranges)
+        return ahead(made) if rows > self._options.page_rows else made
 
     def batches(self, part: LogRange) -> Iterator[pa.RecordBatch]:
         """The rows, in order. Raises LogError."""

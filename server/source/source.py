@@ -447,9 +447,7 @@ def _read(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     if isinstance(partition, ReadTask):
-        reading = RangeReader(options, columns)
-        for part in partition.ranges:
-            yield from reading.batches(part)
+        yield from RangeReader(options, columns).task_batches(partition)
 
 
 def _columns(schema: StructType, options: SourceOptions) -> list[str]:

@@ -41,14 +41,8 @@ gone-is-empty: what retention took is answered as if there had been nothing
 + if end < log.earliest:
 
 range-with-its-end: a range includes its end
-- .where(columns.offset >= begin, columns.offset < end)
--         .order_by(columns.offset)
--     )
--     return [Row
-+ .where(columns.offset >= begin, columns.offset <= end)
-+         .order_by(columns.offset)
-+     )
-+     return [Row
+- OUTBOX.c.offset < bindparam("to"))
++ OUTBOX.c.offset <= bindparam("to"))
 
 at-that-time: a result that ends at the time counts as after it
 - elif row.peak_ms > ts_ms:

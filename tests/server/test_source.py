@@ -25,7 +25,7 @@ import server.source
 from server.source import HeadwaterSource
 from server.source.alignment import BatchBounds, LogSpan, align
 from server.source.columnar import PUSHED_MAX
-from server.source.fanout import Fanout
+from server.source.fanout import Fanout, ahead
 from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
@@ -733,7 +733,8 @@ def test_ranges_of_many_brokers_are_read_by_few_tasks_and_none_twice(sizes, task
         for part in task.ranges
         for offset in range(part.begin, part.end)
     ]
-    assert read == [(f"b{n}", 7 + at) for n, size in enumerate(sizes) for at in range(size)]
+    wanted = [(f"b{n}", 7 + at) for n, size in enumerate(sizes) for at in range(size)]
+    assert sorted(read) == sorted(wanted)
 
 
 def test_one_large_log_is_shared_among_tasks_at_the_edges_of_pages():
@@ -743,6 +744,46 @@ def test_one_large_log_is_shared_among_tasks_at_the_edges_of_pages():
         (12_345, 20_000), (20_000, 40_000), (40_000, 60_000), (60_000, 80_000), (80_000, 92_345),
     ]  # fmt: skip
     assert [len(task.ranges) for task in tasks_of(options, ranges)] == [2, 1, 1, 1]
+
+
+def test_tasks_that_run_together_ask_different_brokers():
+    options = SourceOptions.of({"brokers": "a=http://a,b=http://b", "tasks": "4"})
+    stretches = [Stretch(name, "e", 0, 40_000) for name in ("a", "b")]
+    tasks = tasks_of(options, ranges_of(options, stretches))
+    read = [[(part.broker, part.begin) for part in task.ranges] for task in tasks]
+    assert read == [[("a", 0)], [("b", 0)], [("a", 20_000)], [("b", 20_000)]]
+
+
+def test_the_next_page_is_made_while_one_is_used():
+    begun = [threading.Event() for _ in range(3)]
+
+    def made():
+        for number, event in enumerate(begun):
+            event.set()
+            yield number
+
+    pages = ahead(made())
+    assert next(pages) == 0
+    assert begun[1].wait(10)
+    assert not begun[2].is_set()
+    assert list(pages) == [1, 2]
+
+
+def test_what_fails_ahead_is_raised_behind_what_was_made_before():
+    ended = threading.Event()
+
+    def made():
+        try:
+            yield 1
+            raise AwayError("it went")
+        finally:
+            ended.set()
+
+    pages = ahead(made())
+    assert next(pages) == 1
+    with pytest.raises(AwayError, match="it went"):
+        next(pages)
+    assert ended.wait(10)
 
 
 class SlowTimes:

@@ -132,15 +132,10 @@ def _array(pa: Any, values: list[Any], kind: Kind, of_arrow: Any) -> Any:
     if kind != "time":
         return whole
     # Times are ms in results and µs in a page, so that the cast fails only far from any calendar.
-    if any(not TIME_MIN_MS <= time <= TIME_MAX_MS for time in _ends(values)):
+    ends = pa.compute.min_max(whole).as_py().values()
+    if any(time is not None and not TIME_MIN_MS <= time <= TIME_MAX_MS for time in ends):
         return pa.array([fitted(value, kind) for value in values], given).cast(of_arrow)
     return whole.cast(given).cast(of_arrow)
-
-
-def _ends(times: Sequence[int | None]) -> tuple[int, ...]:
-    """The earliest and the latest of some times."""
-    present = [time for time in times if time is not None]
-    return (min(present), max(present)) if present else ()
 
 
 def _types(pa: Any) -> Mapping[Kind, Any]:
@@ -161,6 +156,7 @@ _MISSING: Final = "pyarrow is not installed beside this broker; ask for format=m
 def _library() -> Any:
     try:
         import pyarrow as pa  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        import pyarrow.compute  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise MissingLibraryError(_MISSING) from None
     return pa
