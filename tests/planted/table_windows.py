@@ -59,6 +59,10 @@ pane-kept: a pane goes on after its last window
 - [1] <= window:
 + [1] < window:
 
+older-not-due: a pane before all others does not change what is due
+- if self._ascending[0] == number:
++ if len(self._ascending) == 1:
+
 in-order-as-it-begins: a batch is taken for ordered that begins after what is pending
 - self._newest[leaf] <= ends[0] and ends == sorted(ends)
 + self._newest[leaf] <= ends[0]
