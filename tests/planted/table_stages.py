@@ -407,6 +407,10 @@ lasting-as-reading: what lasts is in a list though it begins too early
 - or not plan.plain or self.lasting:
 + or not plan.plain:
 
+open-beside-newer: a list that is open waits for one that was opened after it
+- self._ready_at = min([self._ready_at, *map(self._may_be_ready, still)])
++ self._ready_at = min(map(self._may_be_ready, still), default=self._ready_at)
+
 span-without-list: a list at the end does not count for the interval
 - end = max(end, end_of(fitting[-1]))
 + end = max([end])

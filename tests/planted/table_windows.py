@@ -29,13 +29,9 @@ last-window-lost: the second pane of a T is missing in its last window
 OUTCOME = part(
     "broker/engine/window/emit.py",
     r"""
-first-end-of-a-window: a window's event happens when the window has ended, and not in it
-- start = end = closes - 1
-+ start = end = closes
-
 always-a-span: a window's event reaches over its events, as that of a session
-- self._spans = window is not None and window.runs
-+ self._spans = True
+- spans = window is not None and window.runs
++ spans = True
 
 outside-is-kept: what is assigned outside of the window is told of
 - event.start < opens or event.end >= closes
@@ -46,7 +42,7 @@ ids-of-each-other: events of windows that close together get each other's ids
 + messages = [message for _, message in reversed(unnamed)]
 
 unsure-at-its-edge: what only its window says is as uncertain as its events
-- if says_events(item.value, partial)
+- if says_events(item.value, before)
 + if item.value
 """,
     tests=EVERYTHING,
@@ -62,6 +58,10 @@ counted-twice-by-panes: what was taken in is taken in again
 pane-kept: a pane goes on after its last window
 - [1] <= window:
 + [1] < window:
+
+older-not-due: a pane before all others does not change what is due
+- if self._ascending[0] == number:
++ if len(self._ascending) == 1:
 
 in-order-as-it-begins: a batch is taken for ordered that begins after what is pending
 - self._newest[leaf] <= ends[0] and ends == sorted(ends)
@@ -216,10 +216,6 @@ first-of-those-that-tie: of events that end first the one that came first counts
 - return min(tied, key=_order)
 + return tied[0]
 
-bound-too-near: a pane forgets events that tie with the last it keeps
-- if low > self.bound:
-+ if low >= self.bound:
-
 trail-of-later-events: what a sliding window told grows with it
 - return Constituents(self._shared, self._skip, count)
 + return Constituents(self._shared, self._skip, IDS_MAX)
@@ -323,6 +319,10 @@ sample-deviation: the deviation is that of a sample
 PARTIALS = part(
     "broker/engine/window/partials.py",
     r"""
+bound-too-near: a pane forgets events that tie with the last it keeps
+- if low > self.bound:
++ if low >= self.bound:
+
 begins-with-the-first: a run of events begins where the first of them does
 - start = min(map(_start, events))
 + start = events[0].start
@@ -355,6 +355,10 @@ all-outer-always: operands that may be missing are asked for
 CODE = part(
     "broker/engine/window/code.py",
     r"""
+first-end-of-a-window: a window's event happens when the window has ended, and not in it
+- uncertainty = closes - 1, closes - 1, 0
++ uncertainty = closes, closes, 0
+
 pending-of-the-pane-before: events go into the pane of those before them
 - "if not low <= end < high:",
 + "if not high:",

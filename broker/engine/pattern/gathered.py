@@ -191,7 +191,9 @@ def gather(
 class GatheredStage(Over):
     """Find the other elements of a chain with lists first, then fill each list."""
 
-    __slots__ = ("_candidates", "_due", "_first_start", "_open", "_plan", "_ready_at")
+    __slots__ = (
+        "_candidates", "_due", "_first_start", "_fixed", "_open", "_plan", "_ready_at",
+    )  # fmt: skip
 
     def __init__(self, plan: GatheredPlan, site: Site, base: Stage, lists: list[Stage]) -> None:
         super().__init__(
@@ -201,15 +203,25 @@ class GatheredStage(Over):
         # One store for each list, though two lists may be of one type: their bounds, and so what
         # may be forgotten, differ.
         self._candidates = [Candidates() for _ in lists]
-        self._set_open([])
+        # By starts it depends on what is beneath when a list is complete, which is asked each time.
+        self._fixed = not any(each.starts for each in plan.lists)
+        self._open: list[Occurrence] = []
+        self._due: int | None = None
+        self._leave_open([], anew=True)
 
-    def _set_open(self, still: list[Occurrence]) -> None:
-        """Replace what is still open, and what is known of it."""
-        self._open = still
+    def _leave_open(self, still: list[Occurrence], *, anew: bool) -> None:
+        """Leave these open: `anew` in place of the others, of which else nothing is asked again."""
         # Three answers that are asked for with every step, and change only when the open ones do.
-        self._first_start = min(map(start_of, still), default=WATERMARK_END)
-        self._ready_at = min(map(self._may_be_ready, still), default=WATERMARK_END)
-        self._due = self._due_of_open()
+        if anew:
+            self._open, self._due = [], None
+            self._first_start = self._ready_at = WATERMARK_END
+        self._open += still
+        self._first_start = min([self._first_start, *map(start_of, still)])
+        self._ready_at = min([self._ready_at, *map(self._may_be_ready, still)])
+        if not self._fixed or (self._due is not None and self._due <= self.watermark):
+            self._due = self._due_of(self._open, None)
+        else:
+            self._due = self._due_of(still, self._due)
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """Return the chains whose lists are complete by now, filled."""
@@ -224,10 +236,13 @@ class GatheredStage(Over):
         made: list[Occurrence] = []
         # Most steps complete nothing: the earliest time at which one may be complete spares the
         # look.
-        if new or (self._open and watermark >= self._ready_at):
+        is_ready = bool(self._open) and watermark >= self._ready_at
+        if new or is_ready:
             still = []
-            self.site.budget.spend(len(self._open) + len(new))
-            for one in self._open + new:
+            is_ready = is_ready or not self._fixed
+            asked = self._open + new if is_ready else new
+            self.site.budget.spend(len(asked))
+            for one in asked:
                 if all(self._complete(one, at) for at in range(len(lists))):
                     whole = gather(
                         self._plan, self._candidates, one, self.site.group, self.site.budget
@@ -238,8 +253,8 @@ class GatheredStage(Over):
                         made.append(whole)
                 else:
                     still.append(one)
-            if still or self._open:
-                self._set_open(still)
+            if still or is_ready:
+                self._leave_open(still, anew=is_ready)
         self._expire()
         return made
 
@@ -286,12 +301,13 @@ class GatheredStage(Over):
     def due(self) -> int | None:
         """Return the next watermark that may complete a list without events; None if none."""
         if self._due is not None and self._due <= self.watermark:
-            self._due = self._due_of_open()
+            self._due = self._due_of(self._open, None)
         return least([super().due(), self._due])
 
-    def _due_of_open(self) -> int | None:
-        times: list[int] = []
-        for one in self._open:
+    def _due_of(self, several: list[Occurrence], other: int | None) -> int | None:
+        """Return the next watermark that completes one of several, or the other."""
+        times: list[int] = [] if other is None else [other]
+        for one in several:
             for plan, inbox in zip(self._plan.lists, self.inboxes[1:], strict=True):
                 if not plan.trailing:
                     times.append(end_of(one) + self._plan.slack_ms)
@@ -308,7 +324,7 @@ class GatheredStage(Over):
         """Hold these lists in place of those of `kept`."""
         still, *candidates = kept
         self._candidates = [Candidates(items) for items in candidates]
-        self._set_open(still)
+        self._leave_open(still, anew=True)
 
 
 class PaddedStage(Over):

@@ -26,7 +26,7 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.relations import PARTNER_SEARCHES, RELATION_TESTS
 from broker.engine.pattern.scopes import PlaceScope, condition_code
 from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
-from broker.engine.runtime.budget import weight
+from broker.engine.runtime.budget import occurrence_bytes, weight
 from language.relations import FOLLOWS
 from language.walk import descendants
 
@@ -113,6 +113,7 @@ class JoinWriter:
             body = self._pairs()
         self._constants.helper("budget", self._layout.budget)
         places = self._joint.high - self._joint.low
+        kept = f"{weight(places)} * len(out), {occurrence_bytes(places)} * len(out)"
         room = f"budget.candidates // {self._weight}"
         lines = [
             "def join(nl, nr, ls, rs, g, x=None):",
@@ -121,7 +122,7 @@ class JoinWriter:
             # guards.
             f"    most = room = {room}",
         ]
-        lines += [*body, f"    {self._charge(0)}", f"    if out: budget.keep(len(out), {places})"]
+        lines += [*body, f"    {self._charge(0)}", f"    if out: budget.spend({kept})"]
         lines += ["    return out"]
         return build("\n".join(lines) + "\n", "join", self._constants)
 

@@ -224,16 +224,15 @@ class StagedAgent(StagedGroups):
             if self._patience is not None:
                 self._patience.count -= len(entries)
         found = plan.advance(partition, entries, self._watermark)
-        root = partition.root
-        if plan.in_turn or not plan.timeless or not isinstance(root, Fused):
+        if plan.in_turn or not plan.timeless or not isinstance(partition.root, Fused):
             self._settle(key, partition)
-            return [(occurrence, key) for occurrence in found]
-        held = root.expire(self._watermark) + len(partition.site.named)
-        self._size += held - partition.size
-        partition.size = held
-        if self._size > self._occurrences_max:
-            self._settle(key, partition)
-        return [(occurrence, key) for occurrence in found]
+        else:
+            held = partition.root.expire(self._watermark) + len(partition.site.named)
+            self._size += held - partition.size
+            partition.size = held
+            if self._size > self._occurrences_max:
+                self._settle(key, partition)
+        return [(occurrence, key) for occurrence in found] if found else []
 
     # --- snapshots -----------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ Invariant: a group that is not there is one that knows nothing, and a new one wo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 from broker.engine.event.agent import WATERMARK_NONE, LeafEvents
@@ -18,7 +19,7 @@ from broker.engine.pattern.ending import ending_of
 from broker.engine.pattern.lone import LoneAtom
 from broker.engine.pattern.patience import Group
 from broker.engine.pattern.staged_partition import Partition
-from broker.engine.pattern.staged_plan import StagedPlan
+from broker.engine.pattern.staged_plan import SWEEP_MS, StagedPlan
 from broker.engine.runtime.agenda import Agenda
 from broker.engine.runtime.pending import Pending
 
@@ -28,6 +29,8 @@ MANY = 4  # groups are many where so many times as many were too many
 # Detected events that lasted longer than anything is kept for what has no bound by its text.
 OUTLASTING = "outlasting"
 GROUPS_OVERFLOW = "groups_overflow"
+
+_events = itemgetter(1)
 
 Found = tuple[Occurrence, Group]  # an occurrence and its partition's key
 
@@ -81,9 +84,9 @@ class StagedGroups:
         """Near the limit all is given to stages at once: they alone know what goes first."""
         if self._patience is None:
             return
-        coming = sum([len(events) for _, events in batch])
-        most = self._patience.count + self._size + len(self._pending) + coming
-        self._crowded = most > self._occurrences_max
+        coming = sum(map(len, map(_events, batch)))
+        held = self._patience.count + self._size + len(self._pending) + coming
+        self._crowded = held > self._occurrences_max
         if self._crowded:
             self._catch_up()
 
@@ -132,7 +135,8 @@ class StagedGroups:
         Most groups get something soon, and to make one anew costs more than to keep it: what is
         fused goes when nothing has come since the look before; where there are many, at once.
         """
-        if self._watermark - self._swept < self.plan.sweep_ms():
+        silent_ms = self._watermark - self._swept
+        if silent_ms < SWEEP_MS or silent_ms < self.plan.sweep_ms():  # mostly the first tells it
             return []
         self._swept = self._watermark
         patience, candidates = self._patience, []

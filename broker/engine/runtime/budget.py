@@ -48,6 +48,11 @@ def weight(places: int, parts: int = 0) -> int:
     return 1 + (places + parts - 2) // PLACES
 
 
+def occurrence_bytes(places: int) -> int:
+    """Return what an occurrence of so many places is charged for, beside the pair it is made of."""
+    return OCCURRENCE_BYTES + PLACE_BYTES * places
+
+
 class Budget:
     """The work that agents of one process may still do in the step that is under way.
 
@@ -129,8 +134,7 @@ class Budget:
 
     def keep(self, occurrences: int, places: int) -> None:
         """Charge occurrences that were made, each of so many places. Raises TooMuchWorkError."""
-        size_bytes = occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
-        self.spend(occurrences * weight(places), size_bytes)
+        self.spend(occurrences * weight(places), occurrences * occurrence_bytes(places))
 
     def tie(self, occurrences: Sequence[Any]) -> None:
         """Charge occurrences that are to be told apart by their events, some of them in lists."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from broker.engine.pattern.pattern import Layout
     from language.taskgraph import Task
 
+Inboxes = list[dict[int, list[LeafEvents]]]  # of each level of definitions, by agent
 WatermarkOf = Callable[[str], int]
 DueOf = Callable[[Domain, Mapping[int, Seat]], int | None]
 
@@ -230,7 +231,7 @@ class Matcher:
         the same events, by their class.
         """
         self._watermarks, self._ahead = {}, {}
-        active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._domains.levels]
+        active: Inboxes = list(map(dict, [()] * len(self._domains.levels)))
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
         mixed = bool(results)  # what one agent alone reports is in order

@@ -8,9 +8,9 @@ tree is walked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.event import INT64_MAX, INT64_MIN, slot_of
 from broker.engine.event.expressions import Writer, as_float, attribute_code, finite
@@ -18,21 +18,26 @@ from broker.engine.event.source import Constants, build
 from broker.engine.window.aggregates import KINDS, hashable, kind_named
 from broker.engine.window.assigners import Grid
 from broker.engine.window.bound import WINDOW
-from broker.engine.window.constituents import IDS_CROWDED, IDS_MAX
+from broker.engine.window.constituents import IDS_CROWDED, IDS_MAX, Lineage
 from broker.engine.window.plan import Aggregation, Argument, Names, OperandNames
+from language.functions import AGGREGATES, is_aggregate
 from language.taskgraph import Task
-from language.tree import Assignment, Attribute, Call, Case, Name
+from language.tree import Assignment, Attribute, Call, Case, Expression, Name
+
+if TYPE_CHECKING:
+    from broker.engine.window.partials import Partial
 
 Fold = Callable[[list[Any], Sequence[Any]], None]
 Slide = Callable[[list[Any], Any], None]
-# Of (what is kept, events of each leaf, group, start and end of the span, the window's start and
-# end): the values.
-Assign = Callable[[list[Any], list[int], tuple[Any, ...], int, int, int, int], tuple[Any, ...]]
+# Of (a group's summary, the group, the window's start and end): the values.
+Assign = Callable[[Any, tuple[Any, ...], int, int], tuple[Any, ...]]
 
 SPAN_CODE = {"timestamp": "end", "start": "start", "end": "end"}
 WINDOW_CODE = {"start": "opens", "end": "closes"}
 HEADER_TIMES = ("timestamp", "start", "end")
 HEADER_FIELDS = ("location", "source", "position")
+LAST_INSTANT = "first, last, uncertainty = closes - 1, closes - 1, 0"
+CONVERTERS = {"float": "as_float", "int": "as_int"}  # by what takes a value to such an attribute
 
 
 GROUPS_MAX = 100_000  # open (window, group) pairs of one agent: some 100 MB of running sums
@@ -93,6 +98,10 @@ class Shape:
     def stands(self, counts: list[int]) -> bool:
         """Return True if every operand not `outer` has an event (if all are outer, any has)."""
         return self._always or all(counts[leaf] for leaf in self._asked)
+
+    def standing(self, groups: ItemsView[Any, Partial]) -> Collection[tuple[Any, Partial]]:
+        """Return the groups that stand, with their keys."""
+        return groups if self._always else [each for each in groups if self.stands(each[1].counts)]
 
     def grown(self, counts: list[int]) -> int:
         """Return how many values are kept of so many events of each leaf."""
@@ -326,70 +335,102 @@ class AssignScope:
         return name, result.nullable
 
 
-def compile_assign(
-    assignments: tuple[Assignment, ...],
-    aggregation: Aggregation,
-    keys: tuple[str, ...],
-    lacking: tuple[str, ...] = (),
-) -> Assign:
-    """Return a function that gives the values; aggregates that are `lacking` are null in it."""
-    constants = Constants()
-    scope = AssignScope(aggregation, keys, constants, lacking)
-    writer = Writer(scope, constants)
-    constants.helper("finite", finite)
-    values = [
-        f"    v{at} = finite({writer.value(item.value)})" for at, item in enumerate(assignments)
-    ]
-    names = "".join(f"v{at}, " for at in range(len(assignments)))
-    head = "def assign(k, n, g, start, end, opens, closes):"
-    lines = [head, *scope.lines, *values, f"    return ({names})"]
-    return build("\n".join(lines) + "\n", "assign", constants)
+def _is_result(value: Expression, kind: str = "") -> bool:
+    """Return True for a plain aggregate, which is never infinite, and of that type if one is given.
+
+    Then nothing has to be asked of the value: a look costs more than the aggregate of few events.
+    """
+    if not isinstance(value, Call) or value.own is not None or not is_aggregate(value):
+        return False
+    return kind in ("", AGGREGATES[value.function].result)
+
+
+@dataclass(frozen=True, slots=True)
+class Assigning:
+    """The values to assign from the aggregates over a group that has these keys."""
+
+    assignments: tuple[Assignment, ...]
+    aggregation: Aggregation
+    keys: tuple[str, ...]
+
+    def compile(self, lacking: tuple[str, ...] = ()) -> Assign:
+        """Return a function that gives the values; aggregates that are `lacking` are null in it."""
+        constants = Constants()
+        lines = self.lines(constants, lacking)
+        names = "".join(f"v{at}, " for at in range(len(self.assignments)))
+        lines = ["def assign(s, g, opens, closes):", *lines, f"    return ({names})"]
+        return build("\n".join(lines) + "\n", "assign", constants)
+
+    def lines(self, constants: Constants, lacking: tuple[str, ...]) -> list[str]:
+        """Return lines that set `v0`, `v1`, … to the values of the summary `s`."""
+        scope = AssignScope(self.aggregation, self.keys, constants, lacking)
+        writer = Writer(scope, constants)
+        constants.helper("finite", finite)
+        values = []
+        for at, item in enumerate(self.assignments):
+            code = writer.value(item.value)
+            values.append(f"    v{at} = {code if _is_result(item.value) else f'finite({code})'}")
+        return ["    k, n, start, end = s.kept, s.counts, s.start, s.end", *scope.lines, *values]
 
 
 # --- making events ---------------------------------------------------------------------------
 
 
-def compile_make(
-    assignments: tuple[Assignment, ...],
-    output: type[Any],
-    kinds: dict[str, str],
-    given: dict[str, int],
-    of_events: frozenset[str],
-) -> Callable[..., Any]:
-    """A function of (assigned values, start and end where no time is assigned, ε there and that of
-    the events, (certainty, constituents, lineage), tie) → an event of the output's type.
+@dataclass(frozen=True, slots=True)
+class EventForm:
+    """The parts of an event of a window: its values, its type and its times.
 
-    Times are put in place after all is evaluated; null leaves what was. Those `of_events` come of
-    events, and their ε with them. What is no attribute of the type is left out; `given` are
-    attributes that all the events have.
+    `kinds` are the types of the attributes of `output`, `given` those that all events have. The
+    event `spans` its group's events, or else is the last instant of its window. Assigned times
+    `of_events` come of events, and their ε with them.
     """
-    constants = Constants()
-    for name, helper in (("as_float", as_float), ("as_int", as_int), ("as_ms", as_ms)):
-        constants.helper(name, helper)
-    constants.helper("output", output)
-    at_of = {item.name: at for at, item in enumerate(assignments)}
-    lines = ["def make(v, start, end, uncertainty, most, told, tie):"]
-    for name in HEADER_TIMES:
-        if name in at_of:
-            target = "start = end" if name == "timestamp" else name
-            lines.append(f"    t = as_ms(v[{at_of[name]}])")
-            lines.append(f"    if t is not None: {target} = t")
-            if name in of_events:
-                lines.append("    if t is not None: uncertainty = most")
-    fields = ["start=start", "end=end", "uncertainty=uncertainty", "tie=tie"]
-    # Lists of ids that are made only where they are compared stand in for tuples.
-    told = ("certainty", "constituents", "lineage")
-    fields += [f"{name}=told[{at}]" for at, name in enumerate(told)]
-    fields += [f"{name}=v[{at_of[name]}]" for name in HEADER_FIELDS if name in at_of]
-    fields += [f"a_{name}={constants.add(value)}" for name, value in given.items()]
-    for name, kind in kinds.items():
-        if name not in at_of or name in given:
-            continue
-        converter = {"float": "as_float", "int": "as_int"}.get(kind, "")
-        code = f"{converter}(v[{at_of[name]}])"
-        fields.append(f"{slot_of(name)}={code}")
-    lines.append(f"    return output({', '.join(fields)})")
-    return build("\n".join(lines) + "\n", "make", constants)
+
+    assigning: Assigning
+    output: type[Any]
+    kinds: Mapping[str, str]
+    given: Mapping[str, int]
+    spans: bool
+    of_events: frozenset[str]
+
+    def compile(self, lacking: tuple[str, ...] = ()) -> Callable[..., Any]:
+        """Return a function of a group's summary, its group, the window's start and end, the event
+        that closes it, tie and budget → an event.
+
+        Times are put in place after all is evaluated; null leaves what was. What is no attribute
+        of the type is left out.
+        """
+        constants = Constants()
+        for name, helper in (("as_float", as_float), ("as_int", as_int), ("as_ms", as_ms)):
+            constants.helper(name, helper)
+        constants.helper("output", self.output)
+        constants.helper("Lineage", Lineage)
+        lines = ["def make(s, g, opens, closes, closing, tie, budget):"]
+        lines += self.assigning.lines(constants, lacking)
+        spans = "first, last, uncertainty = start, end, s.uncertainty"
+        lines.append(f"    {spans if self.spans else LAST_INSTANT}")
+        items = enumerate(self.assigning.assignments)
+        item_of = {item.name: (f"v{at}", item.value) for at, item in items}
+        for name in HEADER_TIMES:
+            if name in item_of:
+                lines.append(f"    t = as_ms({item_of[name][0]})")
+                target = {"timestamp": "first = last", "start": "first", "end": "last"}[name]
+                lines.append(f"    if t is not None: {target} = t")
+                if name in self.of_events:
+                    lines.append("    if t is not None: uncertainty = s.uncertainty")
+        fields = ["start=first", "end=last", "uncertainty=uncertainty", "tie=tie"]
+        # Lists of ids that are made only where they are compared stand in for tuples.
+        lines += ["    ids = s.constituents()", "    ids.budget = budget"]
+        fields += ["constituents=ids", "lineage=Lineage(ids, closing)"]
+        fields += ["certainty='maybe' if s.maybe else 'yes'"]
+        fields += [f"{name}={item_of[name][0]}" for name in HEADER_FIELDS if name in item_of]
+        fields += [f"a_{name}={constants.add(value)}" for name, value in self.given.items()]
+        for name, kind in self.kinds.items():
+            if name in item_of and name not in self.given:
+                code, value = item_of[name]
+                sure = kind not in CONVERTERS or _is_result(value, kind)
+                fields.append(f"{slot_of(name)}={code if sure else f'{CONVERTERS[kind]}({code})'}")
+        lines.append(f"    return output({', '.join(fields)})")
+        return build("\n".join(lines) + "\n", "make", constants)
 
 
 def as_int(value: Any) -> int | None:

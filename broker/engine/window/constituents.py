@@ -35,27 +35,6 @@ _end = attrgetter("end")
 _ids = attrgetter("ids")
 
 
-class Head:
-    """Return what a snapshot keeps of an event that is among the first: its order."""
-
-    __slots__ = ("order",)
-
-    primitive = True  # all that its order says is there
-
-    def __init__(self, order: Order) -> None:
-        self.order = order
-
-    @property
-    def end(self) -> int:
-        """The event's end."""
-        return self.order[0]
-
-    @property
-    def ids(self) -> Any:
-        """The event's primitive ids."""
-        return self.order[2]
-
-
 class Lazy:
     """A tuple that is made when it is first compared; it compares with tuples too.
 
@@ -156,13 +135,17 @@ class Constituents(Lazy):
     def first(self) -> Any:
         """Return the first id; nothing is sorted for it unless the first events tie."""
         if self._first is None:
-            events = self.events()
+            blocks, count = self._blocks, self._count
+            whole = not self._skip and len(blocks) == 1 and len(blocks[0]) <= count
+            events = blocks[0] if whole else self.events()  # read alone, so it need be no copy
             first = first_of(self._first_of(events).ids) if events else None
             # A detected event may be of no ids at all: then a later one gives the first.
             self._first = super().first() if first is None else first
         return self._first
 
     def _first_of(self, events: Sequence[Any]) -> Any:
+        if len(events) == 1:
+            return events[0]
         # A minimum over at most 128 ends in place of a sort, which cost five times as much and was
         # a fifth of what a tumbling average took.
         ends = list(map(_end, events))
@@ -203,69 +186,6 @@ class Lineage(Lazy):
             end, start = self._closing.end, self._closing.start
             orders.insert(0, self._closing.order)
         return (end, start, *said_in_order(orders), ())
-
-
-class Heads:
-    """The first events of a group in a pane: all, or those that may yet be among the `most`."""
-
-    __slots__ = ("bound", "events", "most")
-
-    def __init__(self, most: int = IDS_MAX) -> None:
-        self.events: list[Any] = []
-        self.bound = NEVER  # what ends after this is not among the first
-        self.most = most
-
-    def take(self, events: Sequence[Any], low: int) -> None:
-        """Add events, none of which ends before `low`; twice as many as `most` may be kept."""
-        if low > self.bound:
-            return
-        if self.bound < NEVER:
-            bound = self.bound
-            events = [event for event in events if event.end <= bound]
-        self.events += events
-        if len(self.events) > 2 * self.most:
-            self._cut()
-
-    def merged(self, others: Sequence[Heads]) -> Heads:
-        """The first of all together; none is changed."""
-        made = Heads(self.most)
-        made.bound = self.bound
-        made.events += self.events
-        for other in others:
-            made.most = min(made.most, other.most)
-            made.bound = min(made.bound, other.bound)
-            made.events += other.events
-        if made.bound < NEVER:  # beyond, the lists of some are not whole
-            made.events = [event for event in made.events if event.end <= made.bound]
-        if len(made.events) > 2 * made.most:
-            made._cut()
-        return made
-
-    def shorten(self, most: int) -> None:
-        """Keep no more than so many."""
-        self.most = min(self.most, most)
-        if len(self.events) > self.most:
-            self._cut()
-
-    def constituents(self) -> Constituents:
-        """The ids; nothing may be taken any more."""
-        return Constituents([self.events], most=self.most)
-
-    def plain(self) -> list[Any]:
-        """Plain data."""
-        return [self.most, self.bound, [plain_order(event.order) for event in self.events]]
-
-    def restore(self, data: list[Any]) -> None:
-        """Take up what `plain` gave."""
-        self.most, self.bound = data[:2]
-        self.events = [Head(order_of(order)) for order in data[2]]
-
-    def _cut(self) -> None:
-        count_max = self.most
-        ends = sorted(map(_end, self.events))
-        bound = self.bound = ends[count_max - 1]
-        kept = [event for event in self.events if event.end <= bound]
-        self.events = sorted(kept, key=_order)[:count_max] if len(kept) > count_max else kept
 
 
 class Trail:

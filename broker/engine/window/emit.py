@@ -6,8 +6,10 @@ hold. Invariant: an event depends on the task's text, the window and the group's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 from broker.engine.event.event import Detected, Event
@@ -18,10 +20,9 @@ from broker.engine.runtime.budget import Budget
 from broker.engine.window.bound import says_events
 from broker.engine.window.code import (
     HEADER_TIMES,
-    Assign,
-    compile_assign,
+    Assigning,
+    EventForm,
     compile_fold,
-    compile_make,
     compile_new,
     group_of,
 )
@@ -43,6 +44,10 @@ from language.tree import (
 TIMES = ("timestamp", "start", "end", "duration")
 CLOSING = 16  # candidates that each group of a closing window costs
 PUT_BYTES = 256  # of the event that is made of it
+
+_ids, _maybe, _start, _end, _uncertainty = map(
+    attrgetter, ("ids", "maybe", "start", "end", "uncertainty")
+)
 
 # A window's number, the event that closes it, or the id and end of the one that opens it: an id may
 # come again with another end.
@@ -133,42 +138,59 @@ class RowNames:
         return "None", True
 
 
+@dataclass(slots=True)
+class RowsTogether:
+    """The rows of one group as one, with what `post` keeps of them (see Summary)."""
+
+    kept: list[Any]
+    ids: Constituents
+    start: int
+    end: int
+    uncertainty: int
+    maybe: bool
+    counts: list[int] = field(default_factory=list)
+    lacking: tuple[str, ...] = ()
+
+    def constituents(self) -> Constituents:
+        """Implement Summary."""
+        return self.ids
+
+
 class PostStage:
-    """`post`: groups the rows of one window anew and assigns from aggregates over them."""
+    """`post`: groups the rows of one window anew, and keeps of them what its aggregates ask."""
 
     def __init__(self, post: Post, pre: tuple[Assignment, ...], names: OperandNames) -> None:
         kinds = [kind_of(item.value, names.kind) for item in pre]
         assigned = {item.name: (place, kinds[place]) for place, item in enumerate(pre)}
         rows = RowNames(assigned)
-        self._aggregation = Aggregation(post.assign, rows)
-        self._fold = compile_fold(self._aggregation, rows, 0)
-        self._new = compile_new(self._aggregation, "in_pane")
-        self._assign = compile_assign(post.assign, self._aggregation, post.group_by)
+        self.aggregation = Aggregation(post.assign, rows)
+        self._fold = compile_fold(self.aggregation, rows, 0)
+        self._new = compile_new(self.aggregation, "in_pane")
         keys = [assigned.get(name) for name in post.group_by]
         self._keys = [None if key is None else (key[0], form_of({key[1]})) for key in keys]
 
-    def combined(self, frame: Frame, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
+    def combined(self, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], RowsTogether]]:
         """The rows of each key that they assigned, as one; a row whose key is null is in none."""
+        if not self._keys:
+            return [((), self._together(rows))] if rows else []
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
             key = tuple([None if part is None else part[1](row.v[part[0]]) for part in self._keys])
             if None not in key:
                 groups.setdefault(key, []).append(row)
-        return [(group, self._one(frame, group, together)) for group, together in groups.items()]
+        return [(group, self._together(together)) for group, together in groups.items()]
 
-    def _one(self, frame: Frame, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
+    def _together(self, rows: Sequence[Row]) -> RowsTogether:
         kept = self._new()
         if self._fold is not None:
             self._fold(kept, rows)
-        start = min([row.start for row in rows])
-        end = max([row.end for row in rows])
-        return Row(
-            self._assign(kept, [], group, start, end, *frame[1:]),
-            united([row.ids for row in rows]),
-            start,
-            end,
-            max([row.uncertainty for row in rows]),
-            any(row.maybe for row in rows),
+        return RowsTogether(
+            kept,
+            united(list(map(_ids, rows))),
+            min(map(_start, rows)),
+            max(map(_end, rows)),
+            max(map(_uncertainty, rows)),
+            any(map(_maybe, rows)),
         )
 
 
@@ -194,79 +216,68 @@ class WindowOutcome:
         self._single = len(names.keys) == 1
         self._shown = shown_form(case, task.types)
         self._certain_only = case.detect.maybe_drop
-        self._given = case.assign
-        self._pre = pre
-        self._assign = compile_assign(case.assign, pre, names.keys)
-        self._assign_without: dict[tuple[str, ...], Assign] = {}  # by what is lacking
         post = task.node.post
         self._post = None if post is None else PostStage(post, case.assign, names)
         kinds = task.output.attributes if task.output is not None else {}
-        assigned = case.assign if post is None else post.assign
+        rows = Assigning(case.assign, pre, names.keys)
+        assigning, before = rows, dict[str, Expression]()
+        if post is not None and self._post is not None:
+            assigning = Assigning(post.assign, self._post.aggregation, post.group_by)
+            before = {item.name: item.value for item in case.assign}
         window = task.node.window
         session_ms = None if window is None else window.session_ms
         given = {} if session_ms is None else {"interval": session_ms}
-        partial = {} if post is None else {item.name: item.value for item in case.assign}
-        times = [item for item in assigned if item.name in HEADER_TIMES]
-        of_events = {item.name for item in times if says_events(item.value, partial)}
-        self._spans = window is not None and window.runs
+        spans = window is not None and window.runs
+        times = [item for item in assigning.assignments if item.name in HEADER_TIMES]
+        of_events = frozenset({item.name for item in times if says_events(item.value, before)})
+        form = EventForm(assigning, output, kinds, given, spans, of_events)
+        # Both by the aggregates that are lacking.
+        self._make = lru_cache(form.compile)
+        self._assign = lru_cache(rows.compile)
         self._is_timed = bool(times)
-        self._make = compile_make(assigned, output, dict(kinds), given, frozenset(of_events))
 
-    def events(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+    def events(self, frame: Frame, standing: Collection[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
             return self._of_groups(frame, standing)
-        rows = [
-            Row(
-                values,
-                summary.constituents(),
-                summary.start,
-                summary.end,
-                summary.uncertainty,
-                summary.maybe,
-            )
-            for _, values, summary in self._assigned(frame, standing)
-        ]
-        combined = self._post.combined(frame, rows)
-        return self._put_all(frame, [(group, row.v, row) for group, row in combined])
+        return self._put_all(frame, self._post.combined(self._rows(frame, standing)))
 
     def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
         """Put to those made what becomes of the one group that stands in a window."""
         made_of = self._of_groups if self._post is None else self.events
         made += made_of(frame, ((key, summary),))
 
-    def _of_groups(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+    def _of_groups(self, frame: Frame, standing: Collection[tuple[Any, Summary]]) -> list[Detected]:
         """Return the events of groups; making each is charged beside the window that closes."""
         self.budget.spend(CLOSING * len(standing), PUT_BYTES * len(standing))
-        return self._put_all(frame, self._assigned(frame, standing))
+        return self._put_all(frame, self._grouped(standing))
 
-    def _assigned(
-        self, frame: Frame, standing: Sequence[tuple[Any, Summary]]
-    ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...], Summary]]:
-        """Yield the group as it is shown, the assigned values and the summary of each."""
+    def _grouped(
+        self, standing: Iterable[tuple[Any, Summary]]
+    ) -> Sequence[tuple[tuple[Any, ...], Summary]]:
+        """Return each group as it is shown, with its summary."""
+        shown = self._shown
+        if self._single and shown is None:
+            return [((key,), summary) for key, summary in standing]
+        groups = [(group_of(key, self._names), summary) for key, summary in standing]
+        return groups if shown is None else [(shown(group), each) for group, each in groups]
+
+    def _rows(self, frame: Frame, standing: Iterable[tuple[Any, Summary]]) -> list[Row]:
+        """Return the rows that `post` combines."""
         _, opens, closes = frame
-        for key, summary in standing:
-            group = (key,) if self._single else group_of(key, self._names)
-            if self._shown is not None:
-                group = self._shown(group)
-            assign = self._without(summary.lacking) if summary.lacking else self._assign
+        rows = []
+        for group, summary in self._grouped(standing):
+            values = self._assign(summary.lacking)(summary, group, opens, closes)
             span = summary.start, summary.end
-            yield group, assign(summary.kept, summary.counts, group, *span, opens, closes), summary
-
-    def _without(self, lacking: tuple[str, ...]) -> Assign:
-        assign = self._assign_without.get(lacking)
-        if assign is None:
-            assign = compile_assign(self._given, self._pre, self._names.keys, lacking)
-            self._assign_without[lacking] = assign
-        return assign
+            doubt = summary.uncertainty, summary.maybe
+            rows.append(Row(values, summary.constituents(), *span, *doubt))
+        return rows
 
     def _put_all(
-        self,
-        frame: Frame,
-        assigned: Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Told]],
+        self, frame: Frame, groups: Iterable[tuple[tuple[Any, ...], Summary]]
     ) -> list[Detected]:
-        """Return the events of one window, of group, values and what is told of it."""
+        """Return the events of one window's groups."""
         made: list[Detected] = []
         window, opens, closes = frame
         named: Any = window
@@ -277,34 +288,23 @@ class WindowOutcome:
         if named.__class__ is tuple:
             tie = (self._name, self._case, named[0])
             named = list(named)
-        make, task, case = self._make, self._task, self._case
-        # The event of a session spans its events, any other is the last instant of its window.
-        start = end = closes - 1
-        uncertainty = 0
-        for group, values, summary in assigned:
-            maybe = summary.maybe
-            if maybe and self._certain_only:
+        unnamed, task, case, budget = self._unnamed, self._task, self._case, self.budget
+        lacking: tuple[str, ...] = ()
+        make = self._make(lacking)
+        for group, summary in groups:
+            if summary.maybe and self._certain_only:
                 continue
-            constituents = summary.constituents()
-            constituents.budget = self.budget
-            if self._spans:
-                start, end, uncertainty = summary.start, summary.end, summary.uncertainty
-            event: Detected = make(
-                values,
-                start,
-                end,
-                uncertainty,
-                summary.uncertainty,
-                ("maybe" if maybe else "yes", constituents, Lineage(constituents, closing)),
-                tie,
-            )
+            if summary.lacking != lacking:
+                lacking = summary.lacking
+                make = self._make(lacking)
+            event: Detected = make(summary, group, opens, closes, closing, tie, budget)
             if event.start > event.end:
                 self.dropped_inverted += 1
             elif self._is_timed and (event.start < opens or event.end >= closes):
                 self.dropped_outside += 1
             else:
                 made.append(event)
-                self._unnamed.append((event, said_of_window(task, case, named, group)))
+                unnamed.append((event, said_of_window(task, case, named, group)))
         return made
 
     def name_all(self) -> None:

@@ -159,7 +159,7 @@ class PaneWindows:
         self._fold()
         for pane in self._panes.values():
             for partial in pane.groups.values():
-                partial.heads.shorten(ids)
+                partial.shorten(ids)
         rows = [[pane, plain_groups(self._panes[pane].groups)] for pane in self._ascending]
         self._panes.clear()
         self._ascending.clear()
@@ -244,7 +244,8 @@ class PaneWindows:
             return None
         pane = self._panes[number] = Pane(self._shape, {})
         insort(self._ascending, number)
-        self._set_due()
+        if self._ascending[0] == number:  # the next window to close is one of the oldest pane
+            self._set_due()
         return pane
 
     def _take(self, leaf: int, events: Sequence[Any]) -> None:
@@ -292,6 +293,7 @@ class PaneWindows:
         """Take in what is pending; only then are the values kept of it known to the limit."""
         shape = self._shape
         ids = self._limits.ids(self._open)
+        in_order, instants = self._in_order, self._instants
         for pane in self._touched.values():
             groups = pane.groups
             for leaf, pending in enumerate(pane.pending):
@@ -311,8 +313,8 @@ class PaneWindows:
                         events,
                         fold,
                         detected=detected,
-                        ascending=self._in_order,
-                        instants=self._instants,
+                        ascending=in_order,
+                        instants=instants,
                     )
                 # A new dict and not lists that are emptied: of 10,000 groups that came in one run
                 # most do not come in the next, and empty lists would be gone through each time.
@@ -338,13 +340,12 @@ class PaneWindows:
         if self._apart:
             self._settle()
         made: list[Detected] = []
-        stands = self._shape.stands
         while self._ascending:
             window = self._next_window()
             if self._grid.closes_at(window) > self._watermark:
                 break
             groups = self._merged_of(window)
-            standing = [(key, partial) for key, partial in groups.items() if stands(partial.counts)]
+            standing = self._shape.standing(groups.items())
             made += self._outcome.events(self._grid.frame_of(window), standing)
             self._closed = window
             while self._ascending and self._grid.windows_of(self._ascending[0])[1] <= window:
@@ -412,7 +413,11 @@ class AtOnce:
         lists: dict[Any, list[Partial]] = {}
         for _, groups in panes:
             for key, partial in groups.items():
-                lists.setdefault(key, []).append(partial)
+                same = lists.get(key)
+                if same is None:
+                    lists[key] = [partial]
+                else:
+                    same.append(partial)
         return {
             key: one[0] if len(one) == 1 else one[0].merged(one[1:]) for key, one in lists.items()
         }

@@ -9,32 +9,129 @@ merged; what another has sent can be taken back until its pane is complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import add, attrgetter
+from operator import attrgetter
 from typing import Any
 
-from broker.engine.event.event import doubtful, lasting
+from broker.engine.event.event import Order, doubtful, lasting
 from broker.engine.window.aggregates import plain_value, value_of
 from broker.engine.window.code import Fold, Shape
-from broker.engine.window.constituents import NEVER, Constituents, Heads
+from broker.engine.window.constituents import (
+    IDS_MAX,
+    NEVER,
+    Constituents,
+    order_of,
+    plain_order,
+)
 from broker.engine.window.plan import Aggregation, subject_of
 
 PENDING_MAX = 2_048  # events set aside before they are taken: runs cost less than single events
 
+_order = attrgetter("order")
 _start = attrgetter("start")
 _end = attrgetter("end")
 _uncertainty = attrgetter("uncertainty")
 
 
-class Partial:
-    """A group's counts, span, first ids, and what its aggregates keep (see emit.Summary)."""
+class Head:
+    """Return what a snapshot keeps of an event that is among the first: its order."""
 
-    __slots__ = ("counts", "end", "heads", "kept", "lacking", "maybe", "start", "uncertainty")
+    __slots__ = ("order",)
+
+    primitive = True  # all that its order says is there
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @property
+    def end(self) -> int:
+        """The event's end."""
+        return self.order[0]
+
+    @property
+    def ids(self) -> Any:
+        """The event's primitive ids."""
+        return self.order[2]
+
+
+class Heads:
+    """The first events of a group in a pane: all, or those that may yet be among the `most`."""
+
+    __slots__ = ("bound", "events", "most")
+
+    def __init__(self, most: int = IDS_MAX) -> None:
+        self.events: list[Any] = []
+        self.bound = NEVER  # what ends after this is not among the first
+        self.most = most
+
+    def keep_first(self, events: Sequence[Any], low: int) -> None:
+        """Add events, none of which ends before `low`; twice as many as `most` may be kept."""
+        if low > self.bound:
+            return
+        if self.bound < NEVER:
+            bound = self.bound
+            events = [event for event in events if event.end <= bound]
+        self.events += events
+        if len(self.events) > 2 * self.most:
+            self._cut()
+
+    def join(self, parts: Sequence[Heads]) -> None:
+        """Become the first of all the parts together, none of which is changed."""
+        events: list[Any] = []
+        ids_max, bound = IDS_MAX, NEVER
+        for part in parts:
+            events += part.events
+            # Comparisons in place of min: this runs for each group and pane.
+            if part.most < ids_max:  # noqa: PLR1730
+                ids_max = part.most
+            if part.bound < bound:  # noqa: PLR1730
+                bound = part.bound
+        self.most, self.bound = ids_max, bound
+        # Beyond, the lists of some are not whole.
+        self.events = events if bound == NEVER else [e for e in events if e.end <= bound]
+        if len(self.events) > 2 * ids_max:
+            self._cut()
+
+    def shorten(self, most: int) -> None:
+        """Keep no more than so many."""
+        self.most = min(self.most, most)
+        if len(self.events) > self.most:
+            self._cut()
+
+    def constituents(self) -> Constituents:
+        """The ids; nothing may be taken any more."""
+        return Constituents([self.events], most=self.most)
+
+    def plain_heads(self) -> list[Any]:
+        """Plain data."""
+        return [self.most, self.bound, [plain_order(event.order) for event in self.events]]
+
+    def restore_heads(self, data: list[Any]) -> None:
+        """Take up what `plain_heads` gave."""
+        self.most, self.bound = data[:2]
+        self.events = [Head(order_of(order)) for order in data[2]]
+
+    def _cut(self) -> None:
+        count_max = self.most
+        ends = sorted(map(_end, self.events))
+        bound = self.bound = ends[count_max - 1]
+        kept = [event for event in self.events if event.end <= bound]
+        self.events = sorted(kept, key=_order)[:count_max] if len(kept) > count_max else kept
+
+
+class Partial(Heads):
+    """A group's counts, span, first events, and what its aggregates keep (see emit.Summary).
+
+    It is itself the list of its first events: one object for each group and pane, not two.
+    """
+
+    __slots__ = ("counts", "end", "kept", "lacking", "maybe", "start", "uncertainty")
 
     def __init__(self, shape: Shape) -> None:
+        self.events = []
+        self.bound, self.most = NEVER, IDS_MAX
         self.counts = [0] * len(shape.leaves)
         self.lacking: tuple[str, ...] = ()  # aggregates that were asked for after events had come
         self.kept = shape.new_in_pane()
-        self.heads = Heads()
         self.start = NEVER
         self.end = -NEVER
         self.uncertainty = 0
@@ -64,9 +161,12 @@ class Partial:
         if not instants:
             start = min(map(_start, events))
             self.uncertainty = max(self.uncertainty, *map(_uncertainty, events))
-        self.start = min(self.start, start)
-        self.end = max(self.end, high)
-        self.heads.take(events, low)
+        # Comparisons in place of min and max, as in `merged`.
+        if start < self.start:  # noqa: PLR1730
+            self.start = start
+        if high > self.end:  # noqa: PLR1730
+            self.end = high
+        self.keep_first(events, low)
         if detected and not self.maybe:
             self.maybe = any(event.certainty != "yes" for event in events)
         if fold is not None:
@@ -74,9 +174,9 @@ class Partial:
 
     def crowd(self, ids: int) -> bool:
         """Keep no more events for the sake of order than `ids`; return True if it kept more."""
-        if ids >= self.heads.most:
+        if ids >= self.most:
             return False
-        self.heads.most = ids
+        self.most = ids
         return True
 
     def merged(self, others: Sequence[Partial]) -> Partial:
@@ -85,7 +185,6 @@ class Partial:
         counts, start, end = self.counts, self.start, self.end
         uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
         for other in others:
-            counts = list(map(add, counts, other.counts))
             # Comparisons in place of min and max: this runs for each group and pane.
             if other.start < start:  # noqa: PLR1730
                 start = other.start
@@ -97,22 +196,19 @@ class Partial:
                 maybe = True
             if other.lacking:
                 lacking = tuple(dict.fromkeys([*lacking, *other.lacking]))
-        made.counts, made.start, made.end = counts, start, end
+        made.counts = list(map(sum, zip(counts, *[other.counts for other in others], strict=True)))
+        made.start, made.end = start, end
         made.uncertainty, made.maybe, made.lacking = uncertainty, maybe, lacking
         made.kept = [
             kept.merged([other.kept[number] for other in others])
             for number, kept in enumerate(self.kept)
         ]
-        made.heads = self.heads.merged([other.heads for other in others])
+        made.join([self, *others])
         return made
-
-    def constituents(self) -> Constituents:
-        """Return the ids of the events; no more may come."""
-        return self.heads.constituents()
 
     def plain(self) -> list[Any]:
         """Return plain data."""
-        span = [self.start, self.end, self.uncertainty, self.maybe, self.heads.plain()]
+        span = [self.start, self.end, self.uncertainty, self.maybe, self.plain_heads()]
         plain = [list(self.counts), span, [kept.plain() for kept in self.kept]]
         return [*plain, list(self.lacking)] if self.lacking else plain
 
@@ -122,7 +218,7 @@ class Partial:
         made = cls(shape)
         made.counts, span, kept = list(data[0]), data[1], data[2]
         made.start, made.end, made.uncertainty, made.maybe = span[:4]
-        made.heads.restore(span[4])
+        made.restore_heads(span[4])
         for accumulator, plain in zip(made.kept, kept, strict=True):
             accumulator.restore(plain)
         made.lacking = tuple(data[3]) if len(data) > 3 else ()

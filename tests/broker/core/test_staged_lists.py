@@ -61,3 +61,17 @@ def test_fifty_candidates_are_one_list():
     events += [{"type": "C", "id": "c", "timestamp": BEGAN + 60}]
     (result,) = engine.push(events) + engine.finish()
     assert result["events"]["B"] == [f"b{n}" for n in range(1, 51)]
+
+
+def test_a_list_at_the_end_is_told_in_its_own_time_though_newer_ones_are_open():
+    engine = headwater.Engine(f"{DECLARED}A then B+ within 10 s", lateness_ms=0)
+    times = {"a1": 0, "b1": 1_000, "a2": 5_000, "b2": 6_000, "a3": 9_000, "b3": 12_000}
+    found = {}
+    for name, after_ms in times.items():
+        event = {"type": name[0].upper(), "id": name, "timestamp": BEGAN + after_ms}
+        found[name] = [result["events"] for result in engine.push([event])]
+    # What comes at 12 s says that all is there that may lie within 10 s of the first.
+    assert found.pop("b3") == [{"A": ["a1"], "B": ["b1", "b2"]}]
+    assert not any(found.values())
+    rest = [result["events"]["A"] for result in engine.finish()]
+    assert rest == [["a2"], ["a3"]]

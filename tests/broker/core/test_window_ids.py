@@ -17,12 +17,12 @@ from broker.engine.window.constituents import (
     IDS_CROWDED,
     IDS_MAX,
     Constituents,
-    Heads,
     Lineage,
     Trail,
     put_in_order,
     united,
 )
+from broker.engine.window.partials import Heads
 from tests.broker.core.window_support import Defined, Leaf, agent_of
 
 A = event_class("A", {"x": "float"})
@@ -55,12 +55,12 @@ def test_a_pane_keeps_the_first_ids_whatever_the_order_of_its_events(
     heads = Heads()
     for at in range(0, len(shuffled), size):
         run = shuffled[at : at + size]
-        heads.take(run, min(event.end for event in run))
+        heads.keep_first(run, min(event.end for event in run))
     assert heads.constituents().first() == listed(events)[0]
     assert tuple(heads.constituents()) == listed(events)
     assert len(heads.events) <= 2 * IDS_MAX
     restored = Heads()
-    restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(heads.plain())))
+    restored.restore_heads(msgspec.msgpack.decode(msgspec.msgpack.encode(heads.plain_heads())))
     assert tuple(restored.constituents()) == listed(events)
 
 
@@ -72,10 +72,11 @@ def test_panes_are_merged_to_the_first_ids_of_all(events: list[Any], width: int)
     kept = []
     for own in panes.values():
         heads = Heads()
-        heads.take(own, min(event.end for event in own))
+        heads.keep_first(own, min(event.end for event in own))
         kept.append(heads)
     before = [list(heads.events) for heads in kept]
-    merged = kept[0].merged(kept[1:])
+    merged = Heads()
+    merged.join(kept)
     assert tuple(merged.constituents()) == listed(events)
     assert [heads.events for heads in kept] == before
     assert tuple(united([heads.constituents() for heads in kept])) == listed(events)
@@ -155,7 +156,7 @@ def test_of_events_that_tie_with_the_last_kept_the_least_ids_stay():
     heads = Heads()
     ids = [f"n{at:03}" for at in range(3 * IDS_MAX)]
     for name in reversed(ids):
-        heads.take([a(7, name)], 7)
+        heads.keep_first([a(7, name)], 7)
     assert tuple(heads.constituents()) == tuple(ids[:IDS_MAX])
 
 
