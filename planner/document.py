@@ -256,9 +256,8 @@ def _unique(names: Iterable[str], path: str) -> dict[str, int]:
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         if name in seen:
-            raise ProblemError(
-                f"{path}[{index}].id", f"{name} is also the id of {path}[{seen[name]}]"
-            )
+            sentence = f"{name} is also the id of {path}[{seen[name]}]"
+            raise ProblemError(f"{path}[{index}].id", sentence)
         seen[name] = index
     return seen
 

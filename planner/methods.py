@@ -121,27 +121,29 @@ def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
     history.note(sample(search.steps, best.flow, best.excess, best.flow), search.moves, last=True)
     plan = as_plan(instance, best)
     # More time would not have led on where steps were asked for, or where the search stalled.
-    in_time = wanted.steps is not None or not clock(search.progress())
+    complete = not interrupted and (wanted.steps is not None or not clock(search.progress()))
     evaluation = evaluate(layout, plan, instance.network)
     return Found(
-        plan,
-        evaluation,
-        search.steps,
-        complete=in_time and not interrupted,
-        interrupted=interrupted,
-        history=history,
-    )
+        plan, evaluation, search.steps,
+        complete=complete, interrupted=interrupted, history=history,
+    )  # fmt: skip
 
 
 def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Found:
     from planner.optimal import solve
 
     begin = start.plan if start.evaluation.feasible else None
-    best = solve(layout, max(1.0, wanted.time_limit_s - spent_s), begin)
+    try:
+        best = solve(layout, max(1.0, wanted.time_limit_s - spent_s), begin)
+    except KeyboardInterrupt:  # while the program was written down
+        return replace(start, complete=False, interrupted=True)
     plan, evaluation = start.plan, start.evaluation
     if best.plan is not None:
         judged = evaluate(layout, best.plan, Network.of(layout.problem))
         if (not judged.feasible, judged.flow) < (not evaluation.feasible, evaluation.flow):
             plan, evaluation = best.plan, judged
     bound = None if best.infeasible else best.bound
-    return replace(start, plan=plan, evaluation=evaluation, bound=bound, complete=best.proven)
+    return replace(
+        start, plan=plan, evaluation=evaluation, bound=bound,
+        complete=best.proven, interrupted=best.interrupted,
+    )  # fmt: skip

@@ -7,7 +7,8 @@ what is called a bound holds for every plan of the problem, with any routes.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class Optimum:
     bound: float
     proven: bool
     infeasible: bool
+    interrupted: bool = False
 
 
 def solve(
@@ -48,15 +50,15 @@ def solve(
 ) -> Optimum:
     """Find the best plan by HiGHS within a time by that clock; `start` is a plan to improve on.
 
-    `tighten` adds rows that every plan keeps and hands back a flow that they prove. Raises
-    NoSolverError where HiGHS is missing or the problem is too large.
+    `tighten` adds rows that every plan keeps and hands back a flow that they prove. An interruption
+    of HiGHS ends it as its time does. Raises NoSolverError where HiGHS is missing or the problem is
+    too large.
     """
     try:
         import highspy
     except ImportError:
-        raise NoSolverError(
-            "the optimum needs HiGHS: install headwater with its extra, headwater[optimal]"
-        ) from None
+        sentence = "the optimum needs HiGHS: install headwater with its extra, headwater[optimal]"
+        raise NoSolverError(sentence) from None
     began_s = clock()
 
     def spent() -> float:
@@ -71,13 +73,29 @@ def solve(
     least = 0.0
     if tighten is not None:
         least = tighten(highspy, formulation, scale, threads, spent) * (1 - GAP)
-    highs = solver(highspy, threads, lambda: spent() >= 1)
+    halt = Event()
+    highs = solver(highspy, threads, lambda: halt.is_set() or spent() >= 1)
     highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale / 2))
     highs.passModel(as_lp(highspy, formulation.program, scale))
     if start is not None:
         _begin_with(highs, formulation, start)
-    highs.run()
-    return _outcome(highspy, highs, formulation, (scale, grain, least))
+    _run(highs, halt)
+    outcome = _outcome(highspy, highs, formulation, (scale, grain, least))
+    return replace(outcome, interrupted=halt.is_set())
+
+
+def _run(highs: Any, halt: Event) -> None:
+    """Have HiGHS solve until it is done; an interruption sets `halt`, which ends it.
+
+    It runs in a thread: an interruption that came up in its callbacks would take its plan with it.
+    """
+    worker = Thread(target=highs.run, daemon=True)
+    worker.start()
+    try:
+        worker.join()
+    except KeyboardInterrupt:
+        halt.set()
+        worker.join()
 
 
 def _grain(layout: Layout) -> int:
@@ -91,9 +109,8 @@ def _grain(layout: Layout) -> int:
 def _begin_with(highs: Any, formulation: Formulation, start: Plan) -> None:
     """Tells the solver where the pieces of a plan are."""
     columns = np.array([c for places in formulation.at for c in places.values()], dtype=np.int32)
-    chosen = {
-        places[h] for places, h in zip(formulation.at, start.hosts, strict=True) if h in places
-    }
+    pairs = zip(formulation.at, start.hosts, strict=True)
+    chosen = {places[host] for places, host in pairs if host in places}
     values = np.array([float(column in chosen) for column in columns.tolist()])
     highs.setSolution(len(columns), columns, values)
 
@@ -127,12 +144,8 @@ def solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
     """A solver that ends when it is late."""
     highs: Any = highspy.Highs()
     highs.resetGlobalScheduler(True)  # else it refuses another number of threads
-    for option, value in (
-        ("output_flag", False),
-        ("mip_rel_gap", GAP),
-        ("random_seed", 1),
-        ("threads", threads),
-    ):
+    options = {"output_flag": False, "mip_rel_gap": GAP, "random_seed": 1, "threads": threads}
+    for option, value in options.items():
         highs.setOptionValue(option, value)
 
     def watch(event: Any) -> None:

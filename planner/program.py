@@ -75,9 +75,7 @@ class Formulation:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.net = Network.of(layout.problem)
-        self.arcs: list[Arc] = [
-            (a, b) for a, others in enumerate(self.net.neighbours) for b in others
-        ]
+        self.arcs: list[Arc] = [(a, b) for a, o in enumerate(self.net.neighbours) for b in o]
         self.outward: list[list[int]] = [[] for _ in self.net.names]
         self.inward: list[list[int]] = [[] for _ in self.net.names]
         for number, (a, b) in enumerate(self.arcs):

@@ -4,11 +4,11 @@ Owns the sentences. Must not know how a plan was found. Invariant: what is said 
 from the evaluation of the plan, and a broker that is proposed has the room that is told.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.flow import Evaluation, Violation, over, total
-from planner.layout import Layout, Piece, carried
+from planner.layout import Layout, Piece, Role, carried
 from planner.plan import Plan
 from planner.problem import Number
 
@@ -37,7 +37,7 @@ class LimitReason:
 
 def hopeless(layout: Layout) -> list[str]:
     """Return a sentence for each capacity that no plan of `layout` can keep, with its key."""
-    return [*_too_large(layout), *_too_much(layout)]
+    return [*_too_large(layout), *_too_much_alone(layout), *_too_much(layout)]
 
 
 def _too_large(layout: Layout) -> Iterator[str]:
@@ -51,10 +51,36 @@ def _too_large(layout: Layout) -> Iterator[str]:
             continue  # an unlimited broker bears anything
         capacity, host = max(bounded)
         if over(piece.cost, capacity):
+            key = _cost_key(layout, places[piece.task], piece)
             yield (
-                f"tasks[{places[piece.task]}].cost: {piece} costs {piece.cost:g}, which is"
+                f"{key}: {piece} costs {piece.cost:g}, which is"
                 f" {piece.cost - capacity:g} more than {nodes[-host].id} bears, the roomiest broker"
                 f" that it may run at: raise nodes[{-host}].capacity to {piece.cost:g}"
+            )
+
+
+def _cost_key(layout: Layout, place: int, piece: Piece) -> str:
+    """Return the key that gives what `piece`, of the task at `place`, costs."""
+    if piece.role is Role.HEADER:
+        return f"tasks[{place}].merge_cost"
+    by_key = isinstance(layout.problem.tasks[place].cost, Mapping)
+    return f"tasks[{place}].cost.{piece.key}" if by_key else f"tasks[{place}].cost"
+
+
+def _too_much_alone(layout: Layout) -> Iterator[str]:
+    """Yield the brokers that bear less than what may run at no other broker."""
+    nodes = layout.problem.nodes
+    for number, node in enumerate(nodes if len(nodes) > 1 else ()):
+        bound = [piece for piece in layout.pieces if piece.hosts == (number,)]
+        # What is too much by itself has a sentence already.
+        if node.capacity is None or any(over(piece.cost, node.capacity) for piece in bound):
+            continue
+        wanted = total(piece.cost for piece in bound)
+        if over(wanted, node.capacity):
+            yield (
+                f"nodes[{number}].capacity: what may run at {node.id} alone costs {wanted:g}"
+                f" together, which is {wanted - node.capacity:g} more than {node.id} bears: raise"
+                f" it to {wanted:g}, or allow other hosts"
             )
 
 

@@ -101,7 +101,8 @@ class MoveContext:
             charge = 0.0
             if host in own or load[host] + whole > room[host]:
                 mine = own.get(host, 0.0)  # what stays counts in the load already
-                charge = loads.pressure(host, whole - mine) - loads.pressure(host, -mine)
+                charge = loads.pressure(host, whole - mine)
+                charge -= loads.pressure(host, -mine) if mine else 0.0
             scored.append((flow + penalty * charge, host))
         return scored
 

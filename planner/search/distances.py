@@ -11,14 +11,12 @@ sum of four weighted rows takes 45 microseconds.
 
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import compress
+from itertools import compress, repeat
 from operator import not_
 from sys import byteorder
 
 # The distance where there is no path: farther than any detour.
 FAR = 10_000_000
-# The widths of a lane of hop counts to try: paths of up to 254 links, of up to 65,534.
-RING_TYPES = ("B", "H")
 # The width of a lane of weighted sums.
 SUM_BYTES = 8
 LANE_MAX = (1 << 8 * SUM_BYTES) - 1
@@ -37,9 +35,11 @@ Row = list[int]
 class Distances:
     """The hops from each broker to each over `onward`, counted when they are first asked for."""
 
-    def __init__(self, onward: Sequence[Sequence[int]]) -> None:
+    def __init__(self, onward: Sequence[Sequence[int]], against: "Distances | None" = None) -> None:
+        """Count over `onward`, or take the hops of `against`, which has all links turned round."""
         self.onward = onward
         self.nodes = len(onward)
+        self._against = against
         self._rows: list[Row] = []
         self._lanes: dict[int, int] = {}
         self._thin: dict[int, int] = {}
@@ -50,8 +50,9 @@ class Distances:
     def rows(self) -> list[Row]:
         """Return the hops from each broker to each."""
         if not self._rows:
-            # One byte a lane is twice as fast, and enough but for very long networks.
-            self._rows = self._widen(RING_TYPES[0]) or self._widen(RING_TYPES[1])
+            turned = zip(*self._against.rows(), strict=True) if self._against else ()
+            # A byte a lane is twice as fast as two, and enough for paths of up to 254 links.
+            self._rows = [*map(list, turned)] or self._widen("B") or self._widen("H")
         return self._rows
 
     def _decoded(self, code: str, counts: int, reached: int) -> Row:
@@ -103,7 +104,7 @@ class Distances:
         if (thin := self._thin.get(source)) is None:
             row = self.rows()[source]
             if max(row) >= THIN_MAX:
-                row = [min(THIN_MAX, hops) for hops in row]
+                row = list(map(min, row, repeat(THIN_MAX)))
             thin = int.from_bytes(array("H", row).tobytes(), byteorder)
             self._thin[source] = thin
         return thin
@@ -145,7 +146,7 @@ class Distances:
 def packed(row: Row) -> int:
     """Return hop counts as lanes; what is FAR becomes FAR_LANE."""
     if max(row) >= FAR:
-        row = [min(FAR_LANE, hops) for hops in row]
+        row = list(map({FAR: FAR_LANE}.get, row, row))
     return wide(row)
 
 

@@ -53,18 +53,14 @@ class SearchParams:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if getattr(self, each.name) < 0:
-                raise ValueError(
-                    f"{each.name}: found {getattr(self, each.name)}, expected 0 or more"
-                )
+            if (value := getattr(self, each.name)) < 0:
+                raise ValueError(f"{each.name}: found {value}, expected 0 or more")
         for name in ("passed_over", "feasible_least", "weight_learned", "cooled"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name}: found {getattr(self, name)}, expected 0 to 1")
         if not 1 <= self.removed_min <= self.removed_max:
-            raise ValueError(
-                f"removed_min: found {self.removed_min}, expected 1 to removed_max,"
-                f" which is {self.removed_max}"
-            )
+            limits = f"1 to removed_max, which is {self.removed_max}"
+            raise ValueError(f"removed_min: found {self.removed_min}, expected {limits}")
 
     def cycle_length(self, pieces: int) -> int:
         """Return the iterations of the first cycle for so many pieces."""

@@ -12,6 +12,8 @@ breaks is relieved first, and from then on no limit is broken.
 """
 
 from collections.abc import Sequence
+from itertools import compress, repeat
+from operator import ge
 
 from planner.flow import over
 from planner.search.context import Changes, MoveContext
@@ -73,26 +75,21 @@ def greedy(instance: Instance, *, alike: bool = False) -> list[int]:
     The greedy move of paper 003, algorithm 1, made once for each piece; `alike` as for `estimate`.
     """
     hosts = [ABSENT] * instance.pieces
-    work = [0.0] * instance.nodes
+    work, limits = [0.0] * instance.nodes, instance.capacity
+    room = [limit * (1 + ROOM) for limit in limits]
     order = sorted(range(instance.pieces), key=lambda piece: (instance.rank[piece], piece))
     for piece in order:
         costs = estimate(instance, (piece,), hosts, alike=alike)
         own = instance.costs[piece]
-        roomy = [
-            host
-            for host in instance.hosts[piece]
-            if work[host] + own <= instance.capacity[host] * (1 + ROOM)
-        ]
-        if roomy:
-            host = min(roomy, key=costs.__getitem__)
-        else:
-            beyond = {
-                h: over(work[h] + own, instance.capacity[h]) - over(work[h], instance.capacity[h])
-                for h in instance.hosts[piece]
-            }
-            host = min(beyond, key=lambda h: (beyond[h], h))
+        allowed = instance.hosts[piece]
+        roomy = compress(allowed, map(ge, map(room.__getitem__, allowed), repeat(own)))
+        host = min(roomy, key=costs.__getitem__, default=ABSENT)
+        if host == ABSENT:
+            beyond = [over(work[h] + own, limits[h]) - over(work[h], limits[h]) for h in allowed]
+            _, host = min(zip(beyond, allowed, strict=True))
         hosts[piece] = host
         work[host] += own
+        room[host] -= own
     return hosts
 
 

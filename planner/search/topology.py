@@ -37,13 +37,11 @@ class RatedTopology:
         for a, others in enumerate(self.onward):
             for b in others:
                 self.inward[b].append(a)
-        self.symmetric = all(
-            sorted(a) == sorted(b) for a, b in zip(onward, self.inward, strict=True)
-        )
+        self.symmetric = self.onward == self.inward
         links = sum(map(len, self.onward))
         self.exact_ends = 1 if self.symmetric and links == 2 * (self.nodes - 1) else exact_ends
         self.ahead = Distances(self.onward)
-        self.back = self.ahead if self.symmetric else Distances(self.inward)
+        self.back = self.ahead if self.symmetric else Distances(self.inward, self.ahead)
         self._rows: dict[object, Row] = {}
         self._lanes: dict[object, int] = {}
         self._trees: dict[tuple[int, Ends], tuple[Arc, ...]] = {}

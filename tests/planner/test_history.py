@@ -1,5 +1,9 @@
 """The samples of a search: time, cost, the best plan, and moves by kind."""
 
+import signal
+import threading
+import time
+from functools import partial
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,6 +14,7 @@ from planner.document import read_problem
 from planner.history import SearchHistory, SearchSample
 from planner.layout import lay_out
 from planner.methods import Wanted, find
+from planner.optimal import solve
 from planner.search.search import Search
 
 STEPS = 300
@@ -72,3 +77,30 @@ def test_a_search_that_is_interrupted_gives_the_best_plan_so_far(monkeypatch):
     assert found.evaluation.flow == find(layout, Wanted(steps=100)).evaluation.flow
     best = find(layout, Wanted("optimal", time_limit_s=1.0))
     assert not best.interrupted
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C, where whoever runs the tests has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_proof_that_is_interrupted_gives_the_best_plan_so_far(monkeypatch):
+    """HiGHS looks at the clock now and then; the first time it does, somebody presses Ctrl-C."""
+    main, pressed = threading.main_thread(), []
+
+    def clock():
+        if threading.current_thread() is not main and not pressed:
+            pressed.append(True)
+            signal.pthread_kill(main.ident, signal.SIGINT)
+        return time.monotonic()
+
+    monkeypatch.setattr("planner.optimal.solve", partial(solve, threads=1, clock=clock))
+    layout = lay_out(read_problem(problem("grid", 12, 9, 2, Limits(1.2, 1.2, 1.2))))
+    found = find(layout, Wanted("optimal", steps=100, time_limit_s=60.0))
+    assert (pressed, found.interrupted, found.complete) == ([True], True, False)
+    assert found.evaluation.feasible
+    assert 0 <= found.bound <= found.evaluation.flow

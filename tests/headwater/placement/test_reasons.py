@@ -65,6 +65,35 @@ def test_only_brokers_that_a_task_may_run_at_count():
     assert "b bears, the roomiest broker" in sentence
 
 
+@pytest.mark.parametrize(
+    ("task", "key"),
+    [
+        ({"mode": "aggregate", "partial_rate": 1, "merge_cost": 9}, "tasks[0].merge_cost"),
+        ({"mode": "aggregate", "partial_rate": 1, "cost": {"a": 9}}, "tasks[0].cost.a"),
+        ({"mode": "sharded", "cost": {"a": 9}}, "tasks[0].cost.a"),
+        ({"mode": "sharded", "cost": 9}, "tasks[0].cost"),
+    ],
+)
+def test_the_key_is_the_one_that_gives_the_cost(task, key):
+    """A header is paid for by another key than partials, and a shard may have a cost by itself."""
+    document = line(a=3, b=8, c=3)
+    document["tasks"] = [{"id": "T", "inputs": ["C"], "rate": 2} | task]
+    (sentence,) = hopeless(lay_out(read_problem(document)))
+    assert sentence.startswith(f"{key}: T")
+    assert "costs 9, which is 1 more than b bears" in sentence
+
+
+def test_what_may_run_at_one_broker_alone_and_is_too_much_there_is_told():
+    """All brokers together bear it, and each piece alone would fit."""
+    document = line(a=9, b=7, c=9)
+    document["tasks"] = [task | {"hosts": ["b"]} for task in document["tasks"]]
+    (sentence,) = hopeless(lay_out(read_problem(document)))
+    assert sentence == (
+        "nodes[1].capacity: what may run at b alone costs 8 together, which is 1 more than b bears:"
+        " raise it to 8, or allow other hosts"
+    )
+
+
 @pytest.mark.parametrize("document", [EXAMPLE, line(), line(a=5, b=3), line(a=5, b=3, c=0)])
 def test_what_has_a_plan_is_not_called_hopeless(document):
     assert hopeless(lay_out(read_problem(document))) == []

@@ -24,10 +24,13 @@ def test_hop_counts_are_those_of_a_breadth_first_search(seed):
     graph = nx.DiGraph()
     graph.add_nodes_from(range(40))
     graph.add_edges_from((a, b) for a, others in enumerate(onward) for b in others)
-    rows = Distances(onward).rows()
+    distances = Distances(onward)
+    turned = Distances([sorted(graph.predecessors(node)) for node in range(40)], distances)
     for source in range(40):
         hops = nx.single_source_shortest_path_length(graph, source)
-        assert rows[source] == [hops.get(node, FAR) for node in range(40)]
+        assert distances.rows()[source] == [hops.get(node, FAR) for node in range(40)]
+        hops = nx.single_source_shortest_path_length(graph.reverse(), source)
+        assert turned.rows()[source] == [hops.get(node, FAR) for node in range(40)]
 
 
 def test_a_sum_of_lanes_is_the_weighted_sum_of_the_hop_counts():
