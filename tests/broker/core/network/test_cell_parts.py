@@ -64,6 +64,15 @@ def test_what_shares_a_definition_runs_together():
     assert found == [["One", "Three"], ["Two"]]
 
 
+def test_what_another_text_brought_runs_apart_with_a_definition_of_its_own():
+    broker = home()
+    for name in ("One", "Two"):
+        submit(
+            broker, "define Warm(val) detect A assign val = A.val\n" + subscription(name, "Warm")
+        )
+    assert cells_of(broker) == [["One"], ["Two"]]
+
+
 def test_what_links_two_others_brings_them_together():
     shared = "define Warm(val) detect A(val > 5) assign val = A.val\n"
     found = cells(
