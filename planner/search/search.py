@@ -23,10 +23,10 @@ from planner.plan import Plan
 from planner.search.context import Changes, MoveContext
 from planner.search.evaluator import ABSENT, Evaluator, StreamTrees
 from planner.search.instance import Instance
-from planner.search.joint import MoveJointly
-from planner.search.operators import MoveKind, Recreate, Relocate, Swap, Together
+from planner.search.moves.joint import MoveJointly
+from planner.search.moves.kinds import MoveKind, Recreate, Relocate, Swap, Together
+from planner.search.moves.relief import Relieve, Reroute
 from planner.search.params import SearchParams
-from planner.search.relief import Relieve, Reroute
 from planner.search.start import FirstDescent, greedy
 from planner.search.stops import Progress, Stop
 from planner.search.tabu import TabuSearch

@@ -20,8 +20,8 @@ from planner.search.context import Changes, MoveContext
 from planner.search.distances import unpacked
 from planner.search.evaluator import ABSENT, Evaluator
 from planner.search.instance import ROOM, Instance
-from planner.search.joint import MoveJointly
-from planner.search.relief import Relieve
+from planner.search.moves.joint import MoveJointly
+from planner.search.moves.relief import Relieve
 
 # Of what a piece causes on average, after a pass for nothing: equal places with room count.
 PENALTY_FREE = 1e-4

@@ -12,9 +12,9 @@ from planner.layout import lay_out
 from planner.search.context import MoveContext
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
-from planner.search.joint import MoveJointly, cheapest_pair
+from planner.search.moves.joint import MoveJointly, cheapest_pair
+from planner.search.moves.relief import Relieve
 from planner.search.params import SearchParams
-from planner.search.relief import Relieve
 from planner.search.search import Search
 
 UNREACHED = 1e9  # costs more than any path here: a broker that a stream has no room to get to

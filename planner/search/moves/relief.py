@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from planner.search.context import Changes, MoveContext
 from planner.search.evaluator import Evaluator
-from planner.search.operators import Recreate, Swap
+from planner.search.moves.kinds import Recreate, Swap
 
 
 class Reroute:

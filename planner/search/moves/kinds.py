@@ -3,8 +3,8 @@
 Owns what is tried. Must not know what is kept. Invariant: an operator hands back what undoes all
 that it did, in order; pieces go to allowed brokers only.
 
-A new move is a class here (or in a file of its own) with a `name`, `fits` and `propose`, and its
-entry in `OPERATORS`.
+A new move is a class here (or in a file beside this) with a `name`, `fits` and `propose`, and its
+entry in `OPERATORS` of `planner.search.search`.
 """
 
 from typing import ClassVar, Protocol
@@ -100,6 +100,7 @@ class Swap:
             score = flow + context.penalty * (
                 loads.pressure(target, change) + loads.pressure(origin, -change)
             )
+            # Else the same pair would be proposed again and again, and undone each time.
             score *= 1.0 + 0.5 * random.random()
             if best is None or score < best[0]:
                 best = (score, other)
@@ -134,15 +135,16 @@ class Together:
         """Return whether the move can change anything in this problem."""
         return context.instance.pieces > 1
 
-    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, random, instance = context.evaluator, context.random, context.instance
-        if piece is None:
-            piece = instance.draw(random)
+        piece = instance.draw(random)
         origin = evaluator.hosts[piece]
         near = [p for p in instance.near[piece] if evaluator.hosts[p] == origin]
         if len(near) < 2:
             return []
+        # All that is near may fit nowhere together, where two of it still do: so every other time
+        # two go.
         if len(near) > 2 and random.random() < 0.5:
             near = [piece, random.choice([p for p in near if p != piece])]
         scores = sorted(choice for choice in context.choices(near) if choice[1] != origin)

@@ -29,11 +29,10 @@ class MoveJointly:
         """Return whether any piece feeds another."""
         return any(context.instance.fed)
 
-    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
+    def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         instance, random = context.instance, context.random
-        if piece is None:
-            piece = random.choice(instance.feeding)
+        piece = random.choice(instance.feeding)
         number, other = random.choice(instance.fed[piece])
         pair = self.cheapest(context, piece, other, number)
         hosts = context.evaluator.hosts
