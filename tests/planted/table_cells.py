@@ -212,20 +212,20 @@ REVISIONS_KEPT = part(
     "broker/network/placement/book.py",
     r"""
 apart-given: what is found under a text is given out before a snapshot has that
-- return changed or (bool(self.revisions) and term is self.coming)
-+ return bool(self.revisions) and term is self.coming
+- (self.apart if waits or term is self.coming else others).append(result)
++ (self.apart if term is self.coming else others).append(result)
 
 apart-coming: what a term that comes finds is given out although it may be called off
-- return changed or (bool(self.revisions) and term is self.coming)
-+ return changed
+- (self.apart if waits or term is self.coming else others).append(result)
++ (self.apart if waits else others).append(result)
 
 apart-unchanged: what a text has not changed waits for its snapshot as well
-- later.number <= revision and row[:2] in later.keys for later
-+ later.number <= revision for later
+- revision.number <= result.revision and result.row[:2] in revision.keys
++ revision.number <= result.revision
 
 apart-changed-next: what is found under a text waits for the next one, which is not there yet
-- later.number <= revision and row[:2] in later.keys for later
-+ row[:2] in later.keys for later
+- revision.number <= result.revision and result.row[:2] in revision.keys
++ result.row[:2] in revision.keys
 
 apart-of-lost: what a lost process found under a text is kept for ever
 - cell.end_run(term)
@@ -255,18 +255,6 @@ caught-up-before-heard: a host of which nothing has come counts as the process b
 - run = cell.serving.run if cell.serving.life == life else -1
 + run = cell.serving.run
 
-apart-unbounded: what is set apart while an origin is away grows for ever
-- return len(kept) + len(waiting) > APART_MAX or size_bytes > APART_BYTES_MAX
-+ return False
-
-apart-any-size: a few large results set apart take all of the memory
-- return len(kept) + len(waiting) > APART_MAX or size_bytes > APART_BYTES_MAX
-+ return len(kept) + len(waiting) > APART_MAX
-
-apart-too-large: a result larger than the bound never comes home
-- if not waiting or not kept:
-+ if not waiting:
-
 first-without-text: a cell begins from nothing with a text that lacks what was changed
 - cell.keys = [*keys, *[key for key in cell.keys if key not in keys]]
 + cell.keys = [*[key for key in cell.keys if key not in keys], *keys]
@@ -281,33 +269,11 @@ revised-standing: a subscription is suspended for what the text before did
 - if 0 <= one.revision != cell.revision_asked:
 + if one.revision < -1:
 
-put-off-again: a term that begins again is ended for what it said before
-- if known is None or one.life <= self._put_off.get(which.name, -1):
-+ if known is None:
-
-put-off-at-once: a text of which too much was set apart is asked for again at once
-- self._reviser.put_off(cell.name)
-+ pass
-
-put-off-for-good: a term of which too much was set apart never begins again
-- if cell.serving.number == one.which.term:
--             self._wish
-+ if cell.serving.number > one.which.term:
-+             self._wish
-
-put-off-coming: a term that comes begins again and again, without an end
-- self._again_at[name] = self._clock() + BEGIN_AGAIN_MS
--
--     def _cell_saved
-+ self._again_at[name] = self._clock()
-+
-+     def _cell_saved
-
 revised-older: a host of an earlier version is asked for what it does not know
 - if one.revision < 0 and cell.revisions and host != self._lent.me:
 + if one.revision < -1 and cell.revisions and host != self._lent.me:
 """,
-    tests=(*PLACEMENT, *REVISIONS),
+    tests=PLACEMENT,
 )
 
 REVISED_AT_HOST = part(

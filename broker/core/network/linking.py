@@ -316,7 +316,6 @@ COUNTED = (
     "name_taken",
     "objected",
     "operators_unread",
-    "revisions_put_off",
     "rewound",
     "sessions_begun",
     "trees",

@@ -24,8 +24,6 @@ from broker.network.placement.revisions import RowApart
 
 Key = tuple[str, str]
 
-APART_MAX = 20_000  # results set apart of one cell: a snapshot comes long before, …
-APART_BYTES_MAX = 16 * 2**20  # … unless an origin that is asked is away; one larger than all fits
 IDS_MAX = 200_000  # of one cell; a snapshot forgets them, and is asked for long before
 
 
@@ -80,18 +78,14 @@ class Kept(Struct, array_like=True):
             return rows
         others: list[RowApart] = []
         for result in rows:
-            waits = self.waits(term, result.revision, result.row)
-            (self.apart if waits else others).append(result)
+            # What no text has changed has the same ids under each, so that it need not wait.
+            waits = any(
+                revision.number <= result.revision and result.row[:2] in revision.keys
+                for revision in self.revisions
+            )
+            # A term that comes is at the text before, and may not take the place of the other.
+            (self.apart if waits or term is self.coming else others).append(result)
         return others
-
-    def waits(self, term: Term, revision: int, row: Row) -> bool:
-        """Tell whether a result of a term under a revision is not to be given out yet."""
-        # What no text has changed has the same ids under each, so that it need not wait.
-        changed = any(
-            later.number <= revision and row[:2] in later.keys for later in self.revisions
-        )
-        # A term that comes is at the text before, and may not take the place of the other.
-        return changed or (bool(self.revisions) and term is self.coming)
 
     def end_run(self, term: Term | None) -> None:
         """Let go of what was set apart of a term in its life: a snapshot of it never comes."""
@@ -242,20 +236,6 @@ class CellBook:
         if place is None or place < one.first:
             return None
         return min(place - one.first, len(one.rows))
-
-    def overflows(self, one: CellResults) -> bool:
-        """Tell whether results that can be taken would bring what is set apart past its bound."""
-        cell, taken = self.cells[one.cell], self._known(one)
-        term = cell.term(one.term)
-        if taken is None or term is None:
-            return False
-        waiting = [row for row in one.rows[taken:] if cell.waits(term, one.revision, row)]
-        # What an earlier life has found falls with the first that is taken of a later one.
-        kept = [each for each in cell.apart if one.life <= term.life or each.run != term.run]
-        if not waiting or not kept:
-            return False  # a result by itself is taken, however large: there is no other way for it
-        size_bytes = sum(len(each.row[3]) for each in kept) + sum(len(row[3]) for row in waiting)
-        return len(kept) + len(waiting) > APART_MAX or size_bytes > APART_BYTES_MAX
 
     def results(self, one: CellResults) -> list[Row]:
         """Take results; those that are new and to be given out."""

@@ -70,8 +70,7 @@ class CellHomes:
         self._away: dict[str, int] = {}  # brokers with cells of this home, since when
         self._moving: dict[str, int] = {}  # terms that come, since when
         self._failed: dict[str, None] = {}  # terms that serve, and failed where they were
-        self._again_at: dict[str, int] = {}  # terms that failed here, at home, or were put off
-        self._put_off: dict[str, int] = {}  # terms that found too much, up to which life
+        self._again_at: dict[str, int] = {}  # terms that failed here, at home
         self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
         self._over = EndedTerms(self.is_away, self._mail.tell)
@@ -137,7 +136,7 @@ class CellHomes:
                 self._wish(one)
         for name, one in before.items():
             if name not in wanted:
-                for known in (self._last_stored, self._failed, self._again_at, self._put_off):
+                for known in (self._last_stored, self._failed, self._again_at):
                     known.pop(name, None)
                 self._over.end(one.broker, one.which)
         self._reviser.look()
@@ -298,31 +297,14 @@ class CellHomes:
         place = (which.cell, which.term, one.life, one.floor, one.first)
         what = home_records.CellResults(*place, one.rows, one.revision)
         known = book.takes(what)
-        if known is None or one.life <= self._put_off.get(which.name, -1):
+        if known is None:
             return  # what is before it comes again
-        if book.overflows(what):
-            self._put_off_text(host, cell, one)
-            return
         if known < len(one.rows):
             self._record(what)
         term = cell.term(which.term)
         assert term is not None
         self._mail.tell(host, cell_messages.Taken(which, one.life, term.next))
         self._reviser.ask(which.cell)
-
-    def _put_off_text(self, host: str, cell: Kept, one: cell_messages.Results) -> None:
-        """Have a term begin again from the last snapshot, as too much is set apart of it."""
-        name = one.which.name
-        self._put_off[name] = one.life
-        self._lent.counts["revisions_put_off"] += 1
-        words: dict[str, str | int] = {"cell": name, "broker": host, "apart": len(cell.apart)}
-        self._lent.note("warning", "revision_put_off", words)
-        self._reviser.put_off(cell.name)
-        self._mail.tell(host, cell_messages.Ended(one.which))
-        if cell.serving.number == one.which.term:
-            self._wish(self._wishes[name])
-        else:  # it would find the same again, and nothing of that is given out before it serves
-            self._again_at[name] = self._clock() + BEGIN_AGAIN_MS
 
     def _cell_saved(self, host: str, one: cell_messages.Saved) -> None:
         if self._goes_on(host, one.which) is None:

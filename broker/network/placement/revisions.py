@@ -9,12 +9,6 @@ finds under the text before what nobody was given.
 
 A host is asked once it has found again all that was given out since the last snapshot. What it has
 yet to find again would else come a second time, under the new text, where no id tells.
-
-    taken up ──too much is set apart──▶ put off: the cell begins again under the text before
-
-What is set apart has a bound. Past it the home ends that life of the cell, as if its host were
-lost, and asks the next one only after a while: so nothing is lost, nothing waits that the text does
-not change, and the home's memory has an end.
 """
 
 from __future__ import annotations
@@ -29,7 +23,6 @@ from broker.network.placement import cell_messages
 from broker.network.placement.cell_messages import TextRevision, Which
 from broker.network.placement.home_records import Row
 
-PUT_OFF_MS = 60_000  # so long a text waits, of which too much was set apart
 CATCH_UP_MS = 60_000  # so long a host may take to find again what was given out
 
 
@@ -98,11 +91,6 @@ class Reviser:
         self._clock = clock
         self._lacks_results = lacks_results
         self._serving: dict[str, _Serving] = {}  # by cell
-        self._put_off: dict[str, int] = {}  # cells whose texts wait, until when
-
-    def put_off(self, name: str) -> None:
-        """Ask nobody to take up a cell's texts for a while."""
-        self._put_off[name] = self._clock() + PUT_OFF_MS
 
     def runs(self, which: Which, life: int, revision: int) -> None:
         """Take in that the term that serves runs at a revision, and ask for a later one."""
@@ -139,17 +127,10 @@ class Reviser:
         # While a cell moves, what serves may be called off or go on: only one of two may change.
         if term is None or cell is None or not cell.revisions or cell.coming is not None:
             return None
-        if self._clock() < self._put_off.get(name, 0):
-            return None
         return term if max(term.revision, term.asked) < cell.revisions[-1].number else None
 
     def look(self) -> None:
         """Cells, or their texts, are others, or time has passed."""
-        self._put_off = {
-            name: until
-            for name, until in self._put_off.items()
-            if name in self._cells and self._clock() < until
-        }
         for name in list(self._serving):
             if name in self._cells:
                 self.ask(name)
@@ -159,5 +140,4 @@ class Reviser:
     def next_wake(self) -> list[int]:
         """Return when a host has had its time."""
         waiting = [self._waiting(name) for name in self._serving]
-        late = [term.since + CATCH_UP_MS for term in waiting if term is not None]
-        return [*late, *self._put_off.values()]
+        return [term.since + CATCH_UP_MS for term in waiting if term is not None]

@@ -20,9 +20,8 @@ from broker.core.recovery.durable import DurableBroker
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import HomeCopy
 from broker.engine.limits import Limits
-from broker.network.placement import book
 from broker.network.placement.home_records import CellSaved, CellStood
-from broker.network.placement.revisions import PUT_OFF_MS, Reviser
+from broker.network.placement.revisions import Reviser
 from broker.network.placement.suspension import Suspension
 from language import check_text
 from tests.broker.core.network.test_cells_placed import BEGIN_MS, Net
@@ -192,9 +191,7 @@ def test_what_ends_before_a_text_is_in_force_has_given_out_all(monkeypatch, name
     assert installed["x", name].state == "ended"
 
 
-@pytest.fixture
-def waiting():
-    """Return brokers of which the last knows a type, is away, and is waited for by a new text."""
+def test_while_what_a_text_begins_waits_for_an_origin_the_others_go_on():
     net = Net("a", "b", "c", "d")
     said = json.dumps({"source": "h", "types": ["Hum"]}).encode()
     net.tell("d", messages.SourceAdvertised("h", said))
@@ -205,11 +202,6 @@ def waiting():
     net.link("c", "d", LinkDown("d"))
     net.run(8_000)
     net.submit("a", BEGUN.format(seq=2))
-    return net
-
-
-def test_while_what_a_text_begins_waits_for_an_origin_the_others_go_on(waiting):
-    net = waiting
     for val in (0.0, 5.0) * 3:
         net.event("b", val)
     assert net.kept("a").revisions  # no snapshot has it, as not all have answered
@@ -217,38 +209,6 @@ def test_while_what_a_text_begins_waits_for_an_origin_the_others_go_on(waiting):
     net.link("c", "d")
     net.run(30_000)
     assert sorted(found["subscription"] for found in net.found["a"]) == ["Cold"] * 3 + ["Hot"] * 3
-
-
-def test_past_the_bound_of_what_is_set_apart_the_text_before_goes_on_until_later(
-    waiting, monkeypatch
-):
-    """Nothing is lost or comes twice, and what the text does not change does not wait."""
-    net = waiting
-    monkeypatch.setattr(book, "APART_MAX", 3)
-    for val in (0.0, 5.0) * 3:
-        net.event("b", val)
-    assert (len(net.kept("a").apart), net.found["a"][3:]) == (3, [])
-    net.event("b", 6.0)
-    assert [event for _, event in net.notes].count("revision_put_off") == 1
-    assert net.brokers["a"].counts["revisions_put_off"] == 1
-    values = [found["values"] for found in net.found["a"] if found["subscription"] == "Hot"]
-    assert [found["n"] for found in values] == [1] * 4  # under the text before
-    net.event("b", 7.0)
-    net.run(PUT_OFF_MS)
-    assert net.kept("a").revisions
-    net.event("b", 8.0)  # under the new text, as it is asked for again
-    assert len(net.kept("a").apart) == 1
-    net.link("c", "d")
-    net.run(30_000)
-    assert net.kept("a").revisions == []
-    hot = [found["values"] for found in net.found["a"] if found["subscription"] == "Hot"]
-    assert [(found["val"], found["n"]) for found in hot] == [
-        *[(5.0, 1)] * 3,
-        (6.0, 1),
-        (7.0, 1),
-        (8.0, 2),
-    ]
-    assert [found["subscription"] for found in net.found["a"]].count("Cold") == 3
 
 
 def test_once_a_text_is_in_force_a_host_has_no_more_to_say_of_what_was_resumed():

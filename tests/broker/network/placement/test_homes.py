@@ -7,24 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.network.placement import book
 from broker.network.placement import cell_messages as said
 from broker.network.placement import home_records as records
 from broker.network.placement.book import CellBook
 from broker.network.placement.cell_messages import Which
 from broker.network.placement.departures import LEAVES_MS, STATE_BYTES_MAX
-from broker.network.placement.homes import (
-    BEGIN_AGAIN_MS,
-    HOST_LOST_MS,
-    MOVING_MS_MAX,
-    CellHomes,
-    HomeTools,
-)
+from broker.network.placement.homes import HOST_LOST_MS, MOVING_MS_MAX, CellHomes, HomeTools
 from broker.network.placement.mail import CellMail
 from broker.network.placement.suspension import Suspension
 
 KEY = ("x", "Hot")
-COUNTED = ("cells_not_placed", "cells_moved", "cells_refused", "revisions_put_off")
 
 
 class Home:
@@ -36,7 +28,7 @@ class Home:
         self.sent = []
         self.notes = []
         self.touched = 0
-        self.counts = dict.fromkeys(COUNTED, 0)
+        self.counts = dict.fromkeys(("cells_not_placed", "cells_moved", "cells_refused"), 0)
         self.book = CellBook("a")
         self.book.begin([KEY], 1)
         self.mail = SimpleNamespace(
@@ -360,60 +352,3 @@ def test_a_host_of_an_earlier_version_is_left_for_the_home_and_the_text_taken_up
     home.take()
     home.hear("a", said.Running(home.which(3), 6, (), 0))
     assert kinds(home.take()) == [("a", "Revised")]
-
-
-# --- what is set apart ---------------------------------------------------------------------------
-
-
-def results(home, first, *sizes, life=5, term=1, revision=1):
-    """Have a host tell results of so many bytes; whether they were taken."""
-    rows = [
-        (*KEY, "y", b'{"id": "%d"}' % number + b" " * (size_bytes - 11))
-        for number, size_bytes in enumerate(sizes, first)
-    ]
-    home.take()
-    host = {1: "a", 3: "c"}[term]
-    home.hear(host, said.Results(home.which(term), life, 0, first, rows, revision))
-    sent = home.take()
-    assert {to for to, _ in sent} <= {host}
-    return [type(what).__name__ for _, what in sent]
-
-
-@pytest.fixture
-def changing(home):
-    home.saved("a")
-    home.book.revise("a/1", [KEY], b"text", begins=True)
-    home.homes.look()
-    return home
-
-
-@pytest.mark.parametrize(
-    ("bounds", "sizes"),
-    [((3, 99_999), (11, 11)), ((99, 1_000), (11, 989)), ((99, 1_000), (2_000,))],
-)
-def test_past_the_bound_of_what_is_set_apart_a_term_begins_again(
-    changing, monkeypatch, bounds, sizes
-):
-    monkeypatch.setattr(book, "APART_MAX", bounds[0])
-    monkeypatch.setattr(book, "APART_BYTES_MAX", bounds[1])
-    assert results(changing, 0, *sizes) == ["Taken"]
-    assert results(changing, len(sizes), 11, 11) == ["Ended", "Wanted"]
-    assert len(changing.book.cells["a/1"].apart) == len(sizes)
-    assert changing.counts["revisions_put_off"] == 1
-    assert [event for _, event, _ in changing.notes] == ["revision_put_off"]
-    assert results(changing, len(sizes), 11) == []  # it does not know yet
-    assert results(changing, 0, 11, 11, life=6, revision=0) == ["Taken"]
-    assert changing.book.cells["a/1"].apart == []
-
-
-def test_a_term_that_comes_and_finds_too_much_begins_again_after_a_while(home, monkeypatch):
-    monkeypatch.setattr(book, "APART_MAX", 1)
-    revised(home)
-    home.homes.place("a/1", "c")
-    home.lose("b")  # so that the move is not given up
-    assert results(home, 0, 11, term=3, revision=0) == ["Taken"]
-    assert results(home, 1, 11, term=3, revision=0) == ["Ended"]
-    home.wait(BEGIN_AGAIN_MS - 1)
-    assert wanted(home.take()) == []
-    home.wait(1)
-    assert wanted(home.take()) == [("c", 3)]
