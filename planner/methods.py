@@ -145,5 +145,5 @@ def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Fo
     bound = None if best.infeasible else best.bound
     return replace(
         start, plan=plan, evaluation=evaluation, bound=bound,
-        complete=best.proven, interrupted=best.interrupted,
+        complete=best.proven, interrupted=best.interrupted and not best.proven,
     )  # fmt: skip

@@ -7,8 +7,9 @@ what is called a bound holds for every plan of the problem, with any routes.
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -89,13 +90,14 @@ def _run(highs: Any, halt: Event) -> None:
 
     It runs in a thread: an interruption that came up in its callbacks would take its plan with it.
     """
-    worker = Thread(target=highs.run, daemon=True)
-    worker.start()
-    try:
-        worker.join()
-    except KeyboardInterrupt:
-        halt.set()
-        worker.join()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(highs.run)
+        while not run.done():
+            try:
+                run.result()
+            except KeyboardInterrupt:  # any more of them change nothing
+                halt.set()
+        run.result()  # raises what HiGHS did
 
 
 def _grain(layout: Layout) -> int:

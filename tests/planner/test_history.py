@@ -6,6 +6,7 @@ import time
 from functools import partial
 from xml.etree import ElementTree as ET
 
+import highspy
 import pytest
 
 from experiments.generate import Limits, problem
@@ -89,18 +90,31 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 def test_a_proof_that_is_interrupted_gives_the_best_plan_so_far(monkeypatch):
-    """HiGHS looks at the clock now and then; the first time it does, somebody presses Ctrl-C."""
+    """HiGHS looks at the clock now and then; the first time it does, somebody presses Ctrl-C twice."""
     main, pressed = threading.main_thread(), []
 
     def clock():
         if threading.current_thread() is not main and not pressed:
-            pressed.append(True)
-            signal.pthread_kill(main.ident, signal.SIGINT)
+            for _ in range(2):
+                pressed.append(True)
+                signal.pthread_kill(main.ident, signal.SIGINT)
+                time.sleep(0.05)  # two that come at once are one
         return time.monotonic()
 
     monkeypatch.setattr("planner.optimal.solve", partial(solve, threads=1, clock=clock))
     layout = lay_out(read_problem(problem("grid", 12, 9, 2, Limits(1.2, 1.2, 1.2))))
     found = find(layout, Wanted("optimal", steps=100, time_limit_s=60.0))
-    assert (pressed, found.interrupted, found.complete) == ([True], True, False)
+    assert (pressed, found.interrupted, found.complete) == ([True, True], True, False)
     assert found.evaluation.feasible
     assert 0 <= found.bound <= found.evaluation.flow
+
+
+def test_what_the_solver_fails_of_is_told(monkeypatch):
+    class Failing(highspy.Highs):
+        def run(self):
+            raise MemoryError
+
+    monkeypatch.setattr(highspy, "Highs", Failing)
+    layout = lay_out(read_problem(problem("grid", 4, 3, 2, Limits(1.2, 1.2, 1.2))))
+    with pytest.raises(MemoryError):
+        find(layout, Wanted("optimal", steps=10, time_limit_s=5.0))

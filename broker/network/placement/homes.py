@@ -92,16 +92,16 @@ class CellHomes:
 
     def place(self, cell: str, broker: str) -> None:
         """Have a cell run at a broker; passed over and counted where that cannot be."""
-        there = self._departures.goes_to(cell) or self._book.goes_to(cell)
-        if there is None or self.is_away(broker):
+        goal = self._book.goes_to(cell)
+        if goal is None or self.is_away(broker):
             self._lent.counts["cells_not_placed"] += 1
-        elif there != broker:
+        elif (self._departures.goes_to(cell) or goal) != broker:
             self._departures.end(cell)
             kept = self._book.cells[cell]
             if self._is_to_save(kept, broker):
                 which = _which(kept, kept.serving)
                 self._departures.begin(which, kept.serving.broker, broker)
-            elif self._book.goes_to(cell) != broker:
+            elif goal != broker:
                 self._move(cell, broker)
 
     def _is_to_save(self, cell: Kept, broker: str) -> bool:
@@ -112,7 +112,11 @@ class CellHomes:
     def _depart(self, cell: str) -> None:
         """Have a cell go where it is to go; its state is here, or does not come in time."""
         to = self._departures.end(cell)
-        if to is not None and self._book.goes_to(cell) is not None and not self.is_away(to):
+        if to is None or self._book.goes_to(cell) is None:
+            return  # it did not leave, or is no more
+        if self.is_away(to):
+            self._lent.counts["cells_not_placed"] += 1
+        else:
             self._move(cell, to)
 
     def _move(self, cell: str, broker: str, reason: str = "") -> None:

@@ -171,6 +171,24 @@ def test_a_broker_that_is_lost_meanwhile_does_not_get_it(home):
     assert home.book.goes_to("a/1") == "a"
 
 
+def test_a_broker_that_is_away_when_the_state_is_home_does_not_get_it_and_that_is_counted(home):
+    home.saved("a")
+    home.homes.place("a/1", "b")
+    home.lose("b")
+    home.wait(LEAVES_MS)
+    assert home.book.goes_to("a/1") == "a"
+    assert home.counts["cells_not_placed"] == 1
+
+
+def test_a_cell_that_ended_while_it_leaves_is_not_placed(home):
+    home.saved("a")
+    home.homes.place("a/1", "b")
+    home.end()
+    home.homes.place("a/1", "c")
+    assert home.counts["cells_not_placed"] == 1
+    assert "a/1" not in home.book.cells
+
+
 def test_a_large_state_goes_as_it_was_saved_last(home):
     large = b"x" * (STATE_BYTES_MAX + 1)
     home.hear("a", said.Saved(home.which(), 5, 0, 1, 0, large))
