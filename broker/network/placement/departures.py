@@ -62,8 +62,7 @@ class Departures:
     def late(self) -> list[str]:
         """Return the cells whose hosts had their time."""
         now = self._clock()
-        leaving = self._leaving.items()
-        return [cell for cell, departure in leaving if now - departure.since >= LEAVES_MS]
+        return [cell for cell, one in self._leaving.items() if now - one.since >= LEAVES_MS]
 
     def next_wake(self) -> list[int]:
         """Return when a host has had its time."""
