@@ -90,7 +90,7 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 def test_a_proof_that_is_interrupted_gives_the_best_plan_so_far(monkeypatch):
-    """HiGHS looks at the clock now and then; the first time it does, somebody presses Ctrl-C twice."""
+    """HiGHS looks at the clock now and then; the first time, somebody presses Ctrl-C twice."""
     main, pressed = threading.main_thread(), []
 
     def clock():

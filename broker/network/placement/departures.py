@@ -42,28 +42,29 @@ class Departures:
     ) -> None:
         self._tell = tell
         self._clock = clock
-        self._leaving: dict[str, _Departure] = {}  # by cell
+        self.leaving: dict[str, _Departure] = {}  # by cell
 
     def goes_to(self, cell: str) -> str | None:
         """Return where a cell goes as soon as its state is saved; None: it does not leave."""
-        departure = self._leaving.get(cell)
+        departure = self.leaving.get(cell)
         return None if departure is None else departure.to
 
     def begin(self, which: Which, host: str, to: str) -> None:
         """Have a host save the term that serves there, which is to go elsewhere."""
-        self._leaving[which.cell] = _Departure(to, self._clock())
+        self.leaving[which.cell] = _Departure(to, self._clock())
         self._tell(host, cell_messages.SaveAsked(which))
 
     def end(self, cell: str) -> str | None:
         """Return where a cell was to go, if it was to: its state is saved, or it does not leave."""
-        departure = self._leaving.pop(cell, None)
+        departure = self.leaving.pop(cell, None)
         return None if departure is None else departure.to
 
     def late(self) -> list[str]:
         """Return the cells whose hosts had their time."""
         now = self._clock()
-        return [cell for cell, one in self._leaving.items() if now - one.since >= LEAVES_MS]
+        leaving = self.leaving.items()
+        return [cell for cell, departure in leaving if now - departure.since >= LEAVES_MS]
 
     def next_wake(self) -> list[int]:
         """Return when a host has had its time."""
-        return [departure.since + LEAVES_MS for departure in self._leaving.values()]
+        return [departure.since + LEAVES_MS for departure in self.leaving.values()]

@@ -229,7 +229,9 @@ class CellHomes:
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
         lost = [since + HOST_LOST_MS for since in self._away.values()]
         due = [*self._again_at.values(), *self._reviser.next_wake()]
-        return [*lost, *moving, *due, *self._departures.next_wake()]
+        if self._departures.leaving:
+            due += self._departures.next_wake()
+        return [*lost, *moving, *due]
 
     # --- what hosts say --------------------------------------------------------------------
 

@@ -183,7 +183,7 @@ def test_a_broker_that_is_away_when_the_state_is_home_does_not_get_it_and_that_i
 def test_a_cell_that_ended_while_it_leaves_is_not_placed(home):
     home.saved("a")
     home.homes.place("a/1", "b")
-    home.end()
+    home.book.drop([KEY])
     home.homes.place("a/1", "c")
     assert home.counts["cells_not_placed"] == 1
     assert "a/1" not in home.book.cells
