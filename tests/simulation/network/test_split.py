@@ -66,7 +66,7 @@ def test_events_of_windows_that_are_split_stay_where_they_enter():
     for kind in (Whole, SplitRun):
         run = kind(10, Shape(faults=0, events=300))  # no source is at two brokers
         travelled.append(run.run().travelled)
-    assert travelled[0] > 200
+    assert travelled[0] > 100
     assert travelled[1] == 0
 
 
