@@ -307,6 +307,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--coordinator", action="store_true", help="brokers that plan, too")
     parser.add_argument("--keep", type=Path, help="a folder for what `headwater simulate` reads")
     said = parser.parse_args(arguments)
+    if not 0 < said.pace <= 1000:
+        parser.error(f"--pace: found {said.pace:g}, expected more than 0, and 1000 at most")
     whole = True
     print(HEAD)
     with TemporaryDirectory() as folder:

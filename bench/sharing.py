@@ -5,10 +5,11 @@ subscription the same results.
 
 One stream of readings, and so many subscriptions to one definition. *own*: each has an engine, in
 which the definition runs as well, as cells of several texts have. *sent*: each has an engine, and
-the definition one more, from which its matches come as bytes, in the form that they have in
-snapshots. *one*: all are in one engine, which nothing can be below. CPU is in µs for each reading,
-all engines together, with all that an engine takes in made into events there. What would travel to
-the place of each subscription is told in events and bytes: readings, or else matches.
+the definition one more (in which the first subscription runs, too), from which its matches come as
+bytes, in the form that they have in snapshots. *one*: all are in one engine, which nothing can be
+below. CPU is in µs for each reading, all engines together, with all that an engine takes in made
+into events there. What would travel to the place of each subscription is told in events and bytes:
+readings, or else matches.
 """
 
 from __future__ import annotations

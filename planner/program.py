@@ -75,7 +75,7 @@ class Formulation:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.net = Network.of(layout.problem)
-        self.arcs: list[Arc] = [(a, b) for a, o in enumerate(self.net.neighbours) for b in o]
+        self.arcs: list[Arc] = [(a, b) for a, near in enumerate(self.net.neighbours) for b in near]
         self.outward: list[list[int]] = [[] for _ in self.net.names]
         self.inward: list[list[int]] = [[] for _ in self.net.names]
         for number, (a, b) in enumerate(self.arcs):

@@ -38,7 +38,8 @@ class Fanout:
 def ahead(made: Generator[Answer, None, None]) -> Iterator[Answer]:
     """Yield what is made, the next while this one is being used. Raises what the making raises.
 
-    A broker then makes a page while Spark takes the one before it, and neither waits in turn.
+    A broker then makes a page while Spark takes the one before it, and neither waits in turn. Who
+    stops early leaves the thread to end by itself, behind the question that it is at.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="headwater ahead")
     try:

@@ -33,7 +33,7 @@ _uncertainty = attrgetter("uncertainty")
 
 
 class Head:
-    """Return what a snapshot keeps of an event that is among the first: its order."""
+    """Stand for an event that is among the first by its order, which is what a snapshot keeps."""
 
     __slots__ = ("order",)
 
