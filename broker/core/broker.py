@@ -103,6 +103,8 @@ class Broker:
         self._now = now
         out = Outgoing()
         self._handlers[type(message)](message, out)
+        if self.installer.shared.beside:
+            self.installer.shared.look(self._intake.time_of_day(now))
         return [*out.effects(), *self._notes.take()]
 
     def next_wake(self) -> int | None:
