@@ -5,8 +5,9 @@ instance that goes gets from the other what it would have got: a state says all 
 later depends on.
 
 What is not compared is what no report depends on: how much was dropped so far, when silent groups
-were looked at last, and whether it pays to let events wait. The order in which groups began decides
-but which goes first where `groups_max` is passed, and is not compared either.
+were looked at last, whether it pays to let events wait, and what those that wait may complete, of
+which the older instance knows no less. The order in which a pattern's groups began decides but
+which goes first where a limit on them is passed, and is not compared either.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from broker.engine.runtime.shelf import Shelf
+
 if TYPE_CHECKING:
     from broker.engine.event.agent import Agent
+    from broker.engine.event.event import Event
+    from broker.engine.pattern.patience import Group
+    from broker.engine.pattern.staged_agent import StagedAgent
     from broker.engine.runtime.matcher import Matcher
 
 # Of an agent's state.
 SILENT = frozenset(
     ("swept", "patience", "overflow", "inverted", "outlasting", "groups_overflow", "dropped")
 )
+GROUPED = frozenset(("partitions", "events"))
+REACH = 7  # the place in a group's row of what may be completed there
 
 
 def like(matcher: Matcher, name: str) -> str:
@@ -39,7 +47,8 @@ def like(matcher: Matcher, name: str) -> str:
         if other in suspended or matcher.running[other].needs != instance.needs:
             continue
         others = [seat.agent for seat in matcher.seats_of(other)]
-        if all(map(_alike, others, agents)):
+        pairs = zip(others, agents, strict=True)
+        if all(_alike(earlier, later, matcher.classes) for earlier, later in pairs):
             return other
     return name
 
@@ -53,17 +62,38 @@ def merge(matcher: Matcher, gone: str, into: str) -> None:
     matcher.remove(gone)
 
 
-def _alike(one: Agent, other: Agent) -> bool:
+def _alike(one: Agent, other: Agent, classes: Mapping[str, type[Event]]) -> bool:
     from broker.engine.pattern.staged_agent import StagedAgent
 
     if isinstance(one, StagedAgent) and one.lone is not None:
         return isinstance(other, StagedAgent) and other.lone is not None  # neither holds anything
-    return one.held() == other.held() and _essence(one.state()) == _essence(other.state())
+    if one.held() != other.held():
+        return False
+    if isinstance(one, StagedAgent) and isinstance(other, StagedAgent):
+        if one.groups.keys() != other.groups.keys():
+            return False
+        if not all(_group(one, key, classes) == _group(other, key, classes) for key in one.groups):
+            return False
+    return _essence(one.state()) == _essence(other.state())
+
+
+def _group(agent: StagedAgent, key: Group, classes: Mapping[str, type[Event]]) -> bytes:
+    """Return what a pattern holds of a group, but for what may be completed there."""
+    from broker.engine.pattern.staged_partition import packed
+
+    shelf = Shelf(classes)
+    row = packed(agent.groups[key], shelf)
+    return msgspec.msgpack.encode([row[:REACH], row[REACH + 1 :], shelf.packed()])
 
 
 def _essence(state: Mapping[str, Any]) -> bytes:
     """Return of an agent's state what its reports depend on."""
-    kept = {key: value for key, value in state.items() if key not in SILENT}
+    # Of a pattern's groups the events are numbered through: they are compared one by one.
+    silent = SILENT | GROUPED if "partitions" in state else SILENT
+    kept = {key: value for key, value in state.items() if key not in silent}
+    if "partitions" in state:
+        events = state["events"]
+        kept["pending"] = [[at, events[number]] for at, number in state["pending"]]
     if "inner" in kept:
         kept["inner"] = _essence(kept["inner"])
     if "windows" in kept:
