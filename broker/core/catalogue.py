@@ -119,6 +119,10 @@ class Uses:
         del self._counts[key]
         return True
 
+    def count(self, key: str) -> int:
+        """Return how often it is used."""
+        return self._counts.get(key, 0)
+
     def counts(self) -> dict[str, int]:
         """A copy of the counts."""
         return dict(self._counts)
@@ -189,6 +193,17 @@ class Catalogue:
         return [
             one for one in self.subscriptions.values() if one.client == client and one.name == name
         ]
+
+    def sharing(self, one: Installed) -> int:
+        """Return with how many others a subscription shares what most share with it."""
+        if one.state == "ended":
+            return 0
+        return max([self.definitions.count(name) - 1 for name in one.uses], default=0)
+
+    @property
+    def shared(self) -> int:
+        """Return the number of definitions that run once for several subscriptions."""
+        return sum([count > 1 for count in self.definitions.counts().values()])
 
     def check_invariants(self) -> None:
         """Raise AssertionError unless the counts are those of the subscriptions."""

@@ -498,7 +498,13 @@ due-one-late: an agent is woken after the watermark that it waits for
 least-wish-lost: the latest of several wishes for a watermark counts
 - wanted[name] = min(target,
 + wanted[name] = max(target,
+""",
+    tests=EVERYTHING,
+)
 
+WIRING = part(
+    "broker/engine/runtime/wiring.py",
+    r"""
 route-stays: events still go to an agent that is gone
 - if route[0] is not seat]
 + if route[1] is not seat]
@@ -535,6 +541,7 @@ TABLE = [
         + GEOMETRY
         + RESULTS
         + MATCHER
+        + WIRING
         + ADVERTISED
     ),
 ]
