@@ -77,6 +77,28 @@ asked-for-no-reader: a broker that is away is asked again for a task that has en
         tests=SOURCE,
     ),
     *part(
+        "server/detection/result_batches.py",
+        r"""
+values-grow: what a value holds counts for the ones behind it
+- packed, payloads, size = [], [], len(payload)
++ packed, payloads = [], []
+
+last-value-lost: results behind the last full value go nowhere
+- if packed:
++ if size > BYTES_MAX:
+""",
+        tests=DETECTION,
+    ),
+    *part(
+        "server/detection/course.py",
+        r"""
+wakes-late: what waits is not what the next batch is begun for
+- earliest_ms = min(end_ms for end_ms in ends_ms if end_ms > watermark_ms)
++ earliest_ms = max(ends_ms)
+""",
+        tests=DETECTION,
+    ),
+    *part(
         "server/detection/processor.py",
         r"""
 mark-unread: what the mark of a batch has passed waits for the next batch
