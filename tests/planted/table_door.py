@@ -503,7 +503,7 @@ least-wish-lost: the latest of several wishes for a watermark counts
 )
 
 WIRING = part(
-    "broker/engine/runtime/wiring.py",
+    "broker/engine/runtime/instances.py",
     r"""
 route-stays: events still go to an agent that is gone
 - if route[0] is not seat]

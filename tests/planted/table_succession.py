@@ -97,14 +97,14 @@ SHARED = (
 )
 
 LIKE = part(
-    "broker/engine/runtime/sharing.py",
+    "broker/engine/runtime/likeness.py",
     r"""
 shared-whatever-held: a definition is shared with what began before
-- return _essence(one.state()) == _essence(other.state())
+- return _essence(earlier.state()) == _essence(later.state())
 + return True
 
 shared-other-groups: what is held of groups is not compared
-- if not all(_group(one, key, classes) == _group(other, key, classes) for key in one.groups):
+- if _group(earlier, key, classes) != _group(later, key, classes):
 + if False:
 
 shared-otherwise-fed: instances are one that other instances feed

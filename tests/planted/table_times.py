@@ -135,7 +135,7 @@ definition-stays: what is known of a definition stays when it runs no more
         tests=("tests/broker/core/test_removal.py",),
     ),
     *part(
-        "broker/engine/runtime/wiring.py",
+        "broker/engine/runtime/instances.py",
         r"""
 change-stays: that a content has others who want it is told when there are none
 -                 self.routes[content] = others

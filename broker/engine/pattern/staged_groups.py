@@ -135,11 +135,8 @@ class StagedGroups:
         self._agenda.set(key, least([partition.root.due(), turn]))
 
     def _sweep(self, touched: dict[Group, None]) -> list[Group]:
-        """Let silent partitions drop what has expired, now and then; return those that may go.
-
-        To make one anew costs more than to keep it: what is fused goes when nothing has come since
-        the look before; where there are many, at once. All instances of a task look together.
-        """
+        """Let silent partitions drop what has expired, now and then; return those that may go."""
+        # What is fused goes after a silent look, as a new one costs more; of many, all at once.
         period_ms = max(SWEEP_MS, self.plan.sweep_ms())
         if self._watermark // period_ms == self._swept // period_ms:
             return []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker.engine.event.event import Event
     from broker.engine.limits import Limits
     from broker.engine.runtime.agents import Agents
-    from broker.engine.runtime.wiring import Instance
+    from broker.engine.runtime.instances import TaskInstance
     from language.taskgraph import Task
 
 LONE_PLANS_MAX = 4_096  # plans of single events that are kept for subscriptions to come
@@ -43,7 +43,7 @@ class Maker:
         # None of those that only look like single events.
         self._lone_plans: dict[tuple[Case, str], StagedPlan | None] = {}
 
-    def make(self, instance: Instance, case: Case, output: type[Event] | None) -> Agent:
+    def make(self, instance: TaskInstance, case: Case, output: type[Event] | None) -> Agent:
         """The agent of one case; `output` is the class of a definition's events."""
         task = instance.task
         if output is None:
@@ -75,7 +75,7 @@ class Maker:
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
-    def _of_pattern(self, instance: Instance, case: Case, outcome: Any) -> StagedAgent:
+    def _of_pattern(self, instance: TaskInstance, case: Case, outcome: Any) -> StagedAgent:
         lone = self._lone_plan(instance.task, case)
         if lone is not None:
             return self._running(lone, outcome)
@@ -110,7 +110,7 @@ class Maker:
         return self._lone_plans[key]
 
     def _staged(
-        self, instance: Instance, case: Case, layout: Layout, outcome: Any, *, capacity: int = 0
+        self, instance: TaskInstance, case: Case, layout: Layout, outcome: Any, *, capacity: int = 0
     ) -> StagedAgent:
         task = instance.task
         subscription = task.node if isinstance(task.node, Subscription) else None
@@ -143,7 +143,7 @@ class Maker:
         # nothing.
         return composite(root) or root.within_ms is not None or case.detect.maybe_drop
 
-    def weighing(self, instance: Instance, case: Case, agent: Agent) -> Agent:
+    def weighing(self, instance: TaskInstance, case: Case, agent: Agent) -> Agent:
         """An agent that weighs times, where the other has stopped."""
         task = instance.task
         if isinstance(agent, TickAgent):
@@ -167,7 +167,7 @@ class Maker:
             return made
         return agent
 
-    def restored(self, instance: Instance, case: Case, agent: Agent, state: Any) -> Agent:
+    def restored(self, instance: TaskInstance, case: Case, agent: Agent, state: Any) -> Agent:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
         # A suspension outlasts a restart: it ends by `resume` alone, as what the agent held is
         # gone.

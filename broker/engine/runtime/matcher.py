@@ -21,6 +21,7 @@ from broker.engine.limits import Limits
 from broker.engine.pattern.promises import reached_at
 from broker.engine.runtime.agents import EXACT, Agents, output_name, weighed
 from broker.engine.runtime.budget import TooMuchWorkError
+from broker.engine.runtime.instances import Needs, TaskInstance, Wiring
 from broker.engine.runtime.results import sort_results
 from broker.engine.runtime.seats import (
     Domain,
@@ -31,7 +32,6 @@ from broker.engine.runtime.seats import (
     next_due,
     on_time,
 )
-from broker.engine.runtime.wiring import Instance, Needs, Wiring
 from language.taskgraph import cases_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Matcher:
         self.passed: WatermarkOf | None = None  # of clocks that have a wait; None: nobody waits
         self._seats: dict[int, Seat] = {}
         self._by_name: dict[str, list[Seat]] = {}
-        self._instances: dict[str, Instance] = {}
+        self._instances: dict[str, TaskInstance] = {}
         self._names: dict[str, list[str]] = {}  # of instances, by the task's key
         self.endings = Endings(self._seats)
         self._next_index = 0
@@ -93,7 +93,7 @@ class Matcher:
         where the task runs under its key already; `needs`: the instances that it is fed by.
         Raises LimitReachedError; then nothing of the task is left.
         """
-        instance = Instance(name or task.key, task, task.needs if needs is None else needs)
+        instance = TaskInstance(name or task.key, task, task.needs if needs is None else needs)
         name = instance.name
         if name in self._by_name:
             return
@@ -163,7 +163,7 @@ class Matcher:
         if last:
             self._by_name[name] = self._by_name.pop(name)
             self._instances[name] = self._instances.pop(name)
-        instance = self._instances[name] = Instance(name, self._instances[name].task, needs)
+        instance = self._instances[name] = TaskInstance(name, self._instances[name].task, needs)
         for seat in self._by_name[name]:
             if (gone := self._wiring.disconnect(seat)) is not None:
                 self.endings.drop(gone)
@@ -199,7 +199,7 @@ class Matcher:
         return self._names.get(key, ())
 
     @property
-    def running(self) -> Mapping[str, Instance]:
+    def running(self) -> Mapping[str, TaskInstance]:
         """Return all instances by name, each behind what it needs."""
         return self._instances
 

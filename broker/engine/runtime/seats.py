@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker.engine.filter.filterer import Filterer
     from broker.engine.pattern.lone import LoneAtom
     from broker.engine.runtime.agents import Agents
-    from broker.engine.runtime.wiring import Instance
+    from broker.engine.runtime.instances import TaskInstance
     from language.taskgraph import Task
 
 SUSPENDED = "suspended"  # the key of its state, which no other agent's has
@@ -127,7 +127,7 @@ class Seat:
     """
 
     index: int
-    instance: Instance
+    instance: TaskInstance
     case: Case
     agent: Agent
     outlet: str  # the filterer's name of what is detected; "" of a subscription
@@ -285,7 +285,7 @@ class Suspensions:
                 seat.at_once = seat.due = None
         self._direct.all_changed()
 
-    def installed(self, instance: Instance) -> None:
+    def installed(self, instance: TaskInstance) -> None:
         """Suspend a new task where what it needs is suspended."""
         if not self.why.keys().isdisjoint(instance.needs.values()):
             self.suspend(instance.name, BENEATH)

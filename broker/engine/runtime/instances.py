@@ -6,7 +6,7 @@ what the very instances detect that its task was wired to, and nothing of others
 
 A task may run more than once, as *instances*: what a definition holds depends on when it began, so
 that one that began later needs an instance beside it for as long as the two hold other things (see
-`sharing`). All instances of a task make events of one class, with the same ids: who detected them
+`likeness`). All instances of a task make events of one class, with the same ids: who detected them
 is told by the filterer's name alone.
 """
 
@@ -30,7 +30,7 @@ Needs: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class TaskInstance:
     """A task at work under a name: its key, or one beside it where it runs more than once.
 
     `needs`: the names of the instances that detect what it needs, by type.
@@ -108,7 +108,7 @@ class Wiring:
         self.domains.drop(seat.domain)
         return seat.domain
 
-    def _domain(self, instance: Instance, layout: Layout) -> Domain:
+    def _domain(self, instance: TaskInstance, layout: Layout) -> Domain:
         used = sorted({leaf.event_type for leaf in layout.leaves})
         needs, wait_ms = instance.needs, instance.task.wait_ms if self._waits() else None
         types = tuple(clock_name(name, wait_ms) for name in used if name not in needs)

@@ -57,24 +57,27 @@ def merge(matcher: Matcher, gone: str, into: str) -> None:
     """Have what needs an instance go on with another that holds the same, and stop it."""
     for name, instance in list(matcher.running.items()):
         if gone in instance.needs.values():
-            needs = {key: into if of == gone else of for key, of in instance.needs.items()}
+            needs = {
+                kind: into if source == gone else source for kind, source in instance.needs.items()
+            }
             matcher.rewire(name, needs)
     matcher.remove(gone)
 
 
-def _alike(one: Agent, other: Agent, classes: Mapping[str, type[Event]]) -> bool:
+def _alike(earlier: Agent, later: Agent, classes: Mapping[str, type[Event]]) -> bool:
     from broker.engine.pattern.staged_agent import StagedAgent
 
-    if isinstance(one, StagedAgent) and one.lone is not None:
-        return isinstance(other, StagedAgent) and other.lone is not None  # neither holds anything
-    if one.held() != other.held():
+    if isinstance(earlier, StagedAgent) and earlier.lone is not None:
+        return isinstance(later, StagedAgent) and later.lone is not None  # neither holds anything
+    if earlier.held() != later.held():
         return False
-    if isinstance(one, StagedAgent) and isinstance(other, StagedAgent):
-        if one.groups.keys() != other.groups.keys():
+    if isinstance(earlier, StagedAgent) and isinstance(later, StagedAgent):
+        if earlier.groups.keys() != later.groups.keys():
             return False
-        if not all(_group(one, key, classes) == _group(other, key, classes) for key in one.groups):
-            return False
-    return _essence(one.state()) == _essence(other.state())
+        for key in earlier.groups:
+            if _group(earlier, key, classes) != _group(later, key, classes):
+                return False
+    return _essence(earlier.state()) == _essence(later.state())
 
 
 def _group(agent: StagedAgent, key: Group, classes: Mapping[str, type[Event]]) -> bytes:
@@ -88,12 +91,12 @@ def _group(agent: StagedAgent, key: Group, classes: Mapping[str, type[Event]]) -
 
 def _essence(state: Mapping[str, Any]) -> bytes:
     """Return of an agent's state what its reports depend on."""
-    # Of a pattern's groups the events are numbered through: they are compared one by one.
+    # Of a pattern's groups the events are numbered through: they are compared each by itself.
     silent = SILENT | GROUPED if "partitions" in state else SILENT
     kept = {key: value for key, value in state.items() if key not in silent}
     if "partitions" in state:
         events = state["events"]
-        kept["pending"] = [[at, events[number]] for at, number in state["pending"]]
+        kept["pending"] = [[leaf, events[number]] for leaf, number in state["pending"]]
     if "inner" in kept:
         kept["inner"] = _essence(kept["inner"])
     if "windows" in kept:
