@@ -285,8 +285,8 @@ class FusedPlan:
         """Return when events still to come begin at the earliest."""
         return watermark + 1 - self._foresight.most_ms()
 
-    def expire(self, stores: list[Store], watermark: int) -> None:
-        """Drop what no event after the watermark can join."""
+    def expire(self, stores: list[Store], watermark: int) -> int:
+        """Drop what no event after the watermark can join; return how many are held."""
         for number, keep, latest_within_ms in self._kept:
             store = stores[number]
             ends = store.ends
@@ -299,6 +299,10 @@ class FusedPlan:
                     store.expire(watermark + 1 - keep)
             elif latest_within_ms is not None:
                 store.keep_latest(watermark + 1 - latest_within_ms)
+        held = 0
+        for store in stores:
+            held += len(store.ends)
+        return held
 
     def _keeps(self) -> list[tuple[int, int | None, int | None]]:
         """The stores that forget: (store, for so long, or the latest of so long ago)."""
@@ -422,10 +426,11 @@ class FusedStage(Fused):
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
-        self._plan.expire(self._stores, watermark)
+        held = self._plan.expire(self._stores, watermark)
         if self._plan.asks:
             self._expire_asked(watermark)
-        return self.held()
+            held = self.held()
+        return held
 
     def _expire_asked(self, watermark: int) -> None:
         """Forget what `nth`, `next` and `without` will not ask about any more."""
@@ -461,15 +466,6 @@ class FusedStage(Fused):
         """Return when the eldest begins of what matches may be made of."""
         starts = [start_of(item) for store in self._stores for item in store.items]
         return min(starts, default=WATERMARK_END)
-
-    def held(self) -> int:
-        """Return how many are held."""
-        held = 0
-        for store in self._stores:
-            held += len(store.ends)
-        if self._plan.asks:
-            held += sum([len(each.items) for each in self._asked if each is not None])
-        return held
 
     def shed(self, count: int) -> int:
         """Drop up to so many, and return how many went.
