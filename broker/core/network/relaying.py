@@ -206,7 +206,7 @@ class Relaying(Hosting):
                 lambda: self.sessions.standing,
                 self._inside,
                 self.durable.network.types,
-                self.router.joined,
+                lambda name: self.router.matcher(name).joined(),
                 self._say,
                 self._ask_quietly,
                 lambda: self._withheld,  # it is made below
