@@ -124,6 +124,20 @@ moved-for-ever: a move that comes to nothing is never given up
     tests=PLACEMENT,
 )
 
+LEAVES = part(
+    "broker/core/network/cell_views.py",
+    r"""
+leaves-unseen: a cell that is about to go elsewhere is said to stay
+- moving_to = leaves_to or (one.coming.broker if one.coming is not None else "")
++ moving_to = one.coming.broker if one.coming is not None else ""
+
+leaves-refused: a cell that is about to go elsewhere says why it did not go there before
+- reason="" if leaves_to else one.reason,
++ reason=one.reason,
+""",
+    tests=PLACED,
+)
+
 HOSTS = part(
     "broker/network/placement/hosts.py",
     r"""
@@ -392,6 +406,7 @@ TABLE = [
     *WANTS,
     *PROBES,
     *FAILED,
+    *LEAVES,
     *LOST,
     *HOSTS,
     *SAVING,

@@ -399,7 +399,7 @@ class NetworkBroker(Relaying):
 
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
-        return views(self.durable.network, self._hosts.cells, self.me)
+        return views(self.durable.network, self._hosts.cells, self._homes.departures.goes_to)
 
     @property
     def hosted(self) -> Mapping[str, Cell]:
