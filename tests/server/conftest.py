@@ -27,3 +27,9 @@ def spark(tmp_path_factory):
         session = start(SparkSettings(master="local[2]", partitions=1, memory="512m"))
         yield session
         session.stop()
+
+
+@pytest.fixture(autouse=True)
+def brokers_soon_tried_again(monkeypatch):
+    """A broker that is back is seen at once: that it is tried once a second is of no test here."""
+    monkeypatch.setattr("server.source.watch.AGAIN_S", 0.05)
