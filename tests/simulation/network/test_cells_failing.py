@@ -69,7 +69,7 @@ def with_snapshots(monkeypatch, fault):
 
 
 def with_messages(monkeypatch, fault):
-    tell, handle = Cell._tell, NetworkedBroker.handle
+    tell, work = Cell._tell, NetworkedBroker.work
 
     def telling(self, message):
         fault.cell = self
@@ -81,10 +81,10 @@ def with_messages(monkeypatch, fault):
     def failing(self, message, now):
         if fault.cell is not None:
             fault.strike(fault.cell)
-        return handle(self, message, now)
+        return (yield from work(self, message, now))
 
     monkeypatch.setattr(Cell, "_tell", telling)
-    monkeypatch.setattr(NetworkedBroker, "handle", failing)
+    monkeypatch.setattr(NetworkedBroker, "work", failing)
 
 
 def counts(run, name):

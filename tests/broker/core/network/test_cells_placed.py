@@ -21,6 +21,7 @@ from broker.core.network.messages import (
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
+from broker.engine.runtime.slices import in_one_go
 from broker.network.placement import hosts
 
 TEXT = """event Temp(val: float)
@@ -63,7 +64,7 @@ class Net:
         self.tell(other, LinkDown(one) if message else LinkUp(one, fresh=True))
 
     def tell(self, name, message):
-        self.perform(name, self.brokers[name].handle(message, self.now))
+        self.perform(name, in_one_go(self.brokers[name].work(message, self.now)))
 
     def perform(self, name, effects):
         for effect in effects:
