@@ -1,7 +1,7 @@
 """Definitions that run once for all subscriptions that need them, whoever submitted these.
 
 Owns which instance of each definition a subscription uses. Must not know texts, nor how states are
-compared (`broker.engine.runtime.likeness`). Invariant: a subscription gets what it would get if it
+compared (`broker.engine.runtime.instances`). Invariant: a subscription gets what it would get if it
 were the only one at its broker.
 
 So a subscription that comes to a definition which runs already shares that only if a new one would
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from broker.engine.runtime.likeness import like, merge
+from broker.engine.runtime.instances import like, merge
 from broker.engine.runtime.succession import Heir, take_over
 
 if TYPE_CHECKING:

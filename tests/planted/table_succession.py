@@ -97,7 +97,7 @@ SHARED = (
 )
 
 LIKE = part(
-    "broker/engine/runtime/likeness.py",
+    "broker/engine/runtime/instances.py",
     r"""
 shared-whatever-held: a definition is shared with what began before
 - return _essence(earlier.state()) == _essence(later.state())
