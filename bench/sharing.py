@@ -1,4 +1,4 @@
-"""What it would save that a definition runs once for all who need it: `python -m bench.sharing`.
+"""What it saves that a definition runs once for all who need it: `python -m bench.sharing`.
 
 Owns what is compared. Must not know how tasks are placed. Invariant: all ways give each
 subscription the same results.
@@ -10,17 +10,30 @@ bytes, in the form that they have in snapshots. *one*: all are in one engine, wh
 below. CPU is in µs for each reading, all engines together, with all that an engine takes in made
 into events there. What would travel to the place of each subscription is told in events and bytes:
 readings, or else matches.
+
+*At one broker* (`python -m bench.sharing broker`) a hundred texts of a hundred clients come one
+after another while readings do, and each wants a hundredth of what one definition gives: *apart* it
+has another name in each text, so that nothing is shared, *shared* the same. *Base* is the same core
+with subscriptions to readings that nobody sends, which is no part of what may be saved. CPU is in
+µs for each reading behind the last text, memory in kB (as Python counts it) in the end, base taken
+off.
 """
 
 from __future__ import annotations
 
+import gc
+import json
 import random
 import sys
+import tracemalloc
+from collections.abc import Callable
 from time import process_time
 
 import msgspec
 
+from broker.core.broker import Broker, BrokerOptions
 from broker.core.intake import Intake, IntakeOptions
+from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.slices import in_one_go
@@ -120,8 +133,84 @@ def intake_of(specification: Specification) -> Intake:
     return intake
 
 
+TEXTS = 100
+SUBMITTED_EACH = 20  # readings from one text to the next
+
+
+def texts_at_broker(name: str, way: str) -> list[str]:
+    """Return texts of which each wants little of one definition."""
+    texts = []
+    for number in range(TEXTS):
+        defined = {"shared": "D", "apart": f"D{number}", "base": "D"}[way]
+        definition = DEFINITIONS[name].replace("define D(", f"define {defined}(")
+        value = "avg" if name == "window" else "n"
+        detected = f"{defined}({value} = {number})" if way != "base" else f"C(n = {number})"
+        texts.append(
+            "event A(n: int)\nevent B(n: int)\nevent C(n: int)\n"
+            f"{definition}\nsubscription S from client{number} to x detect {detected}\n"
+        )
+    return texts
+
+
+def at_broker(name: str, way: str, measure: Callable[[], float]) -> tuple[float, Broker]:
+    """Run all at one broker; what `measure` grew by from the last text on, and the broker."""
+    broker = Broker(BrokerOptions(lateness_ms=0))
+    texts, begun = texts_at_broker(name, way), measure()
+    for number, reading in enumerate(each for batch in readings() for each in batch):
+        now = int(str(reading["timestamp"])) + 1
+        if texts and number % SUBMITTED_EACH == 0:
+            broker.handle(SpecificationSubmitted("me", "1", texts.pop(0)), now)
+            begun = begun if texts else measure()
+        said = {key: value for key, value in reading.items() if key not in ("type", "source")}
+        payload = Payload(str(reading["type"]), str(reading["source"]), json.dumps(said).encode())
+        broker.handle(EventsReceived((payload,)), now)
+    return measure() - begun, broker
+
+
+def memory(name: str, way: str) -> float:
+    """Return how many bytes a broker with all texts takes in the end."""
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    _, broker = at_broker(name, way, lambda: 0.0)
+    gc.collect()
+    found = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert broker.subscriptions
+    return float(found)
+
+
+def compare_at_broker(names: list[str]) -> None:
+    """Print what a hundred texts cost at one broker, apart and shared."""
+    ways = ("base", "apart", "shared")
+    behind = READINGS - TEXTS * SUBMITTED_EACH
+    for name in names:
+        cpu = {}
+        results = {}
+        for way in ways:
+            seconds, broker = at_broker(name, way, process_time)
+            cpu[way] = seconds / behind * 1e6
+            results[way] = sorted((one.subscriber, one.results) for one in broker.subscriptions)
+            instances = len(broker.catalogue.definitions)
+        if results["apart"] != results["shared"]:
+            raise SystemExit(f"{name}: other results")
+        kb = {way: memory(name, way) / 1e3 for way in ways}
+        saved = (cpu["apart"] - cpu["base"]) / (cpu["shared"] - cpu["base"])
+        less = (kb["apart"] - kb["base"]) / (kb["shared"] - kb["base"])
+        print(
+            f"{name}, {TEXTS} texts at one broker: CPU base {cpu['base']:.1f}, apart"
+            f" {cpu['apart'] - cpu['base']:.1f}, shared {cpu['shared'] - cpu['base']:.1f} µs"
+            f" ({saved:.1f} ×); memory base {kb['base']:.0f}, apart {kb['apart'] - kb['base']:.0f},"
+            f" shared {kb['shared'] - kb['base']:.0f} kB ({less:.1f} ×);"
+            f" {instances} of {TEXTS} instances left"
+        )
+
+
 def main(names: list[str]) -> None:
     """Compare the ways for all definitions, or for what is named."""
+    if names[:1] == ["broker"]:
+        compare_at_broker(names[1:] or list(DEFINITIONS))
+        return
     stream = [each for batch in readings() for each in batch]
     for name in names or DEFINITIONS:
         wanted = "AB" if " B(" in DEFINITIONS[name] else "A"

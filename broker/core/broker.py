@@ -109,6 +109,8 @@ class Broker:
         self._now = now
         out = Outgoing()
         yield from self._handlers[type(message)](message, out) or ()
+        if self.installer.shared.beside:
+            self.installer.shared.look(self._intake.time_of_day(now))
         return [*out.effects(), *self._notes.take()]
 
     def next_wake(self) -> int | None:

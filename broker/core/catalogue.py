@@ -58,11 +58,22 @@ class Installed(Struct):
     reach_ms: int = 0
     resumed: int = 0  # how often it has begun anew
     kept: tuple[str, ...] = ()  # of its tasks those that went on when its text was changed
+    # By key, the names of the instances that it uses of its definitions, other than the key.
+    instances: dict[str, str] = {}
 
     @property
     def key(self) -> tuple[str, str]:
         """(subscriber, name), which is unique."""
         return (self.subscriber, self.name)
+
+    def instance_of(self, key: str) -> str:
+        """Return the name of the instance that it uses of a task."""
+        return self.instances.get(key, key)
+
+    @property
+    def uses(self) -> list[str]:
+        """Return the names of the instances of its definitions, each before its users."""
+        return [self.instances.get(key, key) for key in self.definitions]
 
 
 def waiting_on(tasks: Sequence[Task]) -> tuple[tuple[str, ...], int]:
@@ -108,6 +119,10 @@ class Uses:
         del self._counts[key]
         return True
 
+    def count(self, key: str) -> int:
+        """Return how often it is used."""
+        return self._counts.get(key, 0)
+
     def counts(self) -> dict[str, int]:
         """A copy of the counts."""
         return dict(self._counts)
@@ -135,8 +150,8 @@ class Catalogue:
             raise ValueError(f"{one.name} of {one.subscriber} is recorded already")
         self.subscriptions[one.key] = one
         if one.state != "ended":
-            for key in one.definitions:
-                self.definitions.take(key)
+            for name in one.uses:
+                self.definitions.take(name)
         self.declared.take(one.declared)
 
     def remove(self, one: Installed) -> tuple[list[str], bool]:
@@ -155,7 +170,16 @@ class Catalogue:
     def _let_go(self, one: Installed) -> list[str]:
         if one.state == "ended":
             return []
-        return [key for key in reversed(one.definitions) if self.definitions.drop(key)]
+        return [name for name in reversed(one.uses) if self.definitions.drop(name)]
+
+    def use_instead(self, one: Installed, key: str, name: str) -> None:
+        """Have a subscription use another instance of a definition."""
+        if one.state != "ended":
+            self.definitions.drop(one.instance_of(key))
+            self.definitions.take(name)
+        one.instances.pop(key, None)
+        if name != key:
+            one.instances[key] = name
 
     def freed(self, leaving: Iterable[Installed]) -> list[str]:
         """The declarations that nobody would share if these left."""
@@ -170,13 +194,24 @@ class Catalogue:
             one for one in self.subscriptions.values() if one.client == client and one.name == name
         ]
 
+    def sharing(self, one: Installed) -> int:
+        """Return with how many others a subscription shares what most share with it."""
+        if one.state == "ended":
+            return 0
+        return max([self.definitions.count(name) - 1 for name in one.uses], default=0)
+
+    @property
+    def shared(self) -> int:
+        """Return the number of definitions that run once for several subscriptions."""
+        return sum([count > 1 for count in self.definitions.counts().values()])
+
     def check_invariants(self) -> None:
         """Raise AssertionError unless the counts are those of the subscriptions."""
         definitions, declared = Uses(), Uses()
         for key, one in self.subscriptions.items():
             assert key == one.key
             declared.take(one.declared)
-            for definition in one.definitions if one.state != "ended" else ():
-                definitions.take(definition)
+            for name in one.uses if one.state != "ended" else ():
+                definitions.take(name)
         assert definitions.counts() == self.definitions.counts()
         assert declared.counts() == self.declared.counts()

@@ -40,11 +40,11 @@ from broker.core.preview import (
     travels_in_words,
 )
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
+from broker.core.shared_tasks import SharedTasks
 from broker.core.suspension.agreement import suspend
 from broker.engine.event.identity import digest
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.succession import take_over
 from broker.network.replication.time_promises import UNBOUNDED
 from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from broker.core.effects import Notes, Publication
     from broker.core.messages import Done, SpecificationSubmitted
     from broker.core.options import BrokerOptions
+    from broker.engine.runtime.succession import Heir
     from broker.network.replication.time_promises import TimeBound
     from language import ReadTable, TaskGraph
     from language.tree import Span
@@ -100,6 +101,7 @@ class Installer:
         self._intake = intake
         self._matcher = matcher
         self._limits = limits
+        self.shared = SharedTasks(catalogue, matcher)
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
         self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
         # What subscriptions of a text may go on from, be it in cells or not.
@@ -156,14 +158,7 @@ class Installer:
             key: SubscriptionPreview(key[1], key[0], "same") for key in specification.subscriptions
         }
         for coming in plan.coming:
-            # What runs as a cell has definitions of its own, which begin with it.
-            apart, parts = options.cells and not coming.clocks, plan.parts_of(coming)
-            begins = [
-                key
-                for key in (*coming.definitions, coming.task)
-                if key in parts
-                or key not in (coming.kept if apart else {**self._matcher.tasks(), **plan.heirs})
-            ]
+            begins = plan.begins(coming)
             begun |= dict.fromkeys(begins)
             rows[coming.key] = changed.get(coming.key) or row_of(plan, coming, begins, "new")
         return Preview(
@@ -177,14 +172,14 @@ class Installer:
 
     def _ending(self, plan: TextChange) -> tuple[str, ...]:
         """Return the names of the definitions that nobody needs once the plan is carried out."""
-        counts = self._catalogue.definitions.counts()
-        for leaving in plan.leaving:
-            for key in leaving.definitions if leaving.state != "ended" else ():
-                counts[key] -= 1
+        going = dict.fromkeys([leaving.key for leaving in plan.leaving])
         needed = {key for coming in plan.coming for key in coming.definitions}
+        for key, sub in self._catalogue.subscriptions.items():
+            needed.update(sub.definitions if key not in going and sub.state != "ended" else ())
         running = self._matcher.tasks()
-        idle = [key for key, count in counts.items() if not count and key not in needed]
-        return tuple([running[key].name for key in idle if key in running])
+        used = [key for leaving in plan.leaving for key in leaving.definitions]
+        ending = [key for key in dict.fromkeys(used) if key not in needed]
+        return tuple([running[key].name for key in ending if key in running])
 
     def activated(self, accepted: Answer) -> Answer | None:
         """Return the answer to an accepted submission once all of it runs; None until then.
@@ -289,18 +284,21 @@ class Installer:
         """
         withdrawn = self._declare(plan)
         tasks = plan.specification.graph.tasks
-        wanted = {key for one in plan.coming for key in (*one.definitions, one.task)}
+        replaced = {before.key: before for before in plan.leaving}
         new: list[str] = []
+        some_begin = False
         try:
-            for key in tasks:
-                if key in wanted and key not in self._matcher:
-                    self._matcher.install(tasks[key], now)
-                    new.append(key)
-                    if key in plan.heirs:
-                        take_over(self._matcher, plan.heirs[key])
+            for coming in plan.coming:
+                kept, heirs = self._going_on(plan, coming, replaced.get(coming.key))
+                begun = self.shared.run(coming, tasks, now, kept, heirs)
+                whole = {key for key, (heir, _) in heirs.items() if not heir.parts}
+                some_begin |= any(
+                    self._matcher.running[name].task.key not in whole for name in begun
+                )
+                new += begun
         except BaseException as error:
-            for key in reversed(new):
-                self._matcher.remove(key)
+            for name in reversed(new):
+                self._matcher.remove(name)
             self._restore(plan, withdrawn)
             if isinstance(error, LimitReachedError):
                 raise RefusedError(_limited(error)) from None
@@ -308,21 +306,29 @@ class Installer:
         for one in plan.leaving:
             self._matcher.remove(one.task)
         # What both need must not stop in between, so all are counted before any is stopped.
-        leaving = [self._strike(one) for one in plan.leaving]
+        leaving = [(one, *self._catalogue.remove(one)) for one in plan.leaving]
         for one in plan.coming:
             self._catalogue.add(one)
         for one, idle, last in leaving:
             self._settle(one, idle, last=last)
-        return any(key not in plan.heirs or plan.heirs[key].parts for key in new)
+        return some_begin
 
-    def _strike(self, one: Installed) -> tuple[Installed, list[str], bool]:
-        return one, *self._catalogue.remove(one)
+    def _going_on(
+        self, plan: TextChange, coming: Installed, before: Installed | None
+    ) -> tuple[dict[str, str], dict[str, tuple[Heir, str]]]:
+        """Return the instances that a subscription goes on with, and those whose state it takes."""
+        if before is None or before.key in self.elsewhere or before.state == "ended":
+            return {}, {}
+        names = {key: before.instance_of(key) for key in (*before.definitions, before.task)}
+        kept = {
+            key: names[key] for key in coming.definitions if names.get(key, "") in self._matcher
+        }
+        heirs = plan.heirs.get(coming.key, {})
+        return kept, {key: (heir, names[heir.predecessor.key]) for key, heir in heirs.items()}
 
     def _settle(self, one: Installed, idle: Sequence[str], *, last: bool) -> None:
         """Stop the definitions and take back the declarations that nobody uses any more."""
-        for key in idle:
-            if key not in self._catalogue.definitions and key in self._matcher:
-                self._matcher.remove(key)
+        self.shared.stop(idle)
         if last and one.declared not in self._catalogue.declared:
             self._take_back(one.declared)
 
@@ -395,7 +401,7 @@ class Installer:
             return refused(error.troubles)
         meant.suspended = ""
         meant.resumed += 1
-        self._matcher.resume((*meant.definitions, meant.task), now)
+        self.shared.resume(meant, now)
         self._matcher.suspensions.told = len(self._matcher.suspensions.why)
         return Answer((meant.name,), changed=1)
 
@@ -473,7 +479,7 @@ class Installer:
         needed: set[str] = set()
         for one in catalogue.subscriptions.values():
             if one.key not in self.elsewhere and one.state != "ended":
-                needed.update((*one.definitions, one.task))
+                needed.update((*one.uses, one.task))
         for key in needed:
             assert key in self._matcher, f"{key} is needed and does not run"
         assert len(self._matcher) == len(needed)

@@ -146,9 +146,9 @@ class Predecessors(msgspec.Struct, frozen=True):
 class TextChange(msgspec.Struct):
     """A specification as a change: subscriptions to come, and those that go for them.
 
-    `heirs` are tasks that go on from the state of those that they replace, and `heirs_afar` the
-    same of subscriptions that run in cells; `cells` are these, as they will be. `keys` are those
-    of the specification's subscriptions that are meant.
+    `heirs` are, by subscription, tasks that go on from the state of those that they replace, in
+    cells too; `cells` are these, as they will be. `keys` are those of the specification's
+    subscriptions that are meant.
     """
 
     text: str
@@ -158,8 +158,7 @@ class TextChange(msgspec.Struct):
     leaving: list[Installed]
     types: list[EventType]
     declared: str
-    heirs: dict[str, Heir] = {}
-    heirs_afar: dict[tuple[str, str], dict[str, Heir]] = {}
+    heirs: dict[tuple[str, str], dict[str, Heir]] = {}
     cells: tuple[CellChange, ...] = ()
 
     def begins(self, coming: Installed) -> list[str]:
@@ -170,7 +169,7 @@ class TextChange(msgspec.Struct):
 
     def parts_of(self, coming: Installed) -> dict[str, tuple[str, ...]]:
         """Return, by task of a subscription, the operands that go on where others do not."""
-        heirs = self.heirs_afar.get(coming.key, self.heirs)
+        heirs = self.heirs.get(coming.key, {})
         keys = (*coming.definitions, coming.task)
         return {key: heirs[key].parts for key in keys if key in heirs and heirs[key].parts}
 
@@ -192,7 +191,7 @@ def own_predecessors(
         for subscription in catalogue.subscriptions.values()
         if subscription.state == "active" and subscription.key not in elsewhere
         for key in (*subscription.definitions, subscription.task)
-        if key in running and key not in suspended
+        if key in running and subscription.instance_of(key) not in suspended
     }
     return Predecessors(complete, "", tuple(keys))
 
@@ -202,21 +201,20 @@ def look_for_heirs(
 ) -> None:
     """Find the tasks that go on: those that stay, and those that take over from others."""
     coming = {subscription.key: subscription for subscription in change.coming}
+    # A store for chains holds events, and of operands nothing.
+    with_parts = not limits.chain_events_max
     by_cell: dict[str, CellChange] = {}
     for earlier in predecessors:
         members = [coming[key] for key in earlier.keys]
         replaced = [(each, coming[each.key]) for each in change.leaving if each.key in earlier.keys]
-        heirs = _fresh_heirs(change, earlier, replaced, limits)
-        _keep(change, earlier, [after for _, after in replaced], heirs)
         for before, after in replaced:
+            _keep(change, earlier, before, after, with_parts)
             begins = change.begins(after)
             if after.task not in begins and change.specification.subscriptions[after.key].for_ms:
                 after.ends = before.ends  # it goes on from its beginning
             if before.state == "active" and not begins and not earlier.cell:
                 after.state = "active"  # it needs nothing of others that it has not had so far
         if earlier.cell and any(after.kept for _, after in replaced):
-            # What joins them finds at work there what it has in common with them.
-            _keep(change, earlier, members, heirs)
             others = by_cell.get(earlier.cell, CellChange(earlier.cell, (), begins=False))
             begin = others.begins or any(map(change.begins, members))
             both = (*others.keys, *earlier.keys)
@@ -224,40 +222,22 @@ def look_for_heirs(
     change.cells = tuple(by_cell.values())
 
 
-def _fresh_heirs(
-    change: TextChange,
-    earlier: Predecessors,
-    replaced: Iterable[tuple[Installed, Installed]],
-    limits: Limits,
-) -> dict[str, Heir]:
-    """Return the heirs of what these pairs replace that do not run in that place already."""
-    tasks = change.specification.graph.tasks
-    # A store for chains holds events, and of operands nothing.
-    with_parts = not limits.chain_events_max
-    fresh: dict[str, Heir] = {}
-    for before, after in replaced:
-        keys = (*before.definitions, before.task)
-        old = [earlier.tasks[key] for key in keys if key in earlier.tasks]
-        new = [tasks[key] for key in (*after.definitions, after.task)]
-        heirs = heirs_of(old, new, with_parts=with_parts)
-        fresh |= {key: heir for key, heir in heirs.items() if key not in earlier.tasks}
-    return fresh
-
-
 def _keep(
-    change: TextChange,
-    earlier: Predecessors,
-    subscriptions: Iterable[Installed],
-    heirs: Mapping[str, Heir],
+    change: TextChange, earlier: Predecessors, before: Installed, after: Installed, parts: bool
 ) -> None:
-    """Note which tasks of these subscriptions go on, in one place with all their heirs."""
-    for after in subscriptions:
-        if earlier.cell:
-            change.heirs_afar[after.key] = dict(heirs)
-        keys = (*after.definitions, after.task)
-        after.kept = tuple([key for key in keys if key in earlier.tasks or key in heirs])
-    if not earlier.cell:
-        change.heirs |= heirs
+    """Note which tasks of a subscription go on: those that it had, and heirs of these."""
+    tasks = change.specification.graph.tasks
+    had = {
+        key: earlier.tasks[key]
+        for key in (*before.definitions, before.task)
+        if key in earlier.tasks
+    }
+    keys = (*after.definitions, after.task)
+    heirs = heirs_of(had.values(), [tasks[key] for key in keys], with_parts=parts)
+    heirs = {key: heir for key, heir in heirs.items() if key not in had}
+    if heirs:
+        change.heirs[after.key] = heirs
+    after.kept = tuple([key for key in keys if key in had or key in heirs])
 
 
 def row_of(

@@ -309,19 +309,27 @@ def _size(request: Request) -> int:
 def listed(core: Core, stand_in: StandInState | None = None) -> list[dict[str, Any]]:
     """All that are at home here; `waits_for` are brokers that are away and that it waits for.
 
-    `stand_in` is that of this home.
+    `shares_with`: with how many others one uses a definition here; `stand_in`: of this home.
     """
     waiting: dict[tuple[str, str], list[str]] = {}
+    elsewhere: Mapping[tuple[str, str], str] = {}
     if isinstance(core, DurableBroker) and core.options.networked:
+        elsewhere = core.network.book.of
         for broker, keys in waiting_for(core.network, core.now).items():
             for key in keys:
                 waiting.setdefault(key, []).append(broker)
     further: dict[str, str] = {}
     if stand_in is not None:
         further = {"stand_in": stand_in.broker, "stand_in_state": stand_in.state}
+    sharing = {
+        subscription.key: core.catalogue.sharing(subscription)
+        for subscription in core.subscriptions
+        if subscription.key not in elsewhere
+    }
     return [
         {
             **row_of(subscription),
+            **({"shares_with": others} if (others := sharing.get(subscription.key)) else {}),
             **({"waits_for": waiting[subscription.key]} if subscription.key in waiting else {}),
             **further,
         }

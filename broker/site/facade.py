@@ -163,6 +163,7 @@ class Facade:
             "tasks": {
                 "subscriptions": len(core.catalogue),
                 "definitions": len(core.catalogue.definitions),
+                "shared_definitions": core.catalogue.shared,
                 "suspended": core.catalogue.suspended,
                 "held": core.held(),
                 "dropped": core.dropped(),

@@ -20,7 +20,7 @@ FOLLOWING = part(
     "broker/core/suspension/agreement.py",
     r"""
 standing-not-followed: a wish to begin anew does not reach the tasks
-- matcher.resume((*sub.definitions, sub.task), now)
+- shared.resume(sub, now)
 + ()
 
 standing-again: a host that begins anew does the work again
@@ -412,13 +412,10 @@ begun-as-changed: a text begins suspended for what the next one did
 SAID_BEFOREHAND = part(
     "broker/core/preview.py",
     r"""
-joined-as-new: what joins a cell is said to begin what goes on there
-- _keep(change, earlier, members, heirs)
-+ pass
-
-kept-by-own-alone: what newly uses a definition is said to begin what goes on for others
-- heirs = _fresh_heirs(change, earlier, replaced, limits)
-+ heirs = _fresh_heirs(change, earlier, replaced[:1], limits)
+kept-of-others: what newly uses a definition is said to keep what goes on for others
+- for key in (*before.definitions, before.task)
+-         if key in earlier.tasks
++ for key in earlier.tasks
 """,
     tests=REVISIONS,
 )

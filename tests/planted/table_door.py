@@ -504,7 +504,13 @@ foremost-input: a task waits for its foremost input and not for the last
 least-wish-lost: the latest of several wishes for a watermark counts
 - wanted[name] = min(target,
 + wanted[name] = max(target,
+""",
+    tests=EVERYTHING,
+)
 
+WIRING = part(
+    "broker/engine/runtime/instances.py",
+    r"""
 route-stays: events still go to an agent that is gone
 - if route[0] is not seat]
 + if route[1] is not seat]
@@ -542,6 +548,7 @@ TABLE = [
         + RESULTS
         + SEATS
         + MATCHER
+        + WIRING
         + ADVERTISED
     ),
 ]

@@ -60,11 +60,15 @@ CATALOGUED = part(
     r"""
 end-counted-again: a definition of what is over is counted after a restart
 - if one.state != "ended":
+-             for name in one.uses:
 + if one.state:
++             for name in one.uses:
 
 end-dropped-twice: cancelling what is over takes its definitions from others
 - if one.state == "ended":
+-             return []
 + if one.state == "":
++             return []
 """,
     tests=ENDED,
 )

@@ -91,4 +91,49 @@ change-of-before-goes-on: a text that an earlier version replaced keeps what it 
     tests=("tests/broker/core/test_durable.py",),
 )
 
-TABLE = [*TASKS, *PARTS, *WINDOWS, *DECLARED, *RECORDS]
+SHARED = (
+    "tests/broker/core/test_shared_tasks.py",
+    "tests/broker/engine/test_later_subscriptions.py",
+)
+
+LIKE = part(
+    "broker/engine/runtime/instances.py",
+    r"""
+shared-whatever-held: a definition is shared with what began before
+- return _essence(earlier.state()) == _essence(later.state())
++ return True
+
+shared-other-groups: what is held of groups is not compared
+- if _group(earlier, key, classes) != _group(later, key, classes):
++ if False:
+
+shared-otherwise-fed: instances are one that other instances feed
+- if other in suspended or matcher.running[other].needs != instance.needs:
++ if other in suspended:
+
+merged-unwired: who needs an instance that goes is fed by nobody
+- matcher.rewire(name, needs)
++ pass
+""",
+    tests=SHARED,
+)
+
+INSTANCES = part(
+    "broker/core/shared_tasks.py",
+    r"""
+instance-by-key: a restart wires instances by the keys of their tasks
+- elif name != key or needs != instance.task.needs:
++ elif name != key:
+
+instance-stays: nobody looks whether two hold the same
+- elif beside.due <= now:
++ elif beside.due < 0:
+
+instance-unmarked: who used an instance that went is not told of the other
+- self._renamed(name, other)
++ pass
+""",
+    tests=SHARED,
+)
+
+TABLE = [*TASKS, *PARTS, *WINDOWS, *DECLARED, *RECORDS, *LIKE, *INSTANCES]

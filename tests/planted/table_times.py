@@ -129,13 +129,18 @@ group-gone-holds: a group that went at the limit holds what comes back
         "broker/engine/runtime/matcher.py",
         r"""
 definition-stays: what is known of a definition stays when it runs no more
-- self._agents.makes_no_more(seat.task)
+- self._agents.makes_no_more(instance.task)
 + pass
-
+""",
+        tests=("tests/broker/core/test_removal.py",),
+    ),
+    *part(
+        "broker/engine/runtime/instances.py",
+        r"""
 change-stays: that a content has others who want it is told when there are none
--                     self._routes[content] = rest
--                 self._direct.changed(content)
-+                     self._routes[content] = rest
+-                 self.routes[content] = others
+-             self.direct.changed(content)
++                 self.routes[content] = others
 """,
         tests=("tests/broker/core/test_removal.py",),
     ),
@@ -144,7 +149,7 @@ change-stays: that a content has others who want it is told when there are none
         r"""
 makers-of-before: agents that weigh times from the middle of a batch on are not asked for its rest
 -                 self.doubt()
--                 self._direct.settle()
+-                 self._wiring.direct.settle()
 +                 self.doubt()
 """,
         tests=("tests/broker/core/test_uncertain_reach.py",),

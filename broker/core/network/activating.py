@@ -73,21 +73,10 @@ class ActivatingBroker(RestorableBroker):
         self.dormant = bool(self.inactive())
 
     def _begin_anew(self, keys: list[Key]) -> None:
-        """Have tasks forget what they were fed that nothing active uses, and no text has kept."""
-        running = {
-            name
-            for one in self.catalogue.subscriptions.values()
-            if one.key not in self._elsewhere
-            for name in ((*one.definitions, one.task) if one.state == "active" else one.kept)
-        }
-        tasks = self.tasks()
-        named = map(self.catalogue.subscriptions.__getitem__, keys)
-        names = [name for one in named for name in (*one.definitions, one.task)]
-        fresh = [name for name in dict.fromkeys(names) if name not in running]
-        for name in reversed(fresh):
-            self._matcher.remove(name)
-        for name in fresh:
-            self._matcher.install(tasks[name], self._intake.time_of_day(self._now))
+        """Have tasks forget what they were fed, but for those that a text has kept."""
+        subs = [self.catalogue.subscriptions[key] for key in keys]
+        now = self._intake.time_of_day(self._now)
+        self.installer.shared.begin_anew(subs, now, lambda one, key: key in one.kept)
         # Types without a source are waited for from now on.
         self._matcher.due(self._watermark_of, ends=True)
 

@@ -81,9 +81,9 @@ class CellKeepingBroker(ActivatingBroker):
             name
             for key, one in self.catalogue.subscriptions.items()
             if key not in self.book.of and one.state != "ended"
-            for name in (*one.definitions, one.task)
+            for name in (*one.uses, one.task)
         }
-        for name in reversed(self._matcher.tasks()):  # users first
+        for name in reversed(list(self._matcher.running)):  # users first
             if name not in needed:
                 self._matcher.remove(name)
 
@@ -94,7 +94,7 @@ class CellKeepingBroker(ActivatingBroker):
             told = mark(one.rows, self.catalogue, self.ledger, self._notes, self._now)
             out.publications += told
         else:
-            follow(one.rows, self.catalogue, self._matcher, self._now)
+            follow(one.rows, self.catalogue, self._matcher, self.installer.shared, self._now)
 
     def _cell_results(self, one: home_records.CellResults, out: Outgoing) -> None:
         forgotten = self.book.forgotten

@@ -205,6 +205,7 @@ class RestorableBroker(Broker):
             "installed": installed,
             "declared": self.installer.state(),
             "tasks": self._matcher.state(),
+            "instances": self.installer.shared.state(),
             "shared": self._matcher.shared_state(),
             "intake": self._intake.state(),
             "lives": self._lives.state(),
@@ -250,31 +251,39 @@ class RestorableBroker(Broker):
             self._lives.resume(before, self._now)
 
     def _restore_tasks(self, state: Mapping[str, Any]) -> None:
-        sources = [
-            Source(
-                text.decode("utf-8", "surrogatepass"),
-                {name: state["tables"][at] for name, at in named.items()},
-                *functions,
-            )
-            for text, named, *functions in state["texts"]
-        ]
+        sources = _sources(state)
         tasks: dict[str, Task] = {}
         for source in sources:
             for key, task in tasks_of(source, self.given).items():
                 tasks.setdefault(key, task)
-        for key in state["tasks"]:
+        instances = {name: wired for name, *wired in state.get("instances", ())}
+        for name in state["tasks"]:
+            key, needs, *_ = instances.get(name, (name, None))
             if key not in tasks:
                 raise StateError(
                     f"a task of the snapshot ({key}) is in none of the texts that it was made of:"
                     " this version of Headwater understands one of them otherwise, or a function of"
                     " one's own that it calls has another version"
                 )
-            self._matcher.install(tasks[key])
+            self._matcher.install(tasks[key], None, name, needs)
         self._matcher.restore(state["tasks"])
+        self.installer.shared.restore(instances)
         for number, said in state["installed"]:
             one = msgspec.convert(said, Installed)
             self.catalogue.add(one)
             self._texts[one.key] = (one, sources[number])
+
+
+def _sources(state: Mapping[str, Any]) -> list[Source]:
+    """Return the texts of a state, with their tables and functions."""
+    return [
+        Source(
+            text.decode("utf-8", "surrogatepass"),
+            {name: state["tables"][at] for name, at in named.items()},
+            *functions,
+        )
+        for text, named, *functions in state["texts"]
+    ]
 
 
 def source_of(text: str, tables: Mapping[str, str], given: FunctionRegister) -> Source:

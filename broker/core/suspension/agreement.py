@@ -18,6 +18,7 @@ from broker.network.placement.suspension import Rows
 
 if TYPE_CHECKING:
     from broker.core.effects import Notes, Publication
+    from broker.core.shared_tasks import SharedTasks
     from broker.engine.ledger import Ledger
     from broker.engine.runtime.matcher import Matcher
 
@@ -40,7 +41,9 @@ def mark(
     ]
 
 
-def follow(rows: Rows, catalogue: Catalogue, matcher: Matcher, now: int) -> None:
+def follow(
+    rows: Rows, catalogue: Catalogue, matcher: Matcher, shared: SharedTasks, now: int
+) -> None:
     """Have tasks that run here begin anew, or be suspended, as their home's `rows` say.
 
     What is suspended here alone stays so: the home has yet to hear of it.
@@ -50,7 +53,7 @@ def follow(rows: Rows, catalogue: Catalogue, matcher: Matcher, now: int) -> None
         if sub is None:
             continue
         if row.resumed != sub.resumed:
-            matcher.resume((*sub.definitions, sub.task), now)
+            shared.resume(sub, now)
             sub.resumed, sub.suspended = row.resumed, ""
         if row.exceeded:
             if sub.task not in matcher.suspensions.why:

@@ -119,11 +119,13 @@ class Filterer:
         events: Sequence[Event],
         by_class: ByClass | None = None,
         made: list[Any] | None = None,
+        outlet: str = "",
     ) -> list[tuple[int, list[Event]]]:
         """The events of each content that has any: ids ascending, events in the order given.
 
         All are primitive events, or all are detected ones. `by_class`: the same events, sorted so.
-        What is made of events at once goes to `made`; their contents are not told then.
+        What is made of events at once goes to `made`; their contents are not told then. With an
+        `outlet` they are all of one class and wanted under that name, not under their type's.
         """
         if not events:
             return []
@@ -133,10 +135,13 @@ class Filterer:
         made = [] if made is None else made
         missed = 0
         for kind, same in by_class.items():
-            try:
-                kept = self._of_class[kind]
-            except KeyError:
-                kept = self._of_class[kind] = self._types.get(kind.event_type)
+            if outlet:
+                kept = self._types.get(outlet)
+            else:
+                try:
+                    kept = self._of_class[kind]
+                except KeyError:
+                    kept = self._of_class[kind] = self._types.get(kind.event_type)
             if kept is None:
                 missed += len(same)
             else:

@@ -127,10 +127,7 @@ class StagedAgent(StagedGroups):
         return least([completing, self._agenda.first(), ends])
 
     def held(self) -> int:
-        """Count the events it holds; asking moves no group on, as what is due next would show it.
-
-        Of what is fused nothing is due, and it counts what it would keep.
-        """
+        """Count the events it holds (if fused, would keep); what is due next stays as it is."""
         if self.plan.is_plain:
             self._catch_up()
         if self._patience is not None and self._patience.forgets and self._patience.count:

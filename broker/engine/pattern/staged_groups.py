@@ -78,6 +78,11 @@ class StagedGroups:
         self._swept = WATERMARK_NONE
         self.dropped_overflow = self.dropped_groups = self.outlasting = 0
 
+    @property
+    def groups(self) -> Mapping[Group, Partition]:
+        """Return what is held of each group."""
+        return self._partitions
+
     # --- made, and left alone ------------------------------------------------------------
 
     def _make_room(self, batch: Sequence[LeafEvents]) -> None:
@@ -130,13 +135,10 @@ class StagedGroups:
         self._agenda.set(key, least([partition.root.due(), turn]))
 
     def _sweep(self, touched: dict[Group, None]) -> list[Group]:
-        """Let silent partitions drop what has expired, now and then; return those that may go.
-
-        Most groups get something soon, and to make one anew costs more than to keep it: what is
-        fused goes when nothing has come since the look before; where there are many, at once.
-        """
-        silent_ms = self._watermark - self._swept
-        if silent_ms < SWEEP_MS or silent_ms < self.plan.sweep_ms():  # mostly the first tells it
+        """Let silent partitions drop what has expired, now and then; return those that may go."""
+        # What is fused goes after a silent look, as a new one costs more; of many, all at once.
+        period_ms = max(SWEEP_MS, self.plan.sweep_ms())
+        if self._watermark // period_ms == self._swept // period_ms:
             return []
         self._swept = self._watermark
         patience, candidates = self._patience, []

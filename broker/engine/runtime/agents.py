@@ -40,7 +40,7 @@ class Agents:
         self.classes: dict[str, type[Event]] = {}
         self._attributes: dict[str, dict[str, AttributeType]] = {}  # of primitive types
         self.durations = Durations(limits.event_duration_ms_max, strict=strict)
-        self._beginning: dict[str, list[StagedAgent]] = {}  # by task
+        self._beginning: dict[str, list[StagedAgent]] = {}  # by the instance's name
         self._begin: int | None = None
         self._floor = WATERMARK_END
         self.doubted: Doubt | None = None
@@ -62,8 +62,8 @@ class Agents:
         if self._begin is not None and instant >= self._begin:
             return False
         self._begin = instant
-        for key in self._beginning:
-            self.begin(key, instant)
+        for name in self._beginning:
+            self.begin(name, instant)
         return True
 
     def begins_from(self, floor: int) -> None:
@@ -73,25 +73,25 @@ class Agents:
             for agent in agents:
                 agent.begins_from(floor)
 
-    def begin(self, key: str, instant: int) -> None:
+    def begin(self, name: str, instant: int) -> None:
         """A task begins at the instant, if not before."""
-        for agent in self._beginning.get(key, ()):
+        for agent in self._beginning.get(name, ()):
             agent.begin(instant)
 
-    def forget(self, key: str) -> None:
+    def forget(self, name: str) -> None:
         """A task runs no more."""
-        self._beginning.pop(key, None)
+        self._beginning.pop(name, None)
 
-    def begins_with(self, key: str, agent: StagedAgent) -> None:
+    def begins_with(self, name: str, agent: StagedAgent) -> None:
         """It matters to an agent of the task when that began."""
-        self._beginning.setdefault(key, []).append(agent)
+        self._beginning.setdefault(name, []).append(agent)
         agent.begins_from(self._floor)
         if self._begin is not None:
             agent.begin(self._begin)
 
-    def replaced(self, key: str, agent: StagedAgent) -> None:
+    def replaced(self, name: str, agent: StagedAgent) -> None:
         """Another runs in place of an agent of the task."""
-        known = self._beginning.get(key, [])
+        known = self._beginning.get(name, [])
         known[:] = [one for one in known if one is not agent]
 
     # --- making --------------------------------------------------------------------------
@@ -133,6 +133,8 @@ class Agents:
 
     def makes_no_more(self, task: Task) -> None:
         """They are no longer."""
+        if task.output is None:
+            return
         name = output_name(task)
         self.classes.pop(name, None)
         self.durations.makes_no_more(name)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.engine.event.event import Event
     from broker.engine.limits import Limits
     from broker.engine.runtime.agents import Agents
+    from broker.engine.runtime.instances import TaskInstance
     from language.taskgraph import Task
 
 LONE_PLANS_MAX = 4_096  # plans of single events that are kept for subscriptions to come
@@ -42,11 +43,12 @@ class Maker:
         # None of those that only look like single events.
         self._lone_plans: dict[tuple[Case, str], StagedPlan | None] = {}
 
-    def make(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
+    def make(self, instance: TaskInstance, case: Case, output: type[Event] | None) -> Agent:
         """The agent of one case; `output` is the class of a definition's events."""
+        task = instance.task
         if output is None:
             outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task))
-            return self._of_pattern(task, case, outcome)
+            return self._of_pattern(instance, case, outcome)
         window = task.node.window if isinstance(task.node, Definition) else None
         # Paper 003 (3.3.2): a task forks one agent for each detecting case, and with a window the
         # producing condition is time instead of a final state.
@@ -63,23 +65,24 @@ class Maker:
             )
         outcome = DefinitionOutcome(task, case, reported_layout(case), output)
         if window is None:
-            return self._of_pattern(task, case, outcome)
+            return self._of_pattern(instance, case, outcome)
         ticks = grid_of(window)
         assert ticks is not None, "without `aggr` a window is `every`"
         # `every` without an aggregate: the pattern runs as always and what it gives waits for the
         # tick, so that it has one meaning with and without.
         ticking = TickOutcome(outcome)
-        inner = self._of_pattern(task, case, ticking)
+        inner = self._of_pattern(instance, case, ticking)
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
-    def _of_pattern(self, task: Task, case: Case, outcome: Any) -> StagedAgent:
-        lone = self._lone_plan(task, case)
+    def _of_pattern(self, instance: TaskInstance, case: Case, outcome: Any) -> StagedAgent:
+        lone = self._lone_plan(instance.task, case)
         if lone is not None:
             return self._running(lone, outcome)
         layout = lay_out(case)
         layout.budget = self._shared.budget
-        return self._staged(task, case, layout, outcome, capacity=self._limits.chain_events_max)
+        capacity = self._limits.chain_events_max
+        return self._staged(instance, case, layout, outcome, capacity=capacity)
 
     def _lone_plan(self, task: Task, case: Case) -> StagedPlan | None:
         """The plan of a subscription to single events; None of all others.
@@ -107,8 +110,9 @@ class Maker:
         return self._lone_plans[key]
 
     def _staged(
-        self, task: Task, case: Case, layout: Layout, outcome: Any, *, capacity: int = 0
+        self, instance: TaskInstance, case: Case, layout: Layout, outcome: Any, *, capacity: int = 0
     ) -> StagedAgent:
+        task = instance.task
         subscription = task.node if isinstance(task.node, Subscription) else None
         doubts = needs_stages(case, layout, subscription) or self._weighs(case, layout)
         doubt = self._shared.doubted if doubts else None
@@ -118,7 +122,7 @@ class Maker:
         )
         agent = self._running(plan, outcome)
         if agent.minds_beginning:
-            self._shared.begins_with(task.key, agent)
+            self._shared.begins_with(instance.name, agent)
         return agent
 
     def _running(self, plan: StagedPlan, outcome: Any) -> StagedAgent:
@@ -139,10 +143,11 @@ class Maker:
         # nothing.
         return composite(root) or root.within_ms is not None or case.detect.maybe_drop
 
-    def weighing(self, task: Task, case: Case, agent: Agent) -> Agent:
+    def weighing(self, instance: TaskInstance, case: Case, agent: Agent) -> Agent:
         """An agent that weighs times, where the other has stopped."""
+        task = instance.task
         if isinstance(agent, TickAgent):
-            agent.inner = self.weighing(task, case, agent.inner)
+            agent.inner = self.weighing(instance, case, agent.inner)
             return agent
         if isinstance(agent, StagedAgent) and agent.plan.links is not None:
             if not self._weighs(case, agent.plan.layout):
@@ -154,15 +159,15 @@ class Maker:
         if isinstance(agent, StagedAgent) and (
             not agent.plan.is_plain or self._weighs(case, agent.plan.layout)
         ):
-            self._shared.replaced(task.key, agent)
-            made = self._staged(task, case, agent.plan.layout, agent.outcome)
+            self._shared.replaced(instance.name, agent)
+            made = self._staged(instance, case, agent.plan.layout, agent.outcome)
             # Through the snapshot: how an agent is taken over is then what recovery does every day,
             # and not a second way.
             made.restore(agent.state())
             return made
         return agent
 
-    def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
+    def restored(self, instance: TaskInstance, case: Case, agent: Agent, state: Any) -> Agent:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
         # A suspension outlasts a restart: it ends by `resume` alone, as what the agent held is
         # gone.
@@ -170,14 +175,14 @@ class Maker:
             return SuspendedAgent(state[SUSPENDED])
         if isinstance(agent, StagedAgent) and agent.plan.links is None and "chain" in state:
             plan = StagedPlan(
-                _timed(task, case),
+                _timed(instance.task, case),
                 agent.plan.layout,
-                self._shared.foresight(task),
+                self._shared.foresight(instance.task),
                 capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
             )
             chain = self._running(plan, agent.outcome)
             chain.restore(state)
-            return self.weighing(task, case, chain)
+            return self.weighing(instance, case, chain)
         agent.restore(state)
         return agent
 

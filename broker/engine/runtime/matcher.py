@@ -13,21 +13,18 @@ from fractions import Fraction
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
-from broker.engine.clock_names import clock_name
 from broker.engine.event.agent import WATERMARK_END, LeafEvents, Result
 from broker.engine.event.event import ByClass, Event, doubtful, event_class
 from broker.engine.filter.filterer import Filterer
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
-from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.promises import reached_at
-from broker.engine.runtime.agents import EXACT, Agents, input_name, output_name, weighed
+from broker.engine.runtime.agents import EXACT, Agents, output_name, weighed
 from broker.engine.runtime.budget import TooMuchWorkError
+from broker.engine.runtime.instances import Needs, TaskInstance, Wiring
 from broker.engine.runtime.results import sort_results
 from broker.engine.runtime.seats import (
-    Direct,
     Domain,
-    Domains,
     Endings,
     Seat,
     Suspensions,
@@ -37,10 +34,9 @@ from broker.engine.runtime.seats import (
     wake,
 )
 from broker.engine.runtime.slices import Slices
-from language.tree import Case, Definition
+from language.taskgraph import cases_of
 
 if TYPE_CHECKING:
-    from broker.engine.pattern.pattern import Layout
     from language.taskgraph import Task
 
 Inboxes = list[dict[int, list[LeafEvents]]]  # of each level of definitions, by agent
@@ -49,12 +45,8 @@ Look = tuple[WatermarkOf, dict[Any, int]]  # at watermarks, with those that were
 DueOf = Callable[[Domain, Mapping[int, Seat]], int | None]
 
 
-# `_routes`: content id to seats: the unique id of the matching content with which paper 003
-# (3.3.1) passes an event to the agents.
 # `install`: after the seats: a silence may begin with the task, and its agent must be there to be
 # told.
-# `_seat`: `next` looks at every event of the named types whatever its values, and a group begins
-# with its first event of any type.
 # `push`: an inbox for each level of the task graph: what a definition detects is put into inboxes
 # of higher levels only, so one walk upwards feeds every agent once.
 # `push`: in the order of installation, which is the same after a recovery, whatever order contents
@@ -71,58 +63,68 @@ class Matcher:
         self._limits = limits or Limits()
         self._ledger = ledger or Ledger()
         self.filterer = Filterer(self._limits, self._ledger)
+        self.passed: WatermarkOf | None = None  # of clocks that have a wait; None: nobody waits
         self._seats: dict[int, Seat] = {}
-        self._by_task: dict[str, list[Seat]] = {}
-        self._routes: dict[int, list[tuple[Seat, int]]] = {}
-        self._domains = Domains()
+        self._by_name: dict[str, list[Seat]] = {}
+        self._instances: dict[str, TaskInstance] = {}
+        self._names: dict[str, list[str]] = {}  # of instances, by the task's key
         self.endings = Endings(self._seats)
         self._next_index = 0
-        self._direct = Direct(self._routes, self.filterer)
+        self._wiring = Wiring(self.filterer, self._by_name, lambda: self.passed is not None)
         self._watermarks: dict[Any, int] = {}  # of what is asked for now
         self._agents = Agents(self._limits, strict=strict)
         self.budget = self._agents.budget
-        self.suspensions = Suspensions(self._by_task, self._agents, self._direct)
+        self.suspensions = Suspensions(self._by_name, self._agents, self._wiring.direct)
         self.classes = self._agents.classes
         self.durations = self._agents.durations
-        self.passed: WatermarkOf | None = None  # of clocks that have a wait; None: nobody waits
 
     # --- tasks ---------------------------------------------------------------------------
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._by_task
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
 
     def __len__(self) -> int:
-        return len(self._by_task)
+        return len(self._by_name)
 
-    def install(self, task: Task, begin: int | None = None) -> None:
+    def install(
+        self, task: Task, begin: int | None = None, name: str = "", needs: Needs | None = None
+    ) -> None:
         """Run a task; the definitions that it needs must run already. Twice is once.
 
-        It begins at the instant, where one is given (else see `begin`).
+        It begins at the instant, where one is given (else see `begin`). `name`: of this instance,
+        where the task runs under its key already; `needs`: the instances that it is fed by.
         Raises LimitReachedError; then nothing of the task is left.
         """
-        if task.key in self._by_task:
+        instance = TaskInstance(name or task.key, task, task.needs if needs is None else needs)
+        name = instance.name
+        if name in self._by_name:
             return
-        for name, event_type in task.types.items():
-            if name not in task.needs:
-                self._agents.takes(name, event_type.attributes)
+        for type_name, event_type in task.types.items():
+            if type_name not in task.needs:
+                self._agents.takes(type_name, event_type.attributes)
         output = None
         if task.output is not None:
             output = event_class(output_name(task), task.output.attributes, detected=True)
             self._agents.makes(task, output)
-        node = task.node
-        cases = node.cases if isinstance(node, Definition) else (node.case,)
-        seats = self._by_task[task.key] = []
+        seats = self._by_name[name] = []
+        self._instances[name] = instance
+        self._names.setdefault(task.key, []).append(name)
         try:
-            for case in cases:
-                self._seat(task, case, output, seats)
+            for case in cases_of(task.node):
+                agent = self._agents.maker.make(instance, case, output)
+                seat = Seat(self._next_index, instance, case, agent, instance.outlet)
+                self._next_index += 1
+                self._seats[seat.index] = seat
+                seats.append(seat)
+                self._wiring.connect(seat)
         except BaseException:
-            self.remove(task.key)
+            self.remove(name)
             raise
         if begin is not None:
-            self._agents.begin(task.key, begin)
-        self.suspensions.installed(task)
+            self._agents.begin(name, begin)
+        self.suspensions.installed(instance)
         self.endings.note(seats)
-        if task.key in self._agents.beginning:
+        if name in self._agents.beginning:
             self.schedule(*seats)
 
     @property
@@ -134,50 +136,43 @@ class Matcher:
         """The tasks that are installed, or will be, begin at the instant, if not before."""
         if self._agents.begin_all(instant):
             for key in self._agents.beginning:
-                self.schedule(*self._by_task[key])  # a silence is due without any event
+                self.schedule(*self._by_name[key])  # a silence is due without any event
 
     def begins_from(self, floor: int) -> None:
         """No event to come begins before this time, nor does a task, if it has not begun before."""
         self._agents.begins_from(floor)
 
-    def remove(self, key: str) -> None:
-        """Stop a task; its state is gone."""
-        self.suspensions.why.pop(key, None)
-        for seat in self._by_task.pop(key, ()):
-            if seat.task.output is not None:
-                self._agents.makes_no_more(seat.task)
+    def remove(self, name: str) -> None:
+        """Stop an instance of a task; its state is gone."""
+        self.suspensions.why.pop(name, None)
+        for seat in self._by_name.pop(name, ()):
             del self._seats[seat.index]
-            self._agents.forget(key)
-            seat.domain.seats -= 1
-            for content in seat.contents:
-                # Two leaves of a case may want one content: the second finds nothing left of it.
-                rest = [route for route in self._routes.pop(content, ()) if route[0] is not seat]
-                if rest:
-                    self._routes[content] = rest
-                self._direct.changed(content)
-                self.filterer.remove(content)
-            if not seat.domain.seats:
-                self._domains.drop(seat.domain)
+            self._agents.forget(name)
+            self._wiring.disconnect(seat)
+        instance = self._instances.pop(name, None)
+        if instance is not None:
+            key = instance.task.key
+            self._names[key].remove(name)
+            if not self._names[key]:
+                del self._names[key]
+                self._agents.makes_no_more(instance.task)
 
-    def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
-        layout = lay_out(case)
-        agent = self._agents.maker.make(task, case, output)
-        seat = Seat(self._next_index, task, agent, self._domain(task, layout), (), case)
-        seat.at_once = at_once(seat)
-        seat.weighs = layout.root.within_ms is not None or case.detect.maybe_drop
-        self._next_index += 1
-        self._seats[seat.index] = seat
-        seats.append(seat)
-        seat.domain.seats += 1
-        wanted = [(leaf.event_type, leaf.conditions) for leaf in layout.leaves]
-        # Without groups a silence begins with the input, of which agents are told as it is.
-        if case.group_by or any(joint.next for joint in layout.joints):
-            wanted += [(name, ()) for name in layout.named]
-        for place, (event_type, conditions) in enumerate(wanted):
-            content = self.filterer.add(input_name(task, event_type), conditions)
-            seat.contents += (content,)
-            self._routes[content] = [*self._routes.get(content, ()), (seat, place)]
-            self._direct.changed(content)
+    def rewire(self, name: str, needs: Needs, *, last: bool = False) -> None:
+        """Have a task go on with what other instances of the definitions detect that it needs.
+
+        `last`: these began after it, behind which it stands from now on; so do those that need it.
+        """
+        if last:
+            self._by_name[name] = self._by_name.pop(name)
+            self._instances[name] = self._instances.pop(name)
+        instance = self._instances[name] = TaskInstance(name, self._instances[name].task, needs)
+        for seat in self._by_name[name]:
+            if (gone := self._wiring.disconnect(seat)) is not None:
+                self.endings.drop(gone)
+            seat.instance = instance
+            self._wiring.connect(seat)
+            self.schedule(seat)
+        self.endings.note(self._by_name[name])
 
     def doubt(self, drift: Fraction = EXACT, most_ms: int = 0) -> None:
         """From now on times may be uncertain; `drift` is the greatest of clocks, as a share.
@@ -192,30 +187,31 @@ class Matcher:
         self._agents.doubt(drift)
         self._agents.doubt_up_to(most_ms)
         for seat in self._seats.values():
-            seat.agent = self._agents.maker.weighing(seat.task, seat.case, seat.agent)
+            seat.agent = self._agents.maker.weighing(seat.instance, seat.case, seat.agent)
             seat.at_once = at_once(seat)
             self.schedule(seat)
-        self._direct.all_changed()
-
-    def _domain(self, task: Task, layout: Layout) -> Domain:
-        used = sorted({leaf.event_type for leaf in layout.leaves})
-        wait_ms = None if self.passed is None else task.wait_ms
-        types = tuple(clock_name(name, wait_ms) for name in used if name not in task.needs)
-        definitions = tuple(task.needs[name] for name in used if name in task.needs)
-        below = [seat.domain.level for key in definitions for seat in self._by_task[key]]
-        return self._domains.of(types, definitions, 1 + max(below, default=-1))
+        self._wiring.direct.all_changed()
 
     def tasks(self) -> dict[str, Task]:
         """The tasks that run, by key."""
-        return {key: seats[0].task for key, seats in self._by_task.items() if seats}
+        return {one.task.key: one.task for one in self._instances.values()}
 
-    def seats_of(self, key: str) -> list[Seat]:
-        """Return the seats of a task's cases; if what an agent holds changes, schedule its seat."""
-        return self._by_task[key]
+    def instances(self, key: str) -> Sequence[str]:
+        """Return the names of the instances of a task, in the order of their beginning."""
+        return self._names.get(key, ())
+
+    @property
+    def running(self) -> Mapping[str, TaskInstance]:
+        """Return all instances by name, each behind what it needs."""
+        return self._instances
+
+    def seats_of(self, name: str) -> list[Seat]:
+        """Return the seats of an instance; if what an agent holds changes, schedule its seat."""
+        return self._by_name[name]
 
     def wanted(self) -> list[str]:
         """The primitive types that tasks wait for, in order."""
-        return self._domains.types()
+        return self._wiring.domains.types()
 
     # --- events --------------------------------------------------------------------------
 
@@ -236,12 +232,12 @@ class Matcher:
         looked: Look = (watermark_of, watermarks) if foreseen is None else (foreseen, {})
         budget = self.budget
         budget.spent = 0
-        active: Inboxes = list(map(dict, [()] * len(self._domains.levels)))
+        active: Inboxes = list(map(dict, [()] * len(self._wiring.domains.levels)))
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
         mixed = bool(results)  # what one agent alone reports is in order
         for level, inboxes in enumerate(active):
-            for domain in self._domains.levels[level]:
+            for domain in self._wiring.domains.levels[level]:
                 # An input that is only looked at never reaches the end.
                 if domain.due and (foreseen is None or domain.due[0][0] < WATERMARK_END):
                     wake(domain, self._seats, self._watermark(domain, *looked), inboxes)
@@ -255,16 +251,16 @@ class Matcher:
                 except TooMuchWorkError as error:
                     budget.exceed(error.what)
                     # Its inputs of this push are gone with it; the push goes on for all others.
-                    self.suspensions.suspend(seat.task.key, error.what)
+                    self.suspensions.suspend(seat.instance.name, error.what)
                     continue
                 finally:
                     budget.end()
                 if seat.agent.waits:
                     self.schedule(seat)
-                if made and seat.task.kind == "definition":
+                if made and seat.outlet:
                     self._ledger.detected.received += len(made)
                     before = len(results)
-                    self._deliver(made, active, results)
+                    self._deliver(made, active, results, outlet=seat.outlet)
                     mixed = mixed or len(results) > before
                 elif made:
                     mixed = mixed or bool(results)
@@ -282,21 +278,22 @@ class Matcher:
         active: list[dict[int, list[LeafEvents]]],
         results: list[Result],
         by_class: ByClass | None = None,
+        outlet: str = "",
     ) -> None:
         if not events:
             return
-        if self._direct.unsettled:
-            self._direct.settle()
-        for content, matched in self.filterer.route(events, by_class, results):
-            if lone := self._direct.makers[content]:
+        if self._wiring.direct.unsettled:
+            self._wiring.direct.settle()
+        for content, matched in self.filterer.route(events, by_class, results, outlet):
+            if lone := self._wiring.direct.makers[content]:
                 for made in lone:
                     results += made(matched)
                 continue
             # Weighing times costs every join, so it begins with the first event that is in doubt.
             if self._agents.doubted is None and doubtful(matched):
                 self.doubt()
-                self._direct.settle()
-            for seat, leaf in self._routes[content]:
+                self._wiring.direct.settle()
+            for seat, leaf in self._wiring.routes[content]:
                 if seat.at_once is not None:
                     results += seat.at_once(matched)
                     continue
@@ -306,12 +303,6 @@ class Matcher:
                     self._ledger.note("late_for_waits", len(matched) - len(fed))
                 if fed:
                     active[seat.domain.level].setdefault(seat.index, []).append((leaf, fed))
-
-    def resume(self, keys: Sequence[str], begin: int) -> None:
-        """Begin these tasks anew at the instant, as far as they are suspended."""
-        seats = self.suspensions.resume(keys, begin)
-        self.endings.note(seats)
-        self.schedule(*seats)
 
     def schedule(self, *seats: Seat) -> None:
         """Note when their agents are due, where that may be another time than before."""
@@ -337,7 +328,7 @@ class Matcher:
         # walked once for every path.
         inputs = list(map(watermark_of, domain.types))
         for key in domain.definitions:
-            for seat in self._by_task[key]:
+            for seat in self._by_name[key]:
                 below = self._watermark(seat.domain, watermark_of, cache)
                 out = below if below >= WATERMARK_END else seat.agent.watermark_out(below)
                 inputs.append(out)
@@ -352,7 +343,7 @@ class Matcher:
         self._watermarks = {}
         found: dict[str, int] = {}
         for seat in self._seats.values():
-            if seat.task.kind == "subscription":
+            if not seat.outlet:
                 out = seat.agent.watermark_out(self._watermark(seat.domain, watermark_of))
                 found[seat.task.key] = min(out, found.get(seat.task.key, out))
         return found
@@ -383,7 +374,7 @@ class Matcher:
         """
         self._watermarks = {}
         wanted: dict[str, int] = {}
-        for domains in self._domains.levels:
+        for domains in self._wiring.domains.levels:
             for domain in domains:
                 due = due_of(domain, self._seats) if domain.due else None
                 if due is not None and due < WATERMARK_END:
@@ -399,7 +390,7 @@ class Matcher:
             if watermark_of(name) < target:
                 wanted[name] = min(target, wanted.get(name, target))
         for key in domain.definitions:
-            for seat in self._by_task[key]:
+            for seat in self._by_name[key]:
                 below = self._watermark(seat.domain, watermark_of)
                 at = reached_at(seat.agent, target, below)
                 if at is not None and at > below:
@@ -426,23 +417,23 @@ class Matcher:
         self._agents.restore(state)
 
     def state(self) -> dict[str, list[Any]]:
-        """Plain data: task key → the states of its cases' agents."""
-        return {key: [seat.agent.state() for seat in seats] for key, seats in self._by_task.items()}
+        """Plain data: an instance's name → the states of its cases' agents."""
+        return {key: [seat.agent.state() for seat in seats] for key, seats in self._by_name.items()}
 
     def restore(self, state: dict[str, list[Any]]) -> None:
-        """Take up the states of the tasks that are installed; others are ignored."""
+        """Take up the states of the instances that are installed; others are ignored."""
         # Before any state is taken up: an agent that weighs reads the state of one that did not,
         # not the other way round.
         if any(weighed(one) for states in state.values() for one in states):
             self.doubt()
         for key, states in state.items():
-            for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
+            for seat, agent_state in zip(self._by_name.get(key, ()), states, strict=False):
                 self.suspensions.restored(key, agent_state)
                 seat.agent = self._agents.maker.restored(
-                    seat.task, seat.case, seat.agent, agent_state
+                    seat.instance, seat.case, seat.agent, agent_state
                 )
                 seat.at_once = at_once(seat)
                 if seat.agent.waits:
                     self.schedule(seat)
-            self.endings.note(self._by_task.get(key, ()))
-        self._direct.all_changed()
+            self.endings.note(self._by_name.get(key, ()))
+        self._wiring.direct.all_changed()

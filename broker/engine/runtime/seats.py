@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from broker.engine.clock_names import SEPARATOR, parts_of
 from broker.engine.event.agent import WATERMARK_END, Agent, LeafEvents, Result
 from broker.engine.event.event import Event
-from broker.engine.runtime.agents import output_name
 from language.tree import Case, Subscription
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from broker.engine.filter.filterer import Filterer
     from broker.engine.pattern.lone import LoneAtom
     from broker.engine.runtime.agents import Agents
+    from broker.engine.runtime.instances import TaskInstance
     from language.taskgraph import Task
 
 SUSPENDED = "suspended"  # the key of its state, which no other agent's has
@@ -127,15 +127,21 @@ class Seat:
     """
 
     index: int
-    task: Task
-    agent: Agent
-    domain: Domain
-    contents: tuple[int, ...]
+    instance: TaskInstance
     case: Case
+    agent: Agent
+    outlet: str  # the filterer's name of what is detected; "" of a subscription
+    domain: Domain = field(default_factory=lambda: Domain((), (), 0))
+    contents: tuple[int, ...] = ()
     due: int | None = None
     at_once: AtOnce | None = None
     weighs: bool = True  # whether uncertain times matter to it even so
     waits_for_end: bool = False
+
+    @property
+    def task(self) -> Task:
+        """Return the task of which it runs a case."""
+        return self.instance.task
 
 
 def next_due(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
@@ -184,7 +190,7 @@ def next_report(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
 def at_once(seat: Seat) -> AtOnce | None:
     """Return the maker of results of a subscription to single events; None for all others."""
     lone = lone_of(seat)
-    if seat.task.kind == "definition" or seat.domain.clocks or lone is None:
+    if seat.outlet or seat.domain.clocks or lone is None:
         return None
     return lone.maker()
 
@@ -261,27 +267,27 @@ class Direct:
 
 
 class Suspensions:
-    """The suspended tasks, and `why`, by key; so many were `told` to whom they concern.
+    """The suspended tasks, and `why`, by name; so many were `told` to whom they concern.
 
     Where that is another number some are suspended, or are no more, of which nobody was told.
     """
 
     def __init__(
-        self, by_task: Mapping[str, Sequence[Seat]], agents: Agents, direct: Direct
+        self, by_name: Mapping[str, Sequence[Seat]], agents: Agents, direct: Direct
     ) -> None:
         self.why: dict[str, str] = {}
         self.told = 0
-        self._by_task = by_task
+        self._by_name = by_name
         self._agents = agents
         self._direct = direct
 
-    def suspend(self, key: str, why: str) -> None:
+    def suspend(self, name: str, why: str) -> None:
         """Suspend a task, and those that need it: all that they hold is gone."""
-        self.why[key] = why
+        self.why[name] = why
         # In the order of installation, in which a task stands behind all that it needs: one pass
         # finds all that rests on it.
-        for other, seats in self._by_task.items():
-            if seats and not self.why.keys().isdisjoint(seats[0].task.needs.values()):
+        for other, seats in self._by_name.items():
+            if seats and not self.why.keys().isdisjoint(seats[0].instance.needs.values()):
                 self.why.setdefault(other, BENEATH)
             if other not in self.why:
                 continue
@@ -291,28 +297,15 @@ class Suspensions:
                 seat.at_once = seat.due = None
         self._direct.all_changed()
 
-    def resume(self, keys: Sequence[str], begin: int) -> list[Seat]:
-        """Begin these tasks anew at the instant, as far as they are suspended; their seats."""
-        resumed = [key for key in self._by_task if key in self.why and key in keys]
-        for key in resumed:
-            del self.why[key]
-            for seat in self._by_task[key]:
-                output = self._agents.classes.get(output_name(seat.task))
-                seat.agent = self._agents.maker.make(seat.task, seat.case, output)
-                seat.at_once = at_once(seat)
-            self._agents.begin(key, begin)
-        self._direct.all_changed()
-        return [seat for key in resumed for seat in self._by_task[key]]
-
-    def installed(self, task: Task) -> None:
+    def installed(self, instance: TaskInstance) -> None:
         """Suspend a new task where what it needs is suspended."""
-        if not self.why.keys().isdisjoint(task.needs.values()):
-            self.suspend(task.key, BENEATH)
+        if not self.why.keys().isdisjoint(instance.needs.values()):
+            self.suspend(instance.name, BENEATH)
 
-    def restored(self, key: str, state: Mapping[str, Any]) -> None:
+    def restored(self, name: str, state: Mapping[str, Any]) -> None:
         """Note a task whose agent was restored from a stand-in's state."""
         if SUSPENDED in state:
-            self.why[key] = state[SUSPENDED]
+            self.why[name] = state[SUSPENDED]
 
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
@@ -330,7 +323,7 @@ class Endings:
     def note(self, seats: Sequence[Seat]) -> None:
         """Take in when these end, where that is known; twice is once."""
         for seat in seats:
-            at = None if seat.task.kind == "definition" else _ends_at(seat)
+            at = None if seat.outlet else _ends_at(seat)
             if at is not None:
                 domain, entry = seat.domain, (at, seat.index)
                 key = (domain.types, domain.definitions)
@@ -340,6 +333,10 @@ class Endings:
                 if known is None or known[0] is not domain:
                     known = self.domains[key] = (domain, [])
                 heappush(known[1], entry)
+
+    def drop(self, domain: Domain) -> None:
+        """Forget a domain that no seat is in any more."""
+        self.domains.pop((domain.types, domain.definitions), None)
 
     def first(self) -> Iterator[tuple[Domain, int]]:
         """Each domain in which one has an end, with the first of these."""

@@ -74,12 +74,12 @@ def heirs_of(
     return heirs
 
 
-def take_over(matcher: Matcher, heir: Heir) -> None:
-    """Have an heir that was just installed go on with the state of its predecessor."""
+def take_over(matcher: Matcher, heir: Heir, predecessor: str, name: str) -> None:
+    """Have the instance `name` of an heir, just installed, go on with the state of another."""
     # Through the snapshot, as recovery does it every day: agents at work would have to know how
     # they are parted from what they report, and there would be two ways to be exact.
-    states = [seat.agent.state() for seat in matcher.seats_of(heir.predecessor.key)]
-    matcher.restore({heir.task.key: translated(states, heir)})
+    states = [seat.agent.state() for seat in matcher.seats_of(predecessor)]
+    matcher.restore({name: translated(states, heir)})
 
 
 def translated(states: Sequence[Any], heir: Heir) -> list[Any]:

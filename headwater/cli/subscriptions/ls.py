@@ -16,7 +16,7 @@ from headwater.cli.subscriptions.results import time_of
 
 EXAMPLE = "  headwater ls --json"
 COLUMNS = ("subscription", "subscriber", "actor", "seq", "state", "results")
-FURTHER = ("home", "ends", "waits_for", "stand_in")  # shown where a row has them
+FURTHER = ("home", "ends", "shares_with", "waits_for", "stand_in")  # shown where a row has them
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,5 +75,5 @@ def _cell(entry: Mapping[str, Any], column: str) -> object:
         state = entry.get("stand_in_state", "following")
         return entry.get(column, "-") if state == "following" else f"{entry[column]} ({state})"
     if column != "ends":
-        return entry.get(column)
+        return entry.get(column, "-" if column in FURTHER else None)
     return time_of(entry["ends"]) if "ends" in entry else "-"

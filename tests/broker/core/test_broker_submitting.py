@@ -232,10 +232,10 @@ def test_a_fault_of_the_program_while_installing_leaves_nothing_behind(machine, 
     matcher = machine.broker._matcher
     install = matcher.install
 
-    def failing(task, begin):
+    def failing(task, *others):
         if task.kind == "subscription":
             raise RuntimeError("planted")
-        install(task, begin)
+        install(task, *others)
 
     monkeypatch.setattr(matcher, "install", failing)
     with pytest.raises(RuntimeError, match="planted"):

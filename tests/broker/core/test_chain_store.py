@@ -282,7 +282,7 @@ def test_an_agent_goes_on_from_one_without_such_a_store_and_back() -> None:
     assert bounded.store.overwritten > 0
     one = next(iter(again.matcher._seats.values()))
     one.agent = again.matcher._agents.maker.restored(
-        seat.task, seat.case, one.agent, bounded.agent.state()
+        seat.instance, seat.case, one.agent, bounded.agent.state()
     )
     assert again.agent.held() == bounded.agent.held()
     for run in (bounded, again):

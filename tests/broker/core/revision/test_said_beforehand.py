@@ -64,12 +64,15 @@ class Host:
                 said = EventsReceived((Payload(type_name, "s", data),))
                 self.core.handle(said, self.now)
 
-    def holding(self):
-        """Return by name whether a task holds anything."""
-        matcher = self.core._matcher
+    def holding(self, key):
+        """Return of the tasks of a subscription, by name, whether it holds anything."""
+        matcher, sub = self.core._matcher, self.core.catalogue.subscriptions[key]
+        names = [sub.instance_of(task) for task in (*sub.definitions, sub.task)]
         return {
-            task.name: any(seat.agent.held() for seat in matcher.seats_of(key))
-            for key, task in matcher.tasks().items()
+            matcher.running[name].task.name: any(
+                seat.agent.held() for seat in matcher.seats_of(name)
+            )
+            for name in names
         }
 
 
@@ -100,34 +103,34 @@ class Home:
             self.hosts[name].keep_only(cell.keys)
             for revision in cell.revisions:
                 self.hosts[name].install(revision.text, revision.keys)
-        holding = {key: self.hosts[name].holding() for key, name in self.core.book.of.items()}
+        holding = {key: self.hosts[name].holding(key) for key, name in self.core.book.of.items()}
         for name, cell in list(cells.items()):
             place = cell.serving.number, 1, 0, 0
             self.core.handle(
                 NetworkTold(CellSaved(name, *place, b"state", cell.revision_asked)), 1_000
             )
             self.hosts[name].feed()
-            assert all(self.hosts[name].holding().values())
+            assert all(all(self.hosts[name].holding(key).values()) for key in cell.keys)
         return holding
 
 
-def test_what_joins_a_cell_that_goes_on_finds_there_what_it_shares():
+def test_what_joins_a_cell_that_goes_on_begins_there_as_it_would_alone():
     one = "subscription One seq {} from x to y detect D then C within 1 h\n"
     two = "subscription Two from x to y detect D then C within 2 h\n"
     begin = TYPES + "define D(n) detect A(n > {}) then B within 1 h assign n = A.n\n"
     home = Home()
     home.submit(begin.format(1) + one.format(1))
     home.follow(begin.format(1) + one.format(1))
-    kept, in_part = [
-        {row["subscription"]: row for row in home.said(text + two)["subscriptions"]}["Two"]
-        for text in (begin.format(1) + one.format(2), begin.format(2) + one.format(2))
-    ]
-    assert (kept["keeps"], kept["begins"], kept["goes_on"]) == (["D"], [], False)
-    assert (in_part["keeps"], in_part["begins"]) == ([], ["D"])
-    assert in_part["parts"] == [{"task": "D", "lines": ["B"]}]
+    for number, keeps, parts in ((1, ["D"], []), (2, [], [{"task": "D", "lines": ["B"]}])):
+        text = begin.format(number) + one.format(2) + two
+        rows = {row["subscription"]: row for row in home.said(text)["subscriptions"]}
+        assert (rows["One"]["keeps"], rows["One"]["parts"]) == (keeps, parts)
+        joins = rows["Two"]
+        assert (joins["keeps"], joins["begins"], joins["goes_on"]) == ([], ["D"], False)
+        assert joins["parts"] == []
 
 
-def test_what_is_changed_to_need_a_definition_finds_there_what_goes_on_of_it_for_others():
+def test_what_is_changed_to_need_a_definition_begins_it_though_it_goes_on_for_others():
     text = (
         TYPES
         + "define D({}) detect A then B within 1 h assign {}\n"
@@ -138,7 +141,7 @@ def test_what_is_changed_to_need_a_definition_finds_there_what_goes_on_of_it_for
     home = Home()
     become(home, [text.format(*ASSIGNED[0], 1, "D", 1)])
     after = text.format(*ASSIGNED[1], 2, "E", 2)
-    assert [row["keeps"] for row in home.said(after)["subscriptions"]] == [["D", "E"]] * 2
+    assert [row["keeps"] for row in home.said(after)["subscriptions"]] == [["D"], ["D", "E"]]
     become(home, [after])
 
 

@@ -20,16 +20,15 @@ def catalogue(suspended="", resumed=0):
 
 
 class Tasks:
-    """What is asked of a matcher."""
+    """What is asked of a matcher, and of whoever begins tasks anew."""
 
     def __init__(self, *suspended):
         self.begun = []
         self.suspensions = SimpleNamespace(why=dict.fromkeys(suspended, "bytes"), suspend=self._end)
 
-    def resume(self, keys, begin):
-        self.begun.append((keys, begin))
-        for key in keys:
-            self.suspensions.why.pop(key, None)
+    def resume(self, sub, begin):
+        self.begun.append((sub.key, begin))
+        self.suspensions.why.clear()
 
     def _end(self, key, why):
         self.suspensions.why[key] = why
@@ -81,26 +80,26 @@ def test_a_home_marks_and_tells():
 def test_a_host_that_has_to_begin_anew_does_so_once():
     own, tasks = catalogue("bytes", 1), Tasks("task", "needed")
     for _ in range(2):
-        follow((row("", 2),), own, tasks, 9)
-    assert tasks.begun == [(("needed", "task"), 9)]
+        follow((row("", 2),), own, tasks, tasks, 9)
+    assert tasks.begun == [(KEY, 9)]
     assert (own.subscriptions[KEY].suspended, own.subscriptions[KEY].resumed) == ("", 2)
     assert tasks.suspensions.why == {}
 
 
 def test_a_host_does_not_do_the_work_again_that_its_home_knows_of():
     own, tasks = catalogue(), Tasks()
-    follow((row("bytes", 0),), own, tasks, 9)
+    follow((row("bytes", 0),), own, tasks, tasks, 9)
     assert tasks.suspensions.why == {"task": "bytes"}
     assert own.subscriptions[KEY].suspended == "bytes"
 
 
 def test_a_host_that_began_anew_and_was_suspended_again_elsewhere_is_so_here():
     own, tasks = catalogue("bytes", 1), Tasks("task")
-    follow((row("candidates", 2),), own, tasks, 9)
+    follow((row("candidates", 2),), own, tasks, tasks, 9)
     assert (own.subscriptions[KEY].suspended, own.subscriptions[KEY].resumed) == ("candidates", 2)
 
 
 def test_what_is_suspended_at_a_host_alone_stays_so_until_its_home_has_heard():
     own, tasks = catalogue("bytes", 1), Tasks("task")
-    follow((row("", 1),), own, tasks, 9)
+    follow((row("", 1),), own, tasks, tasks, 9)
     assert (own.subscriptions[KEY].suspended, tasks.begun) == ("bytes", [])
