@@ -473,6 +473,7 @@ def test_brokers_come_and_go_and_what_retention_took_is_told(spark, two, tmp_pat
         stream.start(spark, once=True)
         while stream.look(spark, once=True):
             time.sleep(0.05)
+        stream.stop()
         assert stream.down
         assert "broker b: offsets 31 to 49 (19 offsets)" in stream.error
 
