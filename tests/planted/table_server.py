@@ -68,6 +68,19 @@ heir-alone-is-another: a condition on the broker has an heir's results read that
         tests=SOURCE,
     ),
     *part(
+        "server/source/history.py",
+        r"""
+places-missing: a row of a history that is at no offset is an error of Python's
+- return name in rows.column_names and rows.column(name).null_count > 0
++ return name not in rows.column_names
+
+numbers-are-texts: numbers in a column of texts are taken for results
+- return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
++ return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
+""",
+        tests=("tests/server/test_history.py",),
+    ),
+    *part(
         "server/source/fanout.py",
         r"""
 asked-for-no-reader: a broker that is away is asked again for a task that has ended

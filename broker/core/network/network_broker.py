@@ -134,15 +134,15 @@ class NetworkBroker(Relaying):
     def _cell_parts(self) -> tuple[CellHomes, CellHosts[Cell]]:
         """Return this broker as a home, and as a host of cells."""
         durable, counts = self.durable, self.counts
-        note = lambda *line: self._sender.out.append(Note(*line))  # noqa: E731
-        clock = lambda: self._now  # noqa: E731
+        note, clock = lambda *line: self._sender.out.append(Note(*line)), lambda: self._now
         core = self.me, durable.network.book, durable.catalogue, self._mail, self.ways.via, counts
         touched = lambda: None if self.deciding is None else self.deciding.touched()  # noqa: E731
         told_to = self._tell_network, partial(contents, durable), note, touched
         lent = self._sender, self.sessions, self.router, self._routed, self._leave
         inner = CellNeighbours(durable, *lent, self._frames_received)
         room = self.ways.via, counts, durable.limits.cells_max, clock
-        host = HostTools(self.me, self._mail, inner, *room, lambda: self.topology.forgotten, note)
+        gone, further = lambda: self.topology.forgotten, lambda at: self._owed.hurry(at, self._now)
+        host = HostTools(self.me, self._mail, inner, *room, gone, further, note)
         return CellHomes(HomeTools(*core, clock, *told_to)), CellHosts(host, CellMaker(durable))
 
     def _message_table(self) -> dict[type[Any], Callable[[Any], Slices[None] | None]]:
@@ -400,7 +400,7 @@ class NetworkBroker(Relaying):
 
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
-        return views(self.durable.network, self._hosts.cells, self.me)
+        return views(self.durable.network, self._hosts.cells, self._homes.departures.goes_to)
 
     @property
     def hosted(self) -> Mapping[str, Cell]:

@@ -193,6 +193,22 @@ def test_a_broker_that_has_no_room_refuses_and_the_cell_stays():
     assert net.values("a") == net.values("b") == [5.0]
 
 
+def test_a_cell_that_is_about_to_go_says_so_and_not_why_it_did_not_go_before():
+    net = Net("a", "b", "c", cells_max=1)
+    net.submit("a")
+    net.submit("b", TEXT.replace("from x", "from z"))
+    net.tell("a", CellPlaced("a/1", "c"))
+    net.run(3_000)
+    net.tell("a", CellPlaced("a/1", "b"))
+    net.run(3_000)
+    assert "cells_max" in net.cell("a").reason
+    net.tell("a", CellPlaced("a/1", "a"))  # its host is asked for its state first
+    view = net.cell("a")
+    assert (view.host, view.moving_to, view.state, view.reason) == ("c", "a", "moving", "")
+    net.run(3_000)
+    assert (net.cell("a").host, net.cell("a").state) == ("a", "active")
+
+
 def test_a_subscription_that_is_cancelled_ends_in_its_cell_and_the_last_one_ends_that(net):
     net.tell("a", messages.CancelRequested("x", "r", "Hot"))
     net.run(1_000)
