@@ -1,31 +1,38 @@
 """A calm client beside a flood: how long its messages take while somebody else publishes at will.
 
-Owns the flood, the calm client and the table. Must not know a broker but as a process. Invariant:
-broker and mosquitto get the same flood in turns on the same machine, and the calm client's messages
-never go where the flood goes.
+Owns the floods, the calm clients and the tables. Must not know a broker but as a process.
+Invariant: broker and mosquitto get the same flood in turns on the same machine, and the calm
+client's messages never go where the flood goes.
 
 One client writes PUBLISHes at QoS 0 as fast as its socket takes them. Another publishes a message
 every few milliseconds and waits until it comes back to itself; that is its latency.
+
+A flood may also be of few events that each make much work: an event that follows `MATCHES` others
+is a result with each, for every subscription. Beside those, one client sends PINGREQ and one asks
+for `GET /v1/status`, and what counts is the longest that either waits.
 
     python -m bench.fairness [--quick] [--repeats N] [--json]
 """
 
 import contextlib
+import http.client
 import itertools
 import select
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from bench import wire
 from bench.load import ROOT
 from bench.report import Goal, Options, Report, Table, run
-from bench.servers import Server, broker, mosquitto
+from bench.servers import KEEPS_NOTHING, Server, broker, mosquitto, start_broker, stop, submit
 
 RATIO_MAX = 10.0
 EVENTS = "headwater/events/Temp/flood"
@@ -34,6 +41,10 @@ EVERY_S = 0.005
 WRITE_BYTES = 65_536
 ANSWER_S = 20.0  # a message that is not back by then never will be
 CALM = "calm/messages"
+MATCHES = 4_000  # of one event with those before it, for each subscription: most of a step's budget
+FILLS_EACH = 500  # events of one payload
+LONG_TYPES = "event Fill(n: int)\nevent Go(n: int)\n"
+LONG = "subscription Long{} from bench to bench detect Fill as f and Go as g within 1 h\n"
 
 
 class Flood(NamedTuple):
@@ -163,6 +174,143 @@ def measure(server: Server, wanted: Flood, seconds: float) -> Calm:
     return Calm(statistics.median(took_us), took_us[len(took_us) * 99 // 100], rate)
 
 
+class LongSteps(NamedTuple):
+    """Events that each are a result with many others, for so many subscriptions, on what disk."""
+
+    name: str
+    subscriptions: int
+    settings: Mapping[str, str] = KEEPS_NOTHING
+    read: bool = False
+
+
+LONG_STEPS = (
+    LongSteps("no such events", 0),
+    LongSteps("1 subscription", 1),
+    LongSteps("8 subscriptions", 8),
+    LongSteps("8 subscriptions, a client reads them", 8, read=True),
+    LongSteps("8 subscriptions, on a disk", 8, {}),
+)
+
+
+class Waits(NamedTuple):
+    """The longest that a PINGREQ and a GET waited, and how long an event took."""
+
+    ping_ms: float
+    status_ms: float
+    event_ms: float
+
+
+def measure_steps(wanted: LongSteps, events: int) -> Waits:
+    """Have a broker take such events, one after the other is acknowledged."""
+    with tempfile.TemporaryDirectory() as folder:
+        process, ready = start_broker(folder, wanted.settings)
+        try:
+            port = int(ready["mqtt"].rpartition(":")[2])
+            submit(
+                port, LONG_TYPES + "".join(map(LONG.format, range(max(1, wanted.subscriptions))))
+            )
+            with ExitStack() as stack:
+                if wanted.read:
+                    stack.enter_context(_reading(port))
+                return _waits(wanted, port, int(ready["http"].rpartition(":")[2]), events)
+        finally:
+            stop(process)
+
+
+def _waits(wanted: LongSteps, port: int, http_port: int, events: int) -> Waits:
+    publisher = wire.connect(port, "long-steps", 4)
+    if wanted.subscriptions:
+        for first in range(0, MATCHES, FILLS_EACH):  # no two are equal: one would be a repeat
+            fills = [b'{"n":%d}' % number for number in range(first, first + FILLS_EACH)]
+            _acknowledged(publisher, "headwater/events/Fill/fills", b"[" + b",".join(fills) + b"]")
+    calm_one = wire.connect(port, "calm", 4)
+    web = http.client.HTTPConnection("127.0.0.1", http_port, timeout=ANSWER_S)
+
+    def ping() -> None:
+        calm_one.sendall(wire.packet(0xC0, b""))
+        if calm_one.recv(2) != b"\xd0\0":
+            raise RuntimeError("a PINGREQ got another answer")
+
+    def ask_status() -> None:
+        web.request("GET", "/v1/status")
+        if web.getresponse().read()[:1] != b"{":
+            raise RuntimeError("the status is no object")
+
+    with _longest(ping) as ping_s, _longest(ask_status) as status_s:
+        began_s = time.monotonic()
+        for number in range(events):
+            if wanted.subscriptions:
+                _acknowledged(publisher, "headwater/events/Go/goes", b'{"n":%d}' % number)
+            else:
+                time.sleep(0.1)
+        took_s = time.monotonic() - began_s
+    publisher.close()
+    calm_one.close()
+    web.close()
+    return Waits(ping_s[0] * 1e3, status_s[0] * 1e3, took_s / events * 1e3)
+
+
+def _acknowledged(connection: socket.socket, topic: str, payload: bytes) -> None:
+    """Publish at QoS 1, and wait for the PUBACK."""
+    connection.sendall(wire.publish(wire.short_text(topic), payload, 1, 1, 4))
+    connection.settimeout(ANSWER_S)
+    if connection.recv(4)[:1] != b"\x40":
+        raise RuntimeError("a publication was not acknowledged")
+
+
+@contextmanager
+def _reading(port: int) -> Iterator[None]:
+    """Have a client read all results meanwhile."""
+    command = [sys.executable, "-m", "bench.fairness", "read", str(port), "headwater/results/#"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@contextmanager
+def _longest(ask: Callable[[], None]) -> Iterator[list[float]]:
+    """Ask every few milliseconds in a thread; the longest wait for an answer, in seconds."""
+    longest, ended = [0.0], threading.Event()
+
+    def go_on() -> None:
+        while not ended.is_set():
+            began_s = time.monotonic()
+            ask()
+            longest[0] = max(longest[0], time.monotonic() - began_s)
+            ended.wait(EVERY_S)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield longest
+    finally:
+        ended.set()
+        thread.join()
+
+
+def steps_table(events: int, repeats: int) -> Table:
+    """Measure the floods of long steps, medians of the repeats."""
+    columns = [
+        "longest wait beside such events, ms",
+        "PINGRESP",
+        "GET /v1/status",
+        "an event takes",
+    ]
+    rows = []
+    for wanted in LONG_STEPS:
+        several = [measure_steps(wanted, events) for _ in range(repeats)]
+        waits = Waits(*map(statistics.median, zip(*several, strict=True)))
+        rows.append([wanted.name, *(f"{wait_ms:,.1f}" for wait_ms in waits)])
+    return Table(f"Events that are {MATCHES:,} results for each subscription", columns, rows)
+
+
 def _written(process: "subprocess.Popen[str]") -> int:
     """How many messages a flood has written, as it told last."""
     assert process.stdout is not None
@@ -229,7 +377,8 @@ def report(options: Options) -> Report:
         f"Medians of {repeats}; the calm client sends a message every {EVERY_S * 1000:.0f} ms and "
         "waits for it; the flood writes as fast as its socket takes."
     )
-    return Report("A calm client beside a flood", [Table("Latency", columns, rows)], [goal], [note])
+    tables = [Table("Latency", columns, rows), steps_table(5 if options.quick else 20, repeats)]
+    return Report("A calm client beside a flood", tables, [goal], [note])
 
 
 if __name__ == "__main__":

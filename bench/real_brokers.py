@@ -35,17 +35,21 @@ LOOK_S = 0.1
 IN_FLIGHT_MAX = 256
 
 
+Placed = list[tuple[int, dict[str, str]]]
+
+
 class Ran(NamedTuple):
     """What came of a run: events by (from, to), results by subscription, and what was kept back.
 
-    `hosts` is where each subscription ran in the end, `moves` how often one began elsewhere.
+    `placed` is where each subscription ran from how many readings on, `moves` how often one began
+    elsewhere.
     """
 
     events: dict[tuple[str, str], int]
     results: list[tuple[str, str]]
     kept_back: dict[str, int]
     kinds: dict[str, int]
-    hosts: dict[str, str]
+    placed: Placed
     moves: int
 
 
@@ -85,7 +89,15 @@ async def _run(material: Material, pace: float, tables: str) -> Ran:
         listening = [asyncio.create_task(_listen(one, results)) for one in clients.values()]
         stack.callback(lambda: [task.cancel() for task in listening])
         await _begin(material, brokers, clients)
-        for _, readings in groupby(material.events, key=end_of):
+        placed: Placed = []
+        sent = 0
+        for _, moment in groupby(material.events, key=end_of):
+            readings = list(moment)
+            if tables:
+                hosts, _ = await _hosts(brokers)
+                if not placed or hosts != placed[-1][1]:
+                    placed.append((sent, hosts))
+            sent += len(readings)
             async with asyncio.timeout(READY_S_MAX):
                 await asyncio.gather(
                     asyncio.sleep(1 / pace),
@@ -102,7 +114,7 @@ async def _run(material: Material, pace: float, tables: str) -> Ran:
         while count != len(results):
             count = len(results)
             await asyncio.sleep(QUIET_S)
-        return await _seen(brokers, results)
+        return await _seen(brokers, results, placed)
 
 
 async def _begin(
@@ -158,7 +170,22 @@ async def _listen(client: aiomqtt.Client, results: list[tuple[str, str]]) -> Non
         results.append((said["subscription"], said["id"]))
 
 
-async def _seen(brokers: Mapping[str, RunningBroker], results: list[tuple[str, str]]) -> Ran:
+async def _hosts(brokers: Mapping[str, RunningBroker]) -> tuple[dict[str, str], int]:
+    """Return where subscriptions that may move run, and how often one began elsewhere."""
+    hosts: dict[str, str] = {}
+    moves = 0
+    for broker in brokers.values():
+        network = json.loads((await broker.get("/v1/status"))[1])["network"]
+        for cell in network["cells"]:
+            if cell["host"] and cell["term"] > 0:
+                hosts |= {name: cell["host"] for _, name in cell["subscriptions"]}
+        moves += network["counts"].get("cells_moved", 0)
+    return hosts, moves
+
+
+async def _seen(
+    brokers: Mapping[str, RunningBroker], results: list[tuple[str, str]], placed: Placed
+) -> Ran:
     views = [json.loads((await broker.get("/v1/network"))[1]) for broker in brokers.values()]
     flows = NetworkPicture(views).flows()
     kept: dict[str, int] = {}
@@ -169,13 +196,6 @@ async def _seen(brokers: Mapping[str, RunningBroker], results: list[tuple[str, s
     for flow in flows:
         for kind, row in flow.kinds.items():
             kinds[kind] = kinds.get(kind, 0) + row["bytes"]
-    hosts: dict[str, str] = {}
-    moves = 0
-    for broker in brokers.values():
-        network = json.loads((await broker.get("/v1/status"))[1])["network"]
-        for cell in network["cells"]:
-            if cell["host"] and cell["term"] > 0:
-                hosts |= {name: cell["host"] for _, name in cell["subscriptions"]}
-        moves += network["counts"].get("cells_moved", 0)
+    _, moves = await _hosts(brokers)
     events = {(one.sender, one.receiver): one.total for one in flows}
-    return Ran(events, results, kept, kinds, hosts, moves)
+    return Ran(events, results, kept, kinds, placed, moves)

@@ -24,7 +24,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +33,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bench.real_brokers import run_on_processes
+from bench.real_brokers import Placed, run_on_processes
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, HOLD_AND_PROBE
 from headwater.engine import Engine
@@ -57,6 +58,10 @@ HOURS, HOURS_RARE = 3, 8
 MATCHING_MIN = 5
 IDLE_MS = 3_600_000  # what is read every two minutes is not idle
 RARE_S = 6_000  # of what is read every two minutes otherwise: fifty to one
+
+
+Link = tuple[str, str]
+Sent = Callable[[PropagationScenario], Counter[Link]]
 
 
 class Shape(NamedTuple):
@@ -239,12 +244,12 @@ HEAD = (
 def compare(case: Case, pace: float, *, real: bool, coordinated: bool = False) -> Row:
     """Run a case, on processes if it is to be `real`, and hold it to the exact routers.
 
-    These are told where subscriptions ran in the end.
+    These are told where subscriptions ran when; leads and what is held, where they ran in the end.
     """
     material = material_of(case)
     if real:
         ran = run_on_processes(material, pace, coordinated=coordinated)
-        events, results, moves, hosts = ran.events, ran.results, ran.moves, ran.hosts
+        events, results, moves, placed = ran.events, ran.results, ran.moves, ran.placed
     else:
         if coordinated:
             paced = {"moment_ms": round(1000 / pace), "coordinator": CoordinatorSettings()}
@@ -252,24 +257,25 @@ def compare(case: Case, pace: float, *, real: bool, coordinated: bool = False) -
         outcome = rehearse(material)
         events = {link: carried.events for link, carried in outcome.links.items()}
         results = [_identity(json.loads(one.row.payload)) for one in outcome.detected]
-        moves, hosts = outcome.moves, outcome.hosts
-    case = case._replace(scenario=_placed(case.scenario, hosts))
+        moves, placed = outcome.moves, outcome.placed
+    placed = placed or [(0, {})]
+    exact = over_time(case.scenario, placed, _sent_exactly)
+    least = over_time(case.scenario, placed, _sent_at_least)
+    case = case._replace(scenario=_placed(case.scenario, placed[-1][1]))
     wanted = needed(case.scenario)
-    exact = simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted)
     led = simulate(case.scenario, HOLD_AND_PROBE, wanted)
-    if led.delivered != exact.delivered:
+    if led.delivered != simulate(case.scenario, FILTER_SPLIT_FORWARD, wanted).delivered:
         raise RuntimeError(f"{case.name}: leads change what is delivered")
     engine = Engine(text_of(case), None)
     engine.push(material.events)
     expected = {_identity(msgspec.to_builtins(one)) for one in engine.finish()}
-    by_link = {(f"n{a}", f"n{b}"): count for (a, b), (_, count) in exact.by_link.items()}
-    shares = [count / max(1, by_link.get(link, 0)) for link, count in events.items()]
+    shares = [count / max(1, exact[link]) for link, count in events.items()]
     return Row(
         case,
-        lower_bound(case.scenario, wanted),
+        least.total(),
         estimate(case.scenario).held,
         led.publication,
-        exact.publication,
+        exact.total(),
         sum(events.values()),
         max(shares),
         len(expected.intersection(results)),
@@ -277,6 +283,31 @@ def compare(case: Case, pace: float, *, real: bool, coordinated: bool = False) -
         len(results) - len(expected.intersection(results)),
         moves,
     )
+
+
+def over_time(scenario: PropagationScenario, placed: Placed, sent: Sent) -> Counter[Link]:
+    """Count what is sent over links, where subscriptions run from so many readings on.
+
+    As if they had always run there, but only of what travels while they do.
+    """
+    counts: Counter[Link] = Counter()
+    ends = [*[begin for begin, _ in placed[1:]], len(scenario.readings)]
+    for (begin, hosts), end in zip(placed, ends, strict=True):
+        there = _placed(scenario, hosts)
+        counts.update(sent(there._replace(readings=there.readings[:end])))
+        if begin:
+            counts.subtract(sent(there._replace(readings=there.readings[:begin])))
+    return counts
+
+
+def _sent_exactly(scenario: PropagationScenario) -> Counter[Link]:
+    exact = simulate(scenario, FILTER_SPLIT_FORWARD, needed(scenario))
+    links = exact.by_link.items()
+    return Counter({(f"n{a}", f"n{b}"): count for (a, b), (_, count) in links})
+
+
+def _sent_at_least(scenario: PropagationScenario) -> Counter[Link]:
+    return Counter({("", ""): lower_bound(scenario, needed(scenario))})
 
 
 def _placed(scenario: PropagationScenario, hosts: Mapping[str, str]) -> PropagationScenario:

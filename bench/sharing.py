@@ -23,6 +23,7 @@ import msgspec
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import Specification, check_text
 from tests.broker.engine.elsewhere import Apart, said
 
@@ -84,7 +85,7 @@ def own(specification: Specification, alone: bool) -> Measured:
         found = []
         for intake, matcher in engines:
             events = intake.admit(intake.from_mappings(batch).events).events
-            found.append(matcher.push(events, intake.watermark))
+            found.append(in_one_go(matcher.push(events, intake.watermark)))
         measured.seconds += process_time() - begun
         measured.results += [one for results in found for one in said(results)]
     return measured

@@ -23,6 +23,7 @@ from broker.engine.limits import Limits
 from broker.engine.runtime.budget import BYTES_MAX, CANDIDATES_ALONE, CANDIDATES_MAX
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.results import told
+from broker.engine.runtime.slices import Slices, in_one_go
 from headwater.events import Event, taken_out
 from headwater.replays.reference_tables import tables_among, tables_beside
 from headwater.replays.release import Release
@@ -232,7 +233,8 @@ class Pipeline:
         self._know_beginning()
         return self._counted(self.matcher.push([], self.watermark))
 
-    def _counted(self, results: list[Result]) -> list[Result]:
+    def _counted(self, pushed: Slices[list[Result]]) -> list[Result]:
+        results = in_one_go(pushed)
         suspended = self.matcher.suspensions.why
         if suspended:
             tasks = self.matcher.tasks()

@@ -8,10 +8,11 @@ the folder and hold rows that stand in other files too.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from server.errors import ServerError
+from server.source.gaps import MENDED
 from server.source.places import POSTPONED, Postponed, places_of
 
 if TYPE_CHECKING:
@@ -94,9 +95,28 @@ def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Ta
             f"{gone[0]} is gone, as are {len(gone) - 1} other files of the history:"
             " `headwater server mend` says which results were there, and takes them from elsewhere"
         )
-    files = (parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") for path in paths)
-    parts = [file.read(columns=wanted) for file in files]
+    parts: list[Any] = []
+    for path in paths:
+        try:
+            with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                parts.append(file.read(columns=wanted))
+        except (OSError, pa.ArrowException) as error:
+            raise ServerError(f"{path} of the history cannot be read: {error}; {MENDED}") from None
+        if faults := _unlike(parts[0].schema, parts[-1].schema):
+            raise ServerError(f"{path} of the history is unlike {paths[0]}: {faults}; {MENDED}")
     return pa.concat_tables(parts) if parts else pa.table({})
+
+
+def _unlike(first: "pa.Schema", other: "pa.Schema") -> str:
+    """Say in which columns two files differ; nothing where they do not."""
+    kinds = [dict(zip(schema.names, schema.types, strict=True)) for schema in (first, other)]
+    names = dict.fromkeys((*first.names, *other.names))
+    differing = [name for name in names if kinds[0].get(name) != kinds[1].get(name)]
+    return ", ".join(
+        f"column {name} is {kinds[1].get(name, 'missing')} in the place of"
+        f" {kinds[0].get(name, 'missing')}"
+        for name in differing
+    )
 
 
 def list_batches(folder: Path) -> list[tuple[int, Path]]:

@@ -57,6 +57,9 @@ QUIET: Final[Mapping[str, str]] = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Else a task sorts all rows by day before it writes any; a batch is of few days, and what is of
+    # more is sorted from there on.
+    "spark.sql.maxConcurrentOutputFileWriters": "4",
 }
 
 

@@ -21,7 +21,7 @@ from server.errors import JobsError, ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
 from server.jobs.reading import same_by_id
 from server.sinks.batches import Batches, folder_of
-from server.sinks.files import OPTIONS, PARTITION, by_day
+from server.sinks.files import writer_of
 from server.source.log import tell
 from server.source.places import POSTPONED, unfinished_in
 
@@ -198,11 +198,8 @@ class JobStream:
     def _writer(self, jobs: Jobs, frame: "DataFrame", place: Checkpoint, batches: Batches) -> Any:
         sinks = tuple(jobs.sinks[sink.name] for sink in self.sinks)
         if [sink.kind for sink in sinks] == ["parquet"]:
-            # Spark's own way, which needs no Python for a batch.
             folder = folder_of(jobs, self.job, sinks[0], place)
-            writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
-            writer = writer.options(**OPTIONS, maxRecordsPerFile=str(sinks[0]["file_rows"]))
-            return writer.option("path", str(folder))
+            return writer_of(frame, folder, sinks[0]["file_rows"])
         return frame.writeStream.foreachBatch(batches)
 
 

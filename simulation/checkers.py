@@ -17,6 +17,7 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.limits import Limits
 from broker.engine.runtime.budget import UNLIMITED
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import Specification
 from simulation import texts
 from simulation.account import ArrivalAccount, CheckFailedError
@@ -154,8 +155,8 @@ def replayed(
     if decoded.rejections:
         raise CheckFailedError(f"an event that was let in is refused now: {decoded.rejections[0]}")
     ordered = sorted(decoded.events, key=lambda event: event.order)
-    results = matcher.push(ordered, lambda _: WATERMARK_NONE)
-    results += matcher.push([], lambda _: WATERMARK_END)
+    results = in_one_go(matcher.push(ordered, lambda _: WATERMARK_NONE))
+    results += in_one_go(matcher.push([], lambda _: WATERMARK_END))
     return [result.to_dict() for result in results]
 
 

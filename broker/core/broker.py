@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -35,12 +35,15 @@ from broker.engine.ingest.faults import Rejection, rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import Slices, in_one_go
 
 _encode = msgspec.json.Encoder().encode
 
 __all__ = ["Broker", "BrokerOptions"]
 
 PASSES_MAX = 100_000  # each decides something open; what opens itself without end stops here
+
+Work: TypeAlias = Slices[None] | None  # None: all is done
 
 
 class Broker:
@@ -73,10 +76,9 @@ class Broker:
         self.stated = self._intake.advertisement  # what a source said last, while it holds
         self._lives = sources.Lives()
         self._actors = Actors(self.limits.actors_max)
-        self._notes = Notes()
-        self._now = 0
+        self._notes, self._now = Notes(), 0
         self._overdue = False  # a state was taken up, and nothing was decided since
-        self._handlers: dict[type[Any], Callable[[Any, Outgoing], None]] = {
+        self._handlers: dict[type[Any], Callable[[Any, Outgoing], Work]] = {
             messages.EventsReceived: self._events_received,
             messages.TopicRefused: self._topic_refused,
             messages.SourceAdvertised: self._source_advertised,
@@ -85,8 +87,8 @@ class Broker:
             messages.SpecificationSubmitted: self._specification_submitted,
             messages.CancelRequested: self._cancel_requested,
             messages.ResumeRequested: self._cancel_requested,
-            messages.RequestRefused: self._request_refused,
-            messages.Started: self._started,
+            messages.RequestRefused: lambda one, out: self._answer(one, _refusal(one), out),
+            messages.Started: lambda _, out: out.publications.append(self._status("ready")),
             messages.Stopped: self._stopped,
             messages.Woken: self._woken,
             messages.ClockSet: lambda one, _: self._intake.set_ahead(one.ahead_ms),
@@ -98,11 +100,15 @@ class Broker:
 
     def handle(self, message: Message, now: int) -> list[Effect]:
         """Return what is to be done because of the message. `now` must not go back."""
+        return in_one_go(self.work(message, now))
+
+    def work(self, message: Message, now: int) -> Slices[list[Effect]]:
+        """Handle a message in slices, before whose end no other is to be handled."""
         if now < self._now:
             raise ValueError(f"time went back from {self._now} to {now}")
         self._now = now
         out = Outgoing()
-        self._handlers[type(message)](message, out)
+        yield from self._handlers[type(message)](message, out) or ()
         return [*out.effects(), *self._notes.take()]
 
     def next_wake(self) -> int | None:
@@ -122,7 +128,7 @@ class Broker:
 
     # --- events --------------------------------------------------------------------------
 
-    def _events_received(self, message: messages.EventsReceived, out: Outgoing) -> None:
+    def _events_received(self, message: messages.EventsReceived, out: Outgoing) -> Slices[None]:
         """Decode each payload, judge all events together, and feed them."""
         payloads = message.payloads
         events: list[Event] = []
@@ -147,39 +153,50 @@ class Broker:
         if self._lives.ends:
             self._lives.heard(heard, self._now)
         source = payloads[0].source if len(payloads) == 1 else None
-        self._let_in(self._intake.admit(events, self._now, source), out)
         self._overdue = False
+        return self._let_in(self._intake.admit(events, self._now, source), out)
 
-    def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
+    def _let_in(self, admitted: Admitted, out: Outgoing) -> Slices[None]:
         """Tell of those that are not let in, and feed the others."""
         if admitted.late or admitted.refused or admitted.repeats:
             self._late(admitted.late, out)
             self._crowded_out(admitted.refused, out)
             self._repeats(admitted.repeats)
-        self._feed(admitted.events, out)
+        return self._feed(admitted.events, out)
 
-    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
+    def _feed(self, events: Sequence[Event], out: Outgoing) -> Slices[None]:
         """Give events to the tasks, and the time that has come; what they report goes out."""
-        results = self._matcher.push(events, self._watermark_of, self._foreseen)
-        self.ledger.results += len(results)
-        out.results += map(self._emission, results)
+        results = yield from self._matcher.push(events, self._watermark_of, self._foreseen)
+        before, each = len(out.results), self.budget.slice_results
+        for begin in range(0, len(results), each):
+            if begin:
+                yield
+            out.results += self._emissions(results[begin : begin + each])
+        self._fed(out, before)
+
+    def _fed(self, out: Outgoing, _before: int) -> None:
+        """Follow up what tasks reported, from that place on among what goes out."""
         suspensions = self._matcher.suspensions
         if suspensions.told != len(suspensions.why):
             out.publications += self.installer.tell_suspended(self._notes, self._now)
 
-    def _feed_passed_over(self, out: Outgoing) -> None:
+    def _feed_passed_over(self, out: Outgoing) -> Slices[None]:
         """Decide all that waited only for types of which no source is left."""
-        self._feed((), out)
+        yield from self._feed((), out)
         for _ in range(PASSES_MAX):
             if not self._intake.pass_over(self._matcher.due(self._watermark_of), self._now):
                 return
-            self._feed((), out)
+            yield from self._feed((), out)
 
     def _watermark_of(self, type_name: str) -> int:
         return self._intake.watermark(type_name, self._now)
 
     def _foreseen(self, type_name: str) -> int:
         return self._intake.foreseen(type_name, self._now)
+
+    def _emissions(self, results: Sequence[Result]) -> list[Emission]:
+        self.ledger.results += len(results)
+        return list(map(self._emission, results))
 
     def _emission(self, one: Result) -> Emission:
         said = one.to_dict() | {"detected_at": self._intake.time_of_day(self._now)}
@@ -254,7 +271,7 @@ class Broker:
 
     # --- sources -------------------------------------------------------------------------
 
-    def _source_advertised(self, message: messages.SourceAdvertised, out: Outgoing) -> None:
+    def _source_advertised(self, message: messages.SourceAdvertised, out: Outgoing) -> Work:
         stated = sources.read(message.source, message.data, self.limits)
         wrong = stated if isinstance(stated, Rejection) else self._advertise(stated)
         topic = topics.source(message.source)
@@ -262,10 +279,10 @@ class Broker:
             self.ledger.note("advertisements_refused")
             self._reject(topic, message.data, [wrong], out)
             out.acknowledge(message.token, "refused")
-            return
+            return None
         out.publications.append(Publication(topic, message.data, retain=True))
         out.acknowledge(message.token)
-        self._feed((), out)
+        return self._feed((), out)
 
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
         one = stated.advertisement
@@ -279,10 +296,10 @@ class Broker:
         self._notes.once("debug", "source_advertised", one.source, source=one.source)
         return None
 
-    def _source_withdrawn(self, message: messages.SourceWithdrawn, out: Outgoing) -> None:
+    def _source_withdrawn(self, message: messages.SourceWithdrawn, out: Outgoing) -> Slices[None]:
         self._withdraw(message.source, "withdrawn", out)
         out.acknowledge(message.token)
-        self._feed_passed_over(out)
+        return self._feed_passed_over(out)
 
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
         self._intake.withdraw(source, self._now)
@@ -290,16 +307,13 @@ class Broker:
         out.publications.append(Publication(topics.source(source), b"", retain=True))
         self._notes.once("debug", "source_ended", source, source=source, why=why)
 
-    def _woken(self, _message: messages.Woken, out: Outgoing) -> None:
+    def _woken(self, _message: messages.Woken, out: Outgoing) -> Slices[None]:
         self._matcher.due(self._watermark_of, ends=True)  # what is waited for is asked for now
         ended = self._lives.ended(self._now)
         for source in ended:
             self._withdraw(source, "its time to live has run out", out)
-        if ended:
-            self._feed_passed_over(out)
-        else:
-            self._feed((), out)
         self._overdue = False
+        return self._feed_passed_over(out) if ended else self._feed((), out)
 
     def _actors_listening(self, message: messages.ActorsListening, _out: Outgoing) -> None:
         ignored = self._actors.tell(
@@ -331,7 +345,7 @@ class Broker:
     ) -> None:
         """All of it runs here, and nothing else is to be waited for."""
         if (active := self.installer.activated(answer)) is not None:
-            self._reply(message, active, out)
+            _reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         asker = Asker(message.client, message.proven)
@@ -340,9 +354,6 @@ class Broker:
             self._notes.tell("info", message.done, client=message.client, name=message.name)
         self._answer(message, answer, out)
 
-    def _request_refused(self, message: messages.RequestRefused, out: Outgoing) -> None:
-        self._answer(message, refused([trouble(message.code)]), out)
-
     def _answer(self, message: Request, answer: Answer, out: Outgoing) -> None:
         if not answer.ok:
             first = answer.troubles[0]
@@ -350,19 +361,10 @@ class Broker:
                 "info", "request_refused", f"{message.client} {first.code}",
                 client=message.client, code=first.code, message=first.message,
             )  # fmt: skip
-        self._reply(message, answer, out)
+        _reply(message, answer, out)
         out.acknowledge(message.token)
 
-    @staticmethod
-    def _reply(message: Request, answer: Answer, out: Outgoing) -> None:
-        """Another answer follows one that tells of what was accepted alone."""
-        to, final = message.reply_to, answer.state != "accepted"
-        out.replies.append(Reply(to, message.client, message.request, answer.payload(), final))
-
     # --- beginning and end ---------------------------------------------------------------
-
-    def _started(self, _message: messages.Started, out: Outgoing) -> None:
-        out.publications.append(self._status("ready"))
 
     def _stopped(self, _message: messages.Stopped, out: Outgoing) -> None:
         out.publications.append(self._status("stopped"))
@@ -401,3 +403,13 @@ class Broker:
         self.ledger.check()
         self.installer.check_invariants()
         assert sum(one.results for one in self.subscriptions) <= self.ledger.results
+
+
+def _reply(message: Request, answer: Answer, out: Outgoing) -> None:
+    """Answer a request; another answer follows one that tells of what was accepted alone."""
+    to, final = message.reply_to, answer.state != "accepted"
+    out.replies.append(Reply(to, message.client, message.request, answer.payload(), final))
+
+
+def _refusal(message: messages.RequestRefused) -> Answer:
+    return refused([trouble(message.code)])

@@ -116,6 +116,7 @@ class Durability:
             self.gate,
             every_bytes=section.snapshot_bytes,
             size_bytes_max=section.size_bytes_max,
+            idle=runner.idle,
         )
         self.promises.appended = self._appended
         self.log.look_from_time_to_time(runner.now_ms)  # not before kept sessions have theirs

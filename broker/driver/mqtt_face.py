@@ -8,7 +8,8 @@ stops no other; it is counted, and its first is logged.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,7 +18,7 @@ import msgspec
 
 from broker import logs
 from broker.core import refusals, topics
-from broker.core.effects import Acknowledge, Emit, Note, Outcome, Publish, Reply
+from broker.core.effects import Acknowledge, Emission, Emit, Note, Outcome, Publish, Reply
 from broker.core.messages import (
     CancelRequested,
     Done,
@@ -248,10 +249,14 @@ def _ways(prefix: str, subscriber: str, subscription: str, actor: str) -> tuple[
     )
 
 
+RESULTS_EACH = 500  # are given out in one turn of the loop, in which all others wait: 3 ms
+
+
 class Delivery:
     """Deliver as `broker.driver.runner.Outside` asks for. `fan` is there once the HTTP face is.
 
-    `latency_s`: how long after its end each result was given out.
+    `latency_s`: how long after its end each result was given out. Many results go out in slices,
+    between which clients are served; `flush` gives out all that are left.
     """
 
     def __init__(self, server: "MqttServer", prefix: str) -> None:
@@ -260,6 +265,7 @@ class Delivery:
         self.latency_s = Histogram()
         self._server = server
         self._prefix = prefix
+        self._slices: deque[Sequence[Emission]] = deque()  # of results that wait for their turn
 
     def publish(self, effect: Publish) -> None:
         """Each in order."""
@@ -272,10 +278,31 @@ class Delivery:
             )
 
     def emit(self, effect: Emit) -> None:
-        """Each to its subscriber, to its actor and to who follows by HTTP."""
+        """Each to its subscriber, to its actor and to who follows by HTTP, in order."""
+        results, is_idle = effect.results, not self._slices
+        if is_idle and len(results) <= RESULTS_EACH:
+            self._give(results)
+            return
+        for begin in range(0, len(results), RESULTS_EACH):
+            self._slices.append(results[begin : begin + RESULTS_EACH])
+        if is_idle:
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def flush(self) -> None:
+        """Give out what waits for its turn."""
+        while self._slices:
+            self._give(self._slices.popleft())
+
+    def _turn(self) -> None:
+        if self._slices:
+            self._give(self._slices.popleft())
+        if self._slices:
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _give(self, results: Sequence[Emission]) -> None:
         prefix, fan = self._prefix, self.fan
         now_s, observe = time(), self.latency_s.observe
-        for result in effect.results:
+        for result in results:
             payload = result.payload
             if not payload or result.is_silent:
                 continue
@@ -285,9 +312,9 @@ class Delivery:
                 self._send(topic, payload)
             if fan is not None:
                 fan.publish(result.subscriber, result.subscription, payload)
-        if effect.results:
+        if results:
             # With the queues of sessions that outlast the process, in one transaction.
-            self._server.mark_results(effect.results[-1].offset + 1)
+            self._server.mark_results(results[-1].offset + 1)
 
     def reply(self, effect: Reply) -> None:
         """To the topic that the client named, or to whoever waits for the future."""

@@ -4,6 +4,12 @@ Owns the inbox of messages that wait for the core, and the timer. Must not know 
 Invariant: the core handles one message at a time, in the order of arrival; payloads that came one
 after another before a `flush` are one batch.
 
+What makes much work is done in slices, one a turn of the loop: clients get their PINGRESP and
+readers their pages in between. Meanwhile intake is held, and nothing else comes to the core.
+
+    idle ──handle──▶ idle                          (nearly always: all is done in the first slice)
+    idle ──handle──▶ working ──a turn──▶ working ──a turn──▶ idle
+
 A fault of the core on one message is logged, counted and told to whoever asked; the broker goes on
 and says that it is not healthy, so that a supervisor may restart it.
 """
@@ -27,6 +33,7 @@ from broker.core.effects import (
 from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.driver.clock import WallClock
+from broker.engine.runtime.slices import Slices
 
 if TYPE_CHECKING:  # a broker without links does without that half of the core, and its memory
     from broker.core.network.network_broker import Message, NetworkBroker
@@ -92,6 +99,9 @@ class Runner:
         self._holders = 0
         self._running = asyncio.Event()  # cleared while paused
         self._running.set()
+        self._work: tuple[Message, Slices[list[Effect]]] | None = None  # that is under way
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._look: asyncio.Handle | None = None
         self._look_after_s = LOOK_AFTER_S
         self._wake: asyncio.TimerHandle | None = None
@@ -180,16 +190,24 @@ class Runner:
         return self._running.is_set() and not self._holders
 
     async def running(self) -> None:
-        """Return when it is not paused."""
-        await self._running.wait()
+        """Return when it is not paused, and no message is under way."""
+        while not (self._running.is_set() and self._work is None):
+            await self._running.wait()
+            await self.idle()
+
+    async def idle(self) -> None:
+        """Return when no message is under way."""
+        while self._work is not None:
+            await self._idle.wait()
 
     def settle(self) -> None:
         """Handle what waits now, whoever asked to hold it; for the end."""
-        self._holders = 0
-        self.flush()
+        self._finish()
         while self._inbox:
             self._holders = 0
             self.flush()
+            self._finish()
+        self._holders = 0
 
     def close(self) -> None:
         """No more waking."""
@@ -203,18 +221,46 @@ class Runner:
             self._loop.call_soon(self.flush)
 
     def handle(self, message: "Message") -> None:
-        """Handle a message at once, before all that waits."""
+        """Handle a message before all that waits: at once, but for work that takes many slices."""
+        self._finish()
+        self._advance(message, self._machine.work(message, self.clock.now_ms()))
+
+    def _advance(self, message: "Message", work: "Slices[list[Effect]]") -> None:
+        """Do a slice of the work for a message."""
         try:
-            effects = self._machine.handle(message, self.clock.now_ms())
+            next(work)
+        except StopIteration as end:
+            effects: list[Effect] = end.value
         except Exception as error:
             self.faults += 1
             logger.exception("the core failed on %s", type(message).__name__)
             effects = error.effects if isinstance(error, CoreFaultError) else []
             self._outside.fail(_tokens(message))
             effects += self._regret(message)
+        else:
+            if self._work is None:
+                self._work = (message, work)
+                self._idle.clear()
+                self.hold()
+            self._loop.call_soon(self._turn, work)
+            return
         self.perform(effects)
         if self._look is None:
             self._look = self._loop.call_later(self._look_after_s, self._arm)
+        if self._work is not None:
+            self._work = None
+            self._idle.set()
+            self.release()
+
+    def _turn(self, work: "Slices[list[Effect]]") -> None:
+        """Go on with that work, if it is not done by now."""
+        if self._work is not None and self._work[1] is work:
+            self._advance(*self._work)
+
+    def _finish(self) -> None:
+        """Do in one go what is left of the work that is under way."""
+        while self._work is not None:
+            self._advance(*self._work)
 
     def _regret(self, message: "Message") -> list[Effect]:
         """The answer to a request on which the core failed."""
@@ -242,6 +288,8 @@ class Runner:
     def _arm(self) -> None:
         """Set the timer for the core's next waking."""
         self._look = None
+        if self._work is not None:  # asked again at its end
+            return
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
@@ -254,7 +302,7 @@ class Runner:
 
     def _woken(self) -> None:
         self._wake = None
-        if self._running.is_set():
+        if self._running.is_set() and self._work is None:
             self.handle(Woken())
 
 

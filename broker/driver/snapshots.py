@@ -10,6 +10,7 @@ than a fixed share of what is written are snapshots.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Protocol
 
@@ -59,7 +60,8 @@ class Snapshots:
     """`look` is called after a commit that reaches `next_look_bytes`.
 
     `size_bytes_max` is what the journal may grow to: `look` is also called as soon as what was
-    appended reaches `full_bytes`, before any of that is on the disk.
+    appended reaches `full_bytes`, before any of that is on the disk. `idle` returns once no message
+    is under way.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Snapshots:
         *,
         every_bytes: int,
         size_bytes_max: int,
+        idle: Callable[[], Awaitable[None]],
     ) -> None:
         self.taken = 0
         self.last_bytes = 0
@@ -78,6 +81,7 @@ class Snapshots:
         self._journal = journal
         self._line = line
         self._gate = gate
+        self._idle = idle
         self._every_bytes = every_bytes
         self._size_bytes_max = size_bytes_max
         self._from_bytes = -journal.size_bytes  # what was found has no snapshot yet
@@ -112,6 +116,7 @@ class Snapshots:
 
     async def _take(self) -> None:
         try:
+            await self._idle()  # the state amid a message is that of no record
             from_bytes, number = self._journal.appended_bytes, self._core.number
             began_s = perf_counter()
             data = self._core.snapshot()

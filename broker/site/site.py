@@ -289,6 +289,7 @@ class Site:
             await self._networking.stop()
         if self._keeping is not None:
             await self._keeping.settle()  # so that who waits for an answer gets it
+        self._delivery.flush()
         if self._joined is not None:
             await self._joined.stop()
         if self._delivery.fan is not None:

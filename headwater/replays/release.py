@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from broker.engine.event.agent import Result
 from broker.engine.runtime.results import sort_results
+from broker.engine.runtime.slices import in_one_go
 
 
 class Release:
@@ -27,11 +28,11 @@ class Release:
         due = [result for result in self._waiting if result.end <= frontier]
         if due:
             self._waiting = [result for result in self._waiting if result.end > frontier]
-            sort_results(due)
+            in_one_go(sort_results(due, len(due)))
         return due
 
     def rest(self) -> list[Result]:
         """All that waits, in order."""
         waiting, self._waiting = self._waiting, []
-        sort_results(waiting)
+        in_one_go(sort_results(waiting, len(waiting)))
         return waiting

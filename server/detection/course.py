@@ -41,6 +41,26 @@ def waiting_of(state: bytes | None) -> WaitingEvents:
     return waiting
 
 
+def parted(waiting: WaitingEvents, watermark_ms: int) -> tuple[list[dict[str, Any]], int | None]:
+    """Take out what the watermark has passed, in order; and the earliest end of what then waits."""
+    ends_ms = list(map(end_of, waiting.events))
+    if max(ends_ms, default=watermark_ms) <= watermark_ms:
+        due, earliest_ms = waiting.events, None
+        waiting.events = []
+    else:
+        pairs = list(zip(ends_ms, waiting.events, strict=True))
+        due = [event for end_ms, event in pairs if end_ms <= watermark_ms]
+        waiting.events = [event for end_ms, event in pairs if end_ms > watermark_ms]
+        earliest_ms = min(end_ms for end_ms in ends_ms if end_ms > watermark_ms)
+    due.sort(key=order_of)
+    return due, earliest_ms
+
+
+def earlier(first_ms: int | None, second_ms: int | None) -> int | None:
+    """Return the earlier of two times, of which each may be missing."""
+    return min((ms for ms in (first_ms, second_ms) if ms is not None), default=None)
+
+
 class DetectionCourse:
     """Runs one program for many keys, one at a time, in one process."""
 
@@ -59,32 +79,21 @@ class DetectionCourse:
 
         `waiting` keeps the rest, and when there is something to do again.
         """
-        due = [event for event in waiting.events if end_of(event) <= watermark_ms]
+        due, earliest_ms = parted(waiting, watermark_ms)
         if not due and (waiting.timer_ms is None or waiting.timer_ms > watermark_ms):
-            self._arm(waiting, None)
+            waiting.timer_ms = earlier(earliest_ms, waiting.timer_ms)
             return None, []
-        waiting.events = [event for event in waiting.events if end_of(event) > watermark_ms]
         engine = self._load(key, state)
-        due.sort(key=order_of)
         results: list[dict[str, Any]] = []
         for begin in range(0, len(due), PART):
             results += engine.push(due[begin : begin + PART], skip_bad=True)
         results += engine.advance(watermark_ms)
         next_due = engine.next_due()
-        waiting_for = None if next_due is None else max(next_due, watermark_ms + 1)
-        self._arm(waiting, waiting_for, known=True)
+        report_ms = None if next_due is None else max(next_due, watermark_ms + 1)
+        waiting.timer_ms = earlier(earliest_ms, report_ms)
         packed = engine.state()
         self._loaded = (key, packed)
         return packed, results
-
-    def _arm(self, waiting: WaitingEvents, engine_ms: int | None, *, known: bool = False) -> None:
-        """The earliest of: an event that waits, and when the engine may report by itself."""
-        times = [end_of(event) for event in waiting.events]
-        if known:
-            times += [] if engine_ms is None else [engine_ms]
-        elif waiting.timer_ms is not None:
-            times.append(waiting.timer_ms)
-        waiting.timer_ms = min(times, default=None)
 
     def _load(self, key: object, state: bytes | None) -> Engine:
         wanted = (key, self._fresh if state is None else state)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from server.detection.course import WaitingEvents
-from server.detection.times import end_of, order_of
+from server.detection.course import WaitingEvents, parted
+from server.detection.times import end_of
 
 STATE_VERSION: Final = 1
 KEY: Final = "_by"  # what rows agree in, as a text; it is no part of what comes out
@@ -66,16 +66,14 @@ class FirstsCourse:
         `waiting` keeps the rest, and when there is something to do again. A row that comes when the
         watermark has passed it already is late, and left out.
         """
-        due = [row for row in waiting.events if end_of(row) <= watermark_ms]
-        waiting.events = [row for row in waiting.events if end_of(row) > watermark_ms]
-        waiting.timer_ms = min((end_of(row) for row in waiting.events), default=None)
+        due, waiting.timer_ms = parted(waiting, watermark_ms)
         if not due:
             return None, []
         seen = _Known() if state is None else msgspec.msgpack.decode(state, type=_Known)
         if seen.version != STATE_VERSION:
             raise ValueError(f"found rows known in version {seen.version}: begin a new checkpoint")
         firsts = []
-        for row in sorted(due, key=order_of):
+        for row in due:
             end_ms, by = end_of(row), row[KEY]
             if seen.until_ms is not None and end_ms <= seen.until_ms:
                 continue

@@ -25,7 +25,7 @@ from server.detection.course import DetectionCourse, WaitingEvents, waiting_of
 from server.detection.event_batches import YOUNG_MAX, unpacked
 from server.detection.firsts import Firsts, FirstsCourse
 from server.detection.program import DetectionProgram
-from server.detection.result_batches import RESULTS_MAX, packed_results, packed_rows
+from server.detection.result_batches import packed_results, packed_rows
 from server.detection.shards import Shards
 
 OUTPUT: Final = "results binary"
@@ -99,8 +99,8 @@ class Detector(StatefulProcessor):
                 self._handle.registerTimer(waiting.timer_ms)
         self._waiting.update((waiting.pack(),))
         pack = packed_rows if isinstance(program, Firsts) else packed_results
-        for begin in range(0, len(results), RESULTS_MAX):
-            yield Row(results=pack(results[begin : begin + RESULTS_MAX]))
+        for packed in pack(results):
+            yield Row(results=packed)
 
 
 def _course(program: DetectionProgram | Firsts) -> DetectionCourse | FirstsCourse:

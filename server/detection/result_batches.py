@@ -5,52 +5,57 @@ the whole result as JSON, and each other column is what stands in it.
 
 What Spark takes a row at a time from its stateful operator costs more than the result itself did,
 and as much again where each column is then looked for in the JSON. Here columns are made where the
-result is at hand, and go through Spark as they are.
+result is at hand, and go through Spark as they are. A result becomes JSON once, and its parts are
+cut out of that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
-from msgspec import Raw, json
+from msgspec import Raw, Struct, json
 
-from server.source.rows import COLUMNS, CUT, SPARK_COLUMNS
+from server.source.rows import COLUMNS, SPARK_COLUMNS
 
 RESULTS_MAX: Final = 10_000  # in one row
+BYTES_MAX: Final = 4 * 2**20  # of results as JSON in one row, but for one that is larger
 NAMES: Final = (
     *("id", "subscription", "subscriber", "actor", "start", "end", "certainty", "location"),
     *("group", "values", "events", "payload"),
 )
 SHOWN: Final = ", ".join(SPARK_COLUMNS[name] for name in NAMES)
 _TIMES: Final = frozenset(("start", "end"))
+_NOTHING: Final = Raw(b"null")
 _encode = json.Encoder().encode
 
 
-def packed_results(results: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return the results as one value, in the columns of `SHOWN`."""
-    parts = {name: [_part(result, name) for result in results] for name in NAMES if name in CUT}
-    columns: dict[str, list[Any]] = parts | {
-        "location": [_location(result) for result in results],
-        "payload": [
-            _whole(result, dict(zip(parts, cuts, strict=True)))
-            for result, *cuts in zip(results, *parts.values(), strict=True)
-        ],
-    }
-    arrays = []
-    for name in NAMES:
-        values = columns.get(name)
-        if values is None:
-            values = [result.get(name) for result in results]
-        if name in _TIMES:
-            values = [value_ms * 1000 for value_ms in values]
-        arrays.append(pa.array(values, COLUMNS[name]))
-    return _stream(pa.RecordBatch.from_arrays(arrays, names=list(NAMES)))
+class _Parts(Struct, gc=False):
+    """The parts of a result that are columns as they stand in it."""
+
+    group: Raw = _NOTHING
+    values: Raw = _NOTHING
+    events: Raw = _NOTHING
 
 
-def packed_rows(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return rows that are no results as one value: each as JSON in `payload`."""
-    payloads = pa.array([_encode(row) for row in rows], pa.string())
-    return _stream(pa.RecordBatch.from_arrays([payloads], names=["payload"]))
+class _Location(Struct, gc=False):
+    location: Any = None
+
+
+_parts_of = json.Decoder(_Parts).decode
+_location_of = json.Decoder(_Location).decode
+
+
+def packed_results(results: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Yield results, in the columns of `SHOWN`, as values of limited size."""
+    for packed, payloads in _bounded(results):
+        yield _stream(_batch(packed, payloads))
+
+
+def packed_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Yield rows that are no results as values of limited size: each as JSON in `payload`."""
+    for _, payloads in _bounded(rows):
+        array = pa.array(payloads, pa.string())
+        yield _stream(pa.RecordBatch.from_arrays([array], names=["payload"]))
 
 
 def unpacked_results(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,6 +66,45 @@ def unpacked_results(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
                 yield from stream
 
 
+def _bounded(
+    rows: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[list[Mapping[str, Any]], list[bytes]]]:
+    """Yield as many rows as one value may hold, and each of them as JSON."""
+    packed: list[Mapping[str, Any]] = []
+    payloads: list[bytes] = []
+    size = 0
+    for row in rows:
+        payload = _encode(row)
+        size += len(payload)
+        if packed and (size > BYTES_MAX or len(packed) == RESULTS_MAX):
+            yield packed, payloads
+            packed, payloads, size = [], [], len(payload)
+        packed.append(row)
+        payloads.append(payload)
+    if packed:
+        yield packed, payloads
+
+
+def _batch(results: Sequence[Mapping[str, Any]], payloads: Sequence[bytes]) -> pa.RecordBatch:
+    parts = list(map(_parts_of, payloads))
+    columns: dict[str, Sequence[Any]] = {
+        "group": [_text(each.group) for each in parts],
+        "values": [_text(each.values) for each in parts],
+        "events": [_text(each.events) for each in parts],
+        "payload": payloads,
+    }
+    columns["location"] = _locations(columns["group"], columns["values"])
+    arrays = []
+    for name in NAMES:
+        values = columns.get(name)
+        if values is None:
+            values = [result.get(name) for result in results]
+        if name in _TIMES:
+            values = [value_ms * 1000 for value_ms in values]
+        arrays.append(pa.array(values, COLUMNS[name]))
+    return pa.RecordBatch.from_arrays(arrays, names=list(NAMES))
+
+
 def _stream(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -68,22 +112,25 @@ def _stream(batch: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _part(result: Mapping[str, Any], name: str) -> bytes | None:
-    part = result.get(name)
-    return None if part is None else _encode(part)
+def _text(part: Raw) -> bytes | None:
+    text = bytes(part)
+    return None if text == b"null" else text
 
 
-def _whole(result: Mapping[str, Any], parts: Mapping[str, bytes | None]) -> bytes:
-    """Return a result as JSON, whose parts are that already."""
-    done = {name: Raw(part) for name, part in parts.items() if part is not None}
-    return _encode({**result, **done})
+def _locations(groups: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[str | None]:
+    """Return the location of each group, else the one that was assigned; groups are few."""
+    remembered: dict[bytes | None, str | None] = {}
+    locations = []
+    for group, assigned in zip(groups, values, strict=True):
+        if group not in remembered:
+            remembered[group] = _location(group)
+        location = remembered[group]
+        locations.append(_location(assigned) if location is None else location)
+    return locations
 
 
-def _location(result: Mapping[str, Any]) -> str | None:
-    """Return that of the group, else the one that was assigned."""
-    for name in ("group", "values"):
-        part = result.get(name)
-        place = part.get("location") if isinstance(part, Mapping) else None
-        if place is not None:
-            return place if isinstance(place, str) else _encode(place).decode()
-    return None
+def _location(part: bytes | None) -> str | None:
+    if part is None or not part.startswith(b"{"):
+        return None
+    place = _location_of(part).location
+    return place if place is None or isinstance(place, str) else _encode(place).decode()

@@ -86,6 +86,11 @@ class Shards:
         """Return whether anything runs apart."""
         return len(self.parts) > 1 or self.parts[0].key is not None
 
+    @property
+    def spread(self) -> bool:
+        """Return whether no engine gets all of its part's events."""
+        return all(part.key is not None for part in self.parts)
+
     def keys(self, event: Mapping[str, Any]) -> Iterator[str]:
         """Yield the keys of the shards to which an event goes."""
         for number, part in enumerate(self.parts):

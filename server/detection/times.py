@@ -13,7 +13,7 @@ _INSTANT: Final = re.compile(r"-?\d{1,16}")
 
 def end_of(event: Mapping[str, Any]) -> int:
     """The event time, in ms."""
-    end = event.get("end", event.get("timestamp"))
+    end = event["end"] if "end" in event else event.get("timestamp")
     if isinstance(end, int):
         return end
     return _instant(str(end))

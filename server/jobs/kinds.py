@@ -204,16 +204,20 @@ def _detect(
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
     used = ("payload", "broker", "location", "end")
+    program = program_of(jobs, job, raw=raw)
+    shards = None
+    if job["parted"] and needs_one_place(specification_of(program)) is not None:
+        shards = shards_of(program)
     if raw:
         frame = events(spark, jobs, source)
     else:
-        frame = rows(spark, jobs, job, consumer, used, postponing=postponing)
-    program = program_of(jobs, job, raw=raw)
+        spread = job["parted"] if shards is None else shards.spread
+        frame = rows(spark, jobs, job, consumer, used, postponing=postponing, spread=spread)
     frame = delayed(frame, job["delay"], mark="mark_ms")
     frame = frame.select("payload", "broker", "location", "end", "mark_ms")
-    if job["parted"] and needs_one_place(specification_of(program)) is not None:
+    if shards is not None:
         frame = frame.withColumn("_key", F.lit(None).cast("string"))
-        return _run(frame, shards_of(program), F.col("_key"), SHOWN)
+        return _run(frame, shards, F.col("_key"), SHOWN)
     if job["parted"]:
         # Grouped by location, an event without one is in no group.
         frame = frame.where("location is not null")

@@ -42,12 +42,13 @@ def rows(
     columns: Iterable[str] | None = None,
     *more: str,
     postponing: Postponing | None = None,
+    spread: bool = False,
 ) -> "DataFrame":
     """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
 
     Of columns these alone are read (and what the watermark needs), in the source's order: what is
     not asked of a broker, it need not take out of results. A name that is no column stands for a
-    value. Raises JobsError.
+    value. `spread`: no one process has all rows of a batch. Raises JobsError.
     """
     source = jobs.sources[job["source"]]
     if source.kind == "events":
@@ -56,7 +57,7 @@ def rows(
     if job.kind == "dedup" and same_by_id(job):
         late_ms = max(job["delay"], job["within"])
     in_step = job.kind in TIMED
-    rows_max = _batch_rows(jobs, job)
+    rows_max = ALONE_ROWS if spread else _batch_rows(jobs, job)
     options = options_of(source, consumer, rows_max, in_step=in_step, late_ms=late_ms)
     options |= _of_history(jobs, job)
     # By event time what is put off comes late: so only where a broker is not waited for for ever.
@@ -119,8 +120,6 @@ def options_of(
 
 def _batch_rows(jobs: Jobs, job: ConfigPart) -> int:
     """Return how many rows a batch of a job has, where its source says nothing."""
-    if job.kind == "detect":
-        return ALONE_ROWS if job["parted"] else IN_STEP_ROWS  # else one engine has them all
     if job.kind in TIMED:
         return IN_STEP_ROWS
     kinds = [jobs.sinks[name].kind for name in job["sink"]]

@@ -31,6 +31,13 @@ def by_day(frame: "DataFrame") -> "DataFrame":
     return frame.withColumn(PARTITION, F.to_date("end"))
 
 
+def writer_of(frame: "DataFrame", folder: Path, file_rows: int = 0) -> Any:
+    """Return the writer of a stream with this sink alone: Spark's own, without Python."""
+    writer = by_day(frame).writeStream.format("parquet").partitionBy(PARTITION)
+    writer = writer.options(**OPTIONS, maxRecordsPerFile=str(file_rows))
+    return writer.option("path", str(folder))
+
+
 class FilesSink:
     """One folder, filled by one stream."""
 

@@ -63,6 +63,14 @@ class ColumnPage:
         offsets: list[int] = self._batch.column(NAMES["offset"]).filter(late).to_pylist()
         return offsets
 
+    def moved(self, by: int) -> "ColumnPage":
+        """The same rows at other offsets."""
+        place = self._batch.schema.get_field_index(NAMES["offset"])
+        if place < 0:
+            return self
+        offsets = pc.add(self._batch.column(place), by)
+        return ColumnPage(self._batch.set_column(place, NAMES["offset"], offsets))
+
     def shown(self, origin: RowOrigin, columns: Sequence[str]) -> pa.RecordBatch:
         """The rows, of these columns in this order."""
         mark_us = None if origin.mark_ms is None else origin.mark_ms * 1000

@@ -7,6 +7,7 @@ what is made ahead, in the order in which it was made.
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Final, TypeVar
 
 Answer = TypeVar("Answer")
@@ -35,11 +36,12 @@ class Fanout:
             self._threads = None
 
 
-def ahead(made: Generator[Answer, None, None]) -> Iterator[Answer]:
+def ahead(made: Generator[Answer, None, None], ended: Event) -> Iterator[Answer]:
     """Yield what is made, the next while this one is being used. Raises what the making raises.
 
     A broker then makes a page while Spark takes the one before it, and neither waits in turn. Who
-    stops early leaves the thread to end by itself, behind the question that it is at.
+    stops early leaves the thread to end by itself, behind the question that it is at: `ended` is
+    set, so that it makes no other attempt.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="headwater ahead")
     try:
@@ -48,6 +50,7 @@ def ahead(made: Generator[Answer, None, None]) -> Iterator[Answer]:
             coming = thread.submit(_next_of, made)
             yield from answers
     finally:
+        ended.set()
         thread.submit(made.close)  # by the thread that may be in the middle of it
         thread.shutdown(wait=False)
 

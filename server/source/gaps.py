@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 FOLDER: Final = "_headwater_gaps"
+MENDED: Final = (
+    "put the file back from a backup, or move it away: `headwater server mend` then says which"
+    " results were there, and takes them from brokers and other histories"
+)
 
 
 class HistoryGap(NamedTuple):

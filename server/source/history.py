@@ -21,12 +21,13 @@ import pyarrow.compute as pc  # type: ignore[import-untyped, import-not-found, u
 from pyarrow import parquet  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from server.source.columnar import NAMES, ColumnPage
-from server.source.gaps import gaps_in
+from server.source.gaps import MENDED, gaps_in
 from server.source.log import LogError
 from server.source.rows import COLUMNS
 
 _NO_TIME: Final = -(10**17)  # of an end that no date can show: nothing waits for it
-_INDEXED: Final = ("broker", "epoch", "offset", "end")
+_PLACED: Final = ("broker", "epoch", "offset")  # by these a row has its place in a log
+_INDEXED: Final = (*_PLACED, "end")
 
 
 class HistoryError(LogError):
@@ -188,8 +189,31 @@ def _read(path: Path, columns: list[str]) -> pa.Table:
         with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             rows = file.read(columns=columns)
     except (OSError, pa.ArrowException) as error:
-        raise HistoryError(f"{path} of the history cannot be read: {error}") from None
+        raise HistoryError(f"{path} of the history cannot be read: {error}; {MENDED}") from None
     if missing := [name for name in columns if name not in rows.column_names]:
         raise HistoryError(f"{path} is no history of results: it has no {', '.join(missing)}")
+    faults = [
+        f"column {name} is {kind}, and results have {COLUMNS[name]}"
+        for name in columns
+        if not _is_like(kind := rows.schema.field(name).type, COLUMNS[name])
+    ]
+    faults += [f"rows have no {name}" for name in _PLACED if _has_null(rows, name)]
+    if faults:
+        raise HistoryError(f"{path} is no history of results: {', '.join(faults)}; {MENDED}")
     fields = {name: COLUMNS[name] for name in columns}
     return rows.select(columns).cast(pa.schema(list(fields.items())))
+
+
+def _is_like(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether a file's column holds what the source's does, in whichever form."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_timestamp(wanted):
+        return bool(pa.types.is_timestamp(kind))
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _has_null(rows: pa.Table, name: str) -> bool:
+    return name in rows.column_names and rows.column(name).null_count > 0

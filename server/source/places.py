@@ -65,7 +65,7 @@ class PostponedRange(NamedTuple):
 class Postponed:
     """The ranges that batches of one stream have left out; None: it leaves out nothing."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def put(self, left: PostponedRange) -> None:
@@ -81,20 +81,21 @@ class Postponed:
             finally:
                 os.close(opened)
 
-    def away_s(self, broker: str, now_s: float) -> float:
-        """Return for how long a broker that is away was away so far; a restart is no new beginning.
+    def away_s(self, broker: str, now_s: float, seen_s: float) -> float:
+        """Return for how long a broker is away; a restart is no new beginning.
 
-        The time is that of the clock, as the last run may have been on another machine.
+        This run has seen it away for `seen_s`. `now_s` is of the clock on the wall, as the last run
+        may have been on another machine.
         """
         if self._folder is None:
-            return 0.0
+            return seen_s
         path = self._folder / f"{AWAY}:{broker}"
         try:
-            return now_s - float(path.read_text(encoding="utf-8"))
+            return max(seen_s, now_s - float(path.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(str(now_s), encoding="utf-8")
-            return 0.0
+            path.write_text(str(now_s - seen_s), encoding="utf-8")
+            return seen_s
 
     def forget_away(self, broker: str) -> None:
         """Forget that a broker was away."""
@@ -219,6 +220,13 @@ class Inherited(NamedTuple):
                 return run.own + max(0, theirs - run.theirs)
         return self.own_end
 
+    def cut(self, begin: int, end: int) -> Iterator[InheritedRun]:
+        """Yield the runs within a range of the lost log."""
+        for theirs, own, size in self.runs:
+            low, high = max(begin, theirs), min(end, theirs + size)
+            if low < high:
+                yield InheritedRun(low, own + low - theirs, high - low)
+
     def read_upto(self, own: int) -> int:
         """Return the offset of the lost log up to which all is read with what is before `own`."""
         for run in self.runs:
@@ -237,6 +245,15 @@ class LogHeir(NamedTuple):
         """Tell if results of the lost log are still to be read here."""
         place = places.get(self.name)
         return place is None or place.next < self.inherited.own_end
+
+
+class CopiedRange(NamedTuple):
+    """A half-open range of a lost log, and the offset from which `heir` has the same results."""
+
+    heir: str
+    begin: int
+    end: int
+    own: int
 
 
 class LogHeirs:
@@ -262,6 +279,20 @@ class LogHeirs:
         heirs = self._by_epoch.get(place.epoch, [])
         ahead = [heir for heir in heirs if place.next < heir.inherited.end]
         return next(iter(ahead or heirs[-1:]), None)
+
+    def parts(self, epoch: str, begin: int, end: int) -> list[tuple[LogHeir, int, int]]:
+        """Cut a range of a lost log by who took over first; the last has what is behind its copies.
+
+        Nothing where it begins behind all copies: that was found when the lost broker was back.
+        """
+        heirs = [heir for heir in self._by_epoch.get(epoch, []) if begin < heir.inherited.end]
+        cut = []
+        for heir in heirs:
+            to = end if heir is heirs[-1] else min(end, heir.inherited.end)
+            if begin < to:
+                cut.append((heir, begin, to))
+                begin = to
+        return cut
 
 
 def cut(

@@ -22,7 +22,7 @@ from server.source.fanout import Fanout
 from server.source.gaps import HistoryGap, note_gap
 from server.source.log import AwayError, EpochError, LogError, LogStanding, tell
 from server.source.options import SourceOptions
-from server.source.places import LogHeir, LogHeirs, LogPlace, cut
+from server.source.places import CopiedRange, LogHeir, LogHeirs, LogPlace, Postponed, cut
 from server.source.watch import KnownBroker
 
 PAGE_ROWS: Final = 10_000  # offsets of the pages that brokers keep
@@ -43,6 +43,8 @@ class Planner:
     reported: set[str] = field(default_factory=set)
     fanout: Fanout = field(default_factory=Fanout)
     backfill: Backfill | None = None
+    postponed: Postponed = field(default_factory=Postponed)
+    wall: Callable[[], float] = time.time
 
     def plan(
         self,
@@ -69,9 +71,10 @@ class Planner:
                 continue
             if seen.away is not None or seen.standing is None:
                 self._away(seen)
-                if self._is_waited_for(seen):
+                if self.is_waited_for(name, seen):
                     holds.wholly(blind=name not in start)
                 continue
+            self.postponed.forget_away(name)
             place, log = start.get(name), self._standing(name, start.get(name), seen.standing)
             if place is None or place.epoch != log.epoch:
                 ends[name] = self._pinned(name, place, log, is_inherited=heir is not None)
@@ -119,29 +122,50 @@ class Planner:
         log = None if seen.away is not None else seen.standing
         is_back = log is not None and (place is None or place.epoch == log.epoch)
         if place is not None and place.next > inherited.end and not is_back:
-            self._tell(
-                f"broker {name}: offsets {inherited.end} to {place.next - 1} were read, of which"
-                f" broker {heir.name} had no copy when it took over: it may find these results"
-                " once more, under the same ids"
-            )
+            self._tell(uncopied(name, inherited.end, place.next, heir.name))
         if place is not None and place.next < inherited.first:
             if is_back:
                 return False
-            self._lose(name, place, heir)
+            self._lose(name, place.epoch, (place.next, inherited.first), heir.name)
             ends[name] = place._replace(next=inherited.first, first=inherited.first)
         return heir.is_unread(start) or log is None
 
-    def _lose(self, name: str, place: LogPlace, heir: LogHeir) -> None:
+    def copies(
+        self, planned: tuple[str, str, int, int], known: Mapping[str, KnownBroker]
+    ) -> list[CopiedRange] | None:
+        """Return where a range of (broker, epoch) is read, if that broker was taken over since.
+
+        Spark will have a batch end where it was planned to, and by event time what is left out of
+        it comes late: so it is read in the same batch. Raises LostError.
+        """
+        name, epoch, begin, end = planned
+        seen = known.get(name)
+        log = None if seen is None or seen.away is not None else seen.standing
+        if log is not None and log.epoch == epoch:
+            return None
+        parts = _heirs(known).parts(epoch, begin, end)
+        copied: list[CopiedRange] = []
+        for heir, first, last in parts:
+            inherited = heir.inherited
+            if first < inherited.first:
+                self._lose(name, epoch, (first, min(last, inherited.first)), heir.name)
+            for theirs, own, size in inherited.cut(first, last):
+                copied.append(CopiedRange(heir.name, theirs, theirs + size, own))
+            if inherited.end < last:
+                self._tell(uncopied(name, max(first, inherited.end), last, heir.name))
+        return copied if parts else None
+
+    def _lose(self, name: str, epoch: str, lost: tuple[int, int], heir: str) -> None:
         """Say which results are in no log any more. Raises LostError."""
-        first = heir.inherited.first
+        begin, end = lost
         message = (
-            f"broker {name}: offsets {place.next} to {first - 1} ({first - place.next} offsets)"
-            f" went with its disk, and broker {heir.name}, which took over, has no copy of them"
+            f"broker {name}: offsets {begin} to {end - 1} ({end - begin} offsets)"
+            f" went with its disk, and broker {heir}, which took over, has no copy of them"
         )
         if self.options.fail_on_loss:
             raise LostError(f"{message}{GO_ON}")
         self._tell(message)
-        note_gap(self.options.note_gaps, HistoryGap(name, place.epoch, place.next, first))
+        note_gap(self.options.note_gaps, HistoryGap(name, epoch, begin, end))
 
     def _passed(self, name: str, place: LogPlace, begin: int) -> LogPlace:
         """Return the place behind what an heir has, and was read at the lost broker."""
@@ -202,9 +226,10 @@ class Planner:
             raise why
         self._tell(f"{why}; it is waited for")
 
-    def _is_waited_for(self, seen: KnownBroker) -> bool:
-        away_s = self.options.away_s
-        return away_s is None or self.clock() - seen.since_s < away_s
+    def is_waited_for(self, name: str, seen: KnownBroker) -> bool:
+        """Tell whether jobs by event time wait for a broker that is away, over all restarts."""
+        away_s, seen_s = self.options.away_s, self.clock() - seen.since_s
+        return away_s is None or self.postponed.away_s(name, self.wall(), seen_s) < away_s
 
     def _pinned(
         self, name: str, place: LogPlace | None, log: LogStanding, *, is_inherited: bool
@@ -313,6 +338,14 @@ def mark_of(places: Mapping[str, LogPlace], delay_ms: int) -> int | None:
 
 def _heirs(known: Mapping[str, KnownBroker]) -> LogHeirs:
     return LogHeirs({name: log.standing.inherited for name, log in known.items() if log.standing})
+
+
+def uncopied(name: str, begin: int, end: int, heir: str) -> str:
+    """Say what an heir has not: a half-open range of offsets of a lost log, up to its end."""
+    return (
+        f"broker {name}: of offsets {begin} to {end - 1} broker {heir} had no copy when it took"
+        " over: it may find these results once more, under the same ids"
+    )
 
 
 def gap(name: str, begin: int, end: int) -> str:

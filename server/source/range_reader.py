@@ -5,8 +5,9 @@ Must not know how ranges are planned. Invariant: all rows of the range are given
 which are not there; with `failOnDataLoss` off, what retention took is left out and told.
 """
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -39,6 +40,7 @@ class LogRange:
     mark_ms: int | None = None
     arrive: bool = False
     files: tuple[str, ...] | None = None  # None: the broker is asked
+    copy: "LogCopy | None" = None  # None: the broker itself is asked
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
         self.broker = broker
@@ -46,6 +48,20 @@ class LogRange:
         self.epoch = epoch
         self.begin = begin
         self.end = end
+
+
+class LogCopy(NamedTuple):
+    """The same rows in the log of the broker that took over, at offsets greater by `behind`."""
+
+    broker: str
+    address: str
+    epoch: str
+    behind: int
+
+    def of(self, part: LogRange) -> LogRange:
+        """Return where a range is read here."""
+        begin, end = part.begin + self.behind, part.end + self.behind
+        return LogRange(self.broker, self.address, self.epoch, begin, end)
 
 
 class ReadTask(InputPartition):
@@ -166,18 +182,17 @@ class RangeReader:
         self,
         options: SourceOptions,
         columns: Sequence[str],
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._options = options
         self._columns = columns
-        self._sleep = sleep
+        self._ended = threading.Event()
         self._forms = _forms(options.form)
 
     def task_batches(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in order. Raises LogError."""
         made = (batch for part in task.ranges for batch in self.batches(part))
         rows = sum(part.end - part.begin for part in task.ranges)
-        return ahead(made) if rows > self._options.page_rows else made
+        return ahead(made, self._ended) if rows > self._options.page_rows else made
 
     def batches(self, part: LogRange) -> Iterator[pa.RecordBatch]:
         """The rows, in order. Raises LogError."""
@@ -203,6 +218,15 @@ class RangeReader:
             yield page_in(part.files, source, span, self._columns, options.subscriptions)
             return
         asked = Columns(self._columns, options.subscriptions, timed=part.late_ms is not None)
+        if part.copy is None:
+            yield from self._asked(part, asked)
+            return
+        for page in self._asked(part.copy.of(part), asked):
+            yield page.moved(-part.copy.behind)
+
+    def _asked(self, part: LogRange, asked: Columns) -> Iterator[Page | ColumnPage]:
+        """The pages of a range of a log."""
+        options = self._options
         with closing(Log(part.broker, part.address, options.login)) as log:
             offset = part.begin
             while offset < part.end:
@@ -244,9 +268,8 @@ class RangeReader:
                     raise
                 del self._forms[0]
             except AwayError:
-                if time.monotonic() + pause_s > deadline:
+                if time.monotonic() + pause_s > deadline or self._ended.wait(pause_s):
                     raise
-                self._sleep(pause_s)
                 pause_s = min(2 * pause_s, AGAIN_S_MAX)
 
     def _passed(self, part: LogRange, begin: int, end: int) -> int:

@@ -70,6 +70,10 @@ class Page(NamedTuple):
         ends = zip(self.offsets, self.ends_ms, strict=True)
         return [offset for offset, end_ms in ends if end_ms < late_ms]
 
+    def moved(self, by: int) -> "Page":
+        """The same rows at other offsets."""
+        return self._replace(offsets=[offset + by for offset in self.offsets])
+
     def shown(self, origin: "RowOrigin", columns: Sequence[str]) -> pa.RecordBatch:
         """The rows, of these columns in this order."""
         return batch_of(self, origin, columns)

@@ -4,7 +4,6 @@ Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is ma
 Spark wants one, so that it holds nothing but options until it is asked for something.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +26,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from server.source.backfill import Backfill, HistoryLookout, JoinedLog, backfill_of
+from server.source.backfill import (
+    Backfill,
+    HistoryLookout,
+    HistoryStretch,
+    JoinedLog,
+    backfill_of,
+)
 from server.source.filters import ReadBounds
 from server.source.log import AwayError, Log, LogError, LogStanding, tell
 from server.source.options import OptionError, SourceOptions
@@ -42,6 +47,7 @@ from server.source.places import (
 )
 from server.source.planning import LostError, Planner, mark_of
 from server.source.range_reader import (
+    LogCopy,
     LogRange,
     RangeReader,
     ReadTask,
@@ -310,13 +316,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         if stretch.begin >= stretch.end or options.on_away == "fail":
             return False
-        seen, past = self._look().get(stretch.broker), self._history()
+        brokers, past = self._look(), self._history()
+        seen = brokers.get(stretch.broker)
         if seen is None or not isinstance(seen.away, AwayError):
-            self._postponed.forget_away(stretch.broker)
             return False
         if past is not None and all(passage.kept for passage in past.passages(*stretch)):
             return False
-        if options.align and not self._was_waited_for(stretch.broker):
+        if self._plans().copies(stretch, brokers) is not None:
+            return False
+        # A job by event time goes on without a broker once it was waited for: its rows come late.
+        if options.align and self._plans().is_waited_for(stretch.broker, seen):
             return False
         self._postponed.put(left)
         tell(
@@ -325,32 +334,51 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return True
 
-    def _was_waited_for(self, broker: str) -> bool:
-        """Tell whether a job by event time goes on without a broker, whose rows then come late."""
-        away_s = self.options.away_s
-        return away_s is not None and self._postponed.away_s(broker, time.time()) >= away_s
-
     def _ranges(self, stretches: Sequence[Stretch]) -> list[LogRange]:
         """The ranges of these stretches, each of one place where it can be read."""
         past = self._history()
-        if past is None:
-            return ranges_of(self.options, stretches)
         cut: list[Stretch] = []
         kept: set[Stretch] = set()
+        copies: dict[Stretch, LogCopy] = {}
         for stretch in stretches:
-            for begin, end, in_history in past.passages(*stretch):
+            whole = [HistoryStretch(stretch.begin, stretch.end, kept=False)]
+            for begin, end, in_history in past.passages(*stretch) if past else whole:
+                part = Stretch(stretch.broker, stretch.epoch, begin, end)
                 if in_history:
-                    kept.add(Stretch(stretch.broker, stretch.epoch, begin, end))
+                    kept.add(part)
                 elif not self.options.brokers:
                     continue  # it was told that it is nowhere
-                cut.append(Stretch(stretch.broker, stretch.epoch, begin, end))
+                elif (copied := self._copies(part)) is not None:
+                    copies |= copied
+                    cut += copied
+                    continue
+                cut.append(part)
+        apart = ranges_apart(self.options, cut, self._brokers())
         ranges: list[LogRange] = []
-        for stretch, parts in zip(cut, ranges_apart(self.options, cut, past.brokers), strict=True):
-            for part in parts:
-                if stretch in kept:
-                    part.files = past.paths(part.broker, part.begin, part.end)
+        for stretch, parts in zip(cut, apart, strict=True):
+            for each in parts:
+                if past is not None and stretch in kept:
+                    each.files = past.paths(each.broker, each.begin, each.end)
+                each.copy = copies.get(stretch)
             ranges += parts
         return ranges
+
+    def _copies(self, stretch: Stretch) -> dict[Stretch, LogCopy] | None:
+        """Return the parts of what was planned of a broker that was taken over since, and copies.
+
+        None: it is asked itself. Raises LostError.
+        """
+        brokers, addresses = self._look(), dict(self._brokers())
+        copied = self._plans().copies(stretch, brokers)
+        if copied is None:
+            return None
+        copies = {}
+        for heir, begin, end, own in copied:
+            standing = brokers[heir].standing
+            assert standing is not None  # it says what it has
+            part = Stretch(stretch.broker, stretch.epoch, begin, end)
+            copies[part] = LogCopy(heir, addresses[heir], standing.epoch, own - begin)
+        return copies
 
     def _empty(self, after: Mapping[str, LogPlace]) -> LogRange:
         """Nothing of the first broker that there is: for the mark to go along with."""
@@ -393,7 +421,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _plans(self) -> Planner:
         if self._planner is None:
-            self._planner = Planner(self.options, self._log, backfill=self._history())
+            past = self._history()
+            self._planner = Planner(
+                self.options, self._log, backfill=past, postponed=self._postponed
+            )
         return self._planner
 
     def _log(self, name: str) -> Log | JoinedLog:

@@ -38,6 +38,8 @@ class Watch:
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._names = [name for name, _ in options.brokers]
+        silent = AwayError("it has not answered yet")
+        self._unasked = KnownBroker(None, silent, since_s=time.monotonic())
         for name, address in options.brokers:
             log = Log(name, address, options.login)
             thread = threading.Thread(
@@ -49,14 +51,14 @@ class Watch:
         """Return each broker's state; waits until each was asked once."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._known) == len(self._names), FIRST_S_MAX)
-            return {name: self._known.get(name, _UNASKED) for name in self._names}
+            return {name: self._known.get(name, self._unasked) for name in self._names}
 
     def until(self, names: Iterable[str], timeout_s: float) -> None:
         """Wait until these are all there, or so long."""
         wanted = list(names)
         with self._changed:
             self._changed.wait_for(
-                lambda: all(self._known.get(name, _UNASKED).away is None for name in wanted),
+                lambda: all(self._known.get(name, self._unasked).away is None for name in wanted),
                 timeout_s,
             )
 
@@ -106,6 +108,3 @@ def _place(one: LogStanding | None) -> object:
 
 def _promise(one: LogStanding | None) -> object:
     return None if one is None else (one.subscriptions, one.settled_ms)
-
-
-_UNASKED: Final = KnownBroker(None, AwayError("it has not answered yet"))

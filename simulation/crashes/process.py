@@ -33,6 +33,7 @@ from broker.core.messages import Message, Woken
 from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.records import Record
 from broker.engine.limits import Limits
+from broker.engine.runtime.slices import CANDIDATES_EACH, Slices
 from broker.network.overlay.calls import CallArrived
 from simulation.crashes.journal import SimulatedJournal
 from simulation.crashes.outbox import OutboxGroup, SimulatedOutbox
@@ -41,6 +42,9 @@ from simulation.world import World
 
 WAITING_MAX = 40  # records that are not durable, before clients have to wait
 RETRY_MS = 100
+SLICE_MS = 1  # after which the work on a message goes on
+# Candidates of a slice: 1 is a turn for each agent that does anything, and for each result.
+SLICES = (CANDIDATES_EACH, 1, 20)
 
 
 class Machine(Struct, frozen=True):
@@ -56,6 +60,7 @@ class Machine(Struct, frozen=True):
     segment_bytes: int
     functions: dict[str, Any] = {}  # of one's own, that texts may call
     drift_ppm: int = 0  # by which its clock is faster than the world's time
+    slice_max: int = CANDIDATES_EACH  # candidates, after which others have their turn
 
 
 class ProcessWatcher(Protocol):
@@ -97,6 +102,7 @@ class Process:
         self._send = send or _send_nowhere
         self.on_release: Callable[[Sequence[Emission]], None] = lambda _results: None
         self._inbox: deque[Message] = deque()
+        self._works = False  # on a message that takes several slices
         self._group = OutboxGroup()
         self.committing = OutboxGroup()
         self._syncing = False
@@ -118,15 +124,16 @@ class Process:
             machine.outbox.listed,
             machine.functions,
         )
+        self.core.core.budget.cut(machine.slice_max)
         self._until_snapshot = self._until()
         self._perform(effects, None)
 
     def tell(self, message: Message) -> None:
         """Have the core handle a message, now or when there is room for it."""
-        if self._troubled or self._inbox or self.journal.waiting > WAITING_MAX:
+        if self._troubled or self._works or self._inbox or self.journal.waiting > WAITING_MAX:
             self._inbox.append(message)
         else:
-            self._handle(message)
+            self._advance(message, self._work(message))
 
     def set_fence(self, fence: int | None) -> None:
         """Have results from this offset on wait for a stand-in."""
@@ -135,17 +142,37 @@ class Process:
     @property
     def idle(self) -> bool:
         """Tell whether nothing waits for the disk."""
-        waits = len(self._gate) or self._inbox or self._group or self.committing
+        waits = len(self._gate) or self._works or self._inbox or self._group or self.committing
         return not (waits or self.journal.waiting)
 
     def _now(self) -> int:
         ran_ms = self._world.now - self._begin_ms
         return self._world.now + self._clock_ms + ran_ms * self._machine.drift_ppm // 1_000_000
 
-    def _handle(self, message: Message) -> None:
-        effects = self.core.handle(message, self._now())
-        self.core.check_invariants()
+    def _work(self, message: Message) -> Slices[list[Effect]]:
+        return self.core.work(message, self._now())
+
+    def _advance(self, message: Message, work: Slices[list[Effect]]) -> None:
+        """Do a slice of the work on a message, behind whose end others have their turn."""
+        try:
+            next(work)
+        except StopIteration as end:
+            effects = end.value
+        else:
+            self._works = True
+            self._around.later(SLICE_MS, lambda: self._go_on(message, work))
+            return
+        self._check()
         self._perform(effects, message)
+
+    def _go_on(self, message: Message, work: Slices[list[Effect]]) -> None:
+        self._around.step()
+        self._works = False
+        self._advance(message, work)
+        self._read_on()
+
+    def _check(self) -> None:
+        self.core.check_invariants()
 
     # --- effects ---------------------------------------------------------------------------
 
@@ -189,8 +216,11 @@ class Process:
 
     def _read_on(self) -> None:
         """Handle what waits, as far as there is room."""
-        while self._inbox and not self._troubled and self.journal.waiting <= WAITING_MAX:
-            self._handle(self._inbox.popleft())
+        while self._inbox and not (
+            self._troubled or self._works or self.journal.waiting > WAITING_MAX
+        ):
+            message = self._inbox.popleft()
+            self._advance(message, self._work(message))
 
     def _plan_waking(self) -> None:
         wake = self.core.next_wake()

@@ -24,7 +24,7 @@ from simulation.crashes import further
 from simulation.crashes.checks import check_all
 from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
 from simulation.crashes.outbox import SimulatedOutbox
-from simulation.crashes.process import Machine
+from simulation.crashes.process import SLICES, Machine
 from simulation.crashes.site import CrashingSite
 from simulation.disk import Disk
 from simulation.world import World
@@ -83,6 +83,7 @@ class CrashRun:
             commit_ms=random.choice((0, 50, 800)),
             snapshot_records=random.choice((2, 10, 60)),
             segment_bytes=random.choice((300, 2_000, 50_000)),
+            slice_max=SLICES[seed % len(SLICES)],
         )
         self.site = CrashingSite(self.world, machine, random.choice((100, 400, 1_500)))
         self.stays = ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from broker.core.effects import SendFrame
+from broker.core.effects import Effect, SendFrame
 from broker.core.network.network_broker import NetworkBroker
+from broker.engine.runtime.slices import Slices
 from broker.network.routing.entry import Joining
 from simulation.crashes.process import Machine, Process, ProcessWatcher
 from simulation.world import World
@@ -42,12 +43,13 @@ class BrokerProcess(Process):
         self.network = NetworkBroker(self.core, epoch, joining=joining, identity=identity)
         self._perform(self.network.begun(), None)
 
-    def _handle(self, message: Any) -> None:
-        effects = self.network.handle(message, self._now())
+    def _work(self, message: Any) -> Slices[list[Effect]]:
+        return self.network.work(message, self._now())
+
+    def _check(self) -> None:
         self._handled += 1
         if self._handled % CHECKED_EACH == 0:
             self.core.check_invariants()
-        self._perform(effects, message)
 
     def _plan_waking(self) -> None:
         if not self._begun or not hasattr(self, "network"):

@@ -23,7 +23,7 @@ from broker.engine.limits import Limits
 from simulation import texts
 from simulation.crashes.clients import AskingClient, PublishingSensor, Wish
 from simulation.crashes.outbox import SimulatedOutbox
-from simulation.crashes.process import Machine
+from simulation.crashes.process import SLICES, Machine
 from simulation.disk import Disk
 from simulation.network import checks
 from simulation.network.links import Link
@@ -139,16 +139,14 @@ class Run:
             disk=Disk(random),
             outbox=SimulatedOutbox(),
             options=BrokerOptions(
-                name=name,
-                lateness_ms=self._lateness_ms,
-                idle_timeout_ms=IDLE_MS,
-                networked=True,
+                name=name, lateness_ms=self._lateness_ms, idle_timeout_ms=IDLE_MS, networked=True
             ),
             limits=Limits(),
             sync_ms=random.choice((0, 100, 2_000)),
             commit_ms=random.choice((0, 50, 400)),
             snapshot_records=random.choice((10, 60, 400)),
             segment_bytes=random.choice((2_000, 50_000)),
+            slice_max=SLICES[self.seed % len(SLICES)],
         )
         return Place(self.world, machine)
 

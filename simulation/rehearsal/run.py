@@ -82,7 +82,8 @@ class RehearsalOutcome(Struct):
 
     `kinds` is what went over links until all was ready, until the last event, and in the end;
     `links` what went over each until the sources were withdrawn, `withdrawal` what after that.
-    `hosts` is where subscriptions that may move ran then, `moves` how often one moved.
+    `placed` is where subscriptions that may move ran from how many events on, `moves` how often
+    one moved.
     """
 
     detected: list[DetectedResult]
@@ -95,7 +96,7 @@ class RehearsalOutcome(Struct):
     unsettled: list[str]
     kinds: tuple[Kinds, Kinds, Kinds] = ({}, {}, {})
     withdrawal: Kinds = field(default_factory=dict)
-    hosts: dict[str, str] = field(default_factory=dict)
+    placed: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     moves: int = 0
 
 
@@ -136,6 +137,7 @@ class _Run:
         self._clients: list[Sender] = []
         self._sent = 0
         self._sizes: dict[str, int] = {}
+        self._placed: list[tuple[int, dict[str, str]]] = []
         self._retained: dict[str, list[tuple[int, int]]] = {name: [] for name in self.sites}
 
     def run(self) -> RehearsalOutcome:
@@ -146,7 +148,7 @@ class _Run:
             self._play()
             meanwhile = self._kinds()
             links = self._taken()
-            hosts, moves = self._hosts()
+            moves = sum(site.counted("cells_moved") for site in self.sites.values())
             unsettled = self._settle()
         except RuntimeError as error:
             raise MaterialError(
@@ -166,17 +168,19 @@ class _Run:
             unsettled=unsettled,
             kinds=(before, meanwhile, self._kinds()),
             withdrawal=less(self._kinds(), until),
-            hosts=hosts,
+            placed=self._placed,
             moves=moves,
         )
 
-    def _hosts(self) -> tuple[dict[str, str], int]:
+    def _note_hosts(self) -> None:
+        """Keep where subscriptions run, if that is not where they ran before."""
         hosts: dict[str, str] = {}
         for site in self.sites.values():
             if site.process is not None:
                 for cell in site.process.core.network.book.cells.values():
                     hosts |= {name: cell.serving.broker for _, name in cell.keys}
-        return hosts, sum(site.counted("cells_moved") for site in self.sites.values())
+        if not self._placed or hosts != self._placed[-1][1]:
+            self._placed.append((self._sent, hosts))
 
     def _kinds(self) -> Kinds:
         ends = [end for line in self.lines.values() for end in line.carried.values()]
@@ -262,6 +266,7 @@ class _Run:
 
     def _publish(self, events: list[Said]) -> None:
         """Publish what is of one time: one message of each source."""
+        self._note_hosts()
         by_source: dict[str, list[tuple[str, bytes]]] = {}
         for event in events:
             data = msgspec.msgpack.encode(event)

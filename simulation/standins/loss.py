@@ -128,7 +128,7 @@ class HomeLoss:
         wait_ms = random.randint(*NOTICED_MS)
         if self.kind == "cut":
             wait_ms = CUT_MS // 2
-            cut_ms = max(CUT_MS, 2 * place.lease_ms)  # a lease lapses meanwhile
+            cut_ms = max(CUT_MS, 3 * place.lease_ms)  # it lapses, though its stand-in restarts
             for link in place.links.values():
                 link.cut(cut_ms, lost=random.random() < 0.5)
         elif self.kind != "handed":

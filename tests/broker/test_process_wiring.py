@@ -356,14 +356,14 @@ def test_a_fault_of_the_core_is_told_counted_and_survived(monkeypatch, caplog):
         outside = Outside()
         core = Broker()
         runner = Runner(core, outside)
-        handle = core.handle
+        work = core.work
 
         def failing(message, now):
             if isinstance(message, SpecificationSubmitted | Woken) or hasattr(message, "payloads"):
                 raise RuntimeError("planted")
-            return handle(message, now)
+            return (yield from work(message, now))
 
-        monkeypatch.setattr(core, "handle", failing)
+        monkeypatch.setattr(core, "work", failing)
         runner.add_payload(payload(7))
         runner.flush()
         assert (runner.faults, outside.failed) == (1, [7])
@@ -383,14 +383,14 @@ def test_what_waits_behind_a_request_is_handled_though_the_core_cannot_even_refu
         outside = Outside()
         core = Broker()
         runner = Runner(core, outside)
-        handle = core.handle
+        work = core.work
 
         def failing(message, now):
             if type(message) in (RequestRefused, SpecificationSubmitted):
                 raise RuntimeError("planted")
-            return handle(message, now)
+            return (yield from work(message, now))
 
-        monkeypatch.setattr(core, "handle", failing)
+        monkeypatch.setattr(core, "work", failing)
         runner.add(submitted("1", HOT))
         runner.add(Started())
         runner.flush()

@@ -39,7 +39,7 @@ def folder(engine, tmp_path_factory):
 def cluster(engine, folder):
     """Six brokers and all around them, healthy, with the subscription that the tests count by."""
     made = Cluster(engine, folder)
-    made.compose("down", "-v", "--remove-orphans")
+    made.down("-v", "--remove-orphans")
     made.up()
     try:
         made.until_healthy(300.0)
@@ -48,4 +48,4 @@ def cluster(engine, folder):
     finally:
         for name in engine.docker("ps", "-aq", "--filter", "name=sensor-").split():
             engine.docker("rm", "-f", name)
-        made.compose("down", "-v", "--remove-orphans")
+        made.down("-v", "--remove-orphans")

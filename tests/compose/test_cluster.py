@@ -202,7 +202,7 @@ def test_the_whole_cluster_goes_on_after_a_restart(cluster):
     names = cluster.brokers_known()
     for name in cluster.engine.docker("ps", "-aq", "--filter", "name=sensor-").split():
         cluster.engine.docker("rm", "-f", name)
-    cluster.compose("down")
+    cluster.down()
     cluster.up()
     cluster.until_healthy(300.0)
     cluster.until(lambda: set(cluster.brokers_known()) >= set(names) & {"city", "pass"})

@@ -13,6 +13,7 @@ import pytest
 
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised
 from broker.core.network.messages import FramesReceived
+from broker.engine.runtime.slices import in_one_go
 from broker.network.session.limits import make_link_limits
 from broker.network.session.links import Links
 from broker.network.session.told import Close, Closed, Delivered, Offered, Opened, Received, Write
@@ -239,7 +240,9 @@ class Frames:
             now = run.world.now
             for _ in range(self.afterwards if seen else 0):
                 name, data = self.chance.choice(seen)
-                network.handle(FramesReceived(name, (spoil_packed(self.chance, data),)), now)
+                in_one_go(
+                    network.work(FramesReceived(name, (spoil_packed(self.chance, data),)), now)
+                )
                 self.brought += 1
 
 

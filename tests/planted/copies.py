@@ -106,7 +106,9 @@ class Copy:
         """How many seconds each passing test of the files takes, and the faults it reaches."""
         told = self.folder / "reached.json"
         options = ("-n", str(processes), "--timeout", "0", "-p", "tests.planted.reaching")
-        self._pytest((*options, *files), {REACHED: str(told)}, RECORD_S_MAX)
+        ran = self._pytest((*options, *files), {REACHED: str(told)}, RECORD_S_MAX)
+        if not told.exists():
+            raise RuntimeError(f"what tests reach was not recorded: {ran.output[-2000:]}")
         return {name: tuple(each) for name, each in json.loads(told.read_bytes()).items()}
 
     def _chosen(self, tests: Sequence[str]) -> Ran:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("language", "planner", "broker", "simulation", "server", "headwater")
+PRODUCT = ("language", "planner", "broker", "simulation", "server", "headwater", "experiments")
 
 ENGINE = (
     "tests/test_engine_edges.py",

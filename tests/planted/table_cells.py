@@ -124,6 +124,53 @@ moved-for-ever: a move that comes to nothing is never given up
     tests=PLACEMENT,
 )
 
+LEAVES = part(
+    "broker/core/network/cell_views.py",
+    r"""
+leaves-unseen: a cell that is about to go elsewhere is said to stay
+- moving_to = leaves_to or (one.coming.broker if one.coming is not None else "")
++ moving_to = one.coming.broker if one.coming is not None else ""
+
+leaves-refused: a cell that is about to go elsewhere says why it did not go there before
+- reason="" if leaves_to else one.reason,
++ reason=one.reason,
+""",
+    tests=PLACED,
+)
+
+FURTHER = [
+    *part(
+        "broker/network/placement/hosts.py",
+        r"""
+saves-at-once: the state of a cell that is to go is saved before what is owed to it has come
+- cell.saver.ask(self._clock() + COME_FURTHER_MS)
++ cell.saver.ask(self._clock())
+
+saves-what-came: nobody is asked for what is owed to a cell that is to go
+- self._lent.come_further(cell.me)
++ ()
+""",
+        tests=("tests/broker/network/placement/test_hosts.py",),
+    ),
+    *part(
+        "broker/network/replication/progress.py",
+        r"""
+hurries-nobody: who hurries waits for what is owed as long as others
+- due += [toward for toward in self._hurried if toward in self._owed]
++ ()
+
+hurries-here-alone: who hurries is not heard beyond the next broker
+- self._hurries[peer] = None
++ self._hurries.pop(peer, None)
+
+hurries-for-ever: to who has hurried once all that is owed goes at once
+- self._hurried = {peer: until for peer, until in self._hurried.items() if until >= now}
++ ()
+""",
+        tests=("tests/broker/network/replication/test_progress.py",),
+    ),
+]
+
 HOSTS = part(
     "broker/network/placement/hosts.py",
     r"""
@@ -392,6 +439,8 @@ TABLE = [
     *WANTS,
     *PROBES,
     *FAILED,
+    *LEAVES,
+    *FURTHER,
     *LOST,
     *HOSTS,
     *SAVING,

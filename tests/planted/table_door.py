@@ -484,16 +484,22 @@ place-before-order: results go by their subscription first
     tests=EVERYTHING,
 )
 
+SEATS = part(
+    "broker/engine/runtime/seats.py",
+    r"""
+due-one-late: an agent is woken after the watermark that it waits for
+- domain.due[0][0] <= watermark:
++ domain.due[0][0] < watermark:
+""",
+    tests=EVERYTHING,
+)
+
 MATCHER = part(
     "broker/engine/runtime/matcher.py",
     r"""
 foremost-input: a task waits for its foremost input and not for the last
 - watermark = min(inputs)
 + watermark = max(inputs)
-
-due-one-late: an agent is woken after the watermark that it waits for
-- domain.due[0][0] <= watermark:
-+ domain.due[0][0] < watermark:
 
 least-wish-lost: the latest of several wishes for a watermark counts
 - wanted[name] = min(target,
@@ -534,6 +540,7 @@ TABLE = [
         + EXPRESSIONS
         + GEOMETRY
         + RESULTS
+        + SEATS
         + MATCHER
         + ADVERTISED
     ),

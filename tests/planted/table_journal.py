@@ -225,4 +225,96 @@ held-at-the-end: what was read is dropped at the end where intake is held meanwh
     tests=KEEPING,
 )
 
-TABLE = [*SEGMENT, *READING, *WRITER, *FILES, *GATE, *PROMISES, *KEEPER, *TURN]
+SLICED = part(
+    "broker/driver/runner.py",
+    r"""
+open-amid-work: others publish to the core amid the work on a message
+- self._idle.clear()
+-                 self.hold()
++ self._idle.clear()
+
+shut-behind-work: intake stays held behind work of many slices
+- self._idle.set()
+-             self.release()
++ self._idle.set()
+
+told-amid-work: a message is handled amid the work on another
+- self._finish()
+-         self._advance(message, self._machine.work(message, self.clock.now_ms()))
++ self._advance(message, self._machine.work(message, self.clock.now_ms()))
+
+ready-amid-work: who waits to tell the core something does not wait for the work under way
+- while not (self._running.is_set() and self._work is None):
++ while not self._running.is_set():
+""",
+    tests=("tests/broker/driver/test_long_steps.py",),
+)
+
+DELIVERED = part(
+    "broker/driver/mqtt_face.py",
+    r"""
+overtaken-results: few results overtake many that wait for their turn
+- if is_idle and len(results) <= RESULTS_EACH:
++ if len(results) <= RESULTS_EACH:
+
+last-slice-lost: the rest of many results waits for ever
+- if self._slices:
+-             asyncio.get_running_loop().call_soon(self._turn)
++ if len(self._slices) > 1:
++             asyncio.get_running_loop().call_soon(self._turn)
+""",
+    tests=("tests/broker/driver/test_long_steps.py",),
+)
+
+CUT = (
+    *part(
+        "broker/engine/runtime/results.py",
+        r"""
+slice-unsorted: results that are equal in their first key stay as they came where they are many
+- yield from _sort_by(equal, each, *rest)
++ yield
+""",
+        tests=("tests/broker/core/test_slices.py",),
+    ),
+    *part(
+        "broker/core/broker.py",
+        r"""
+slice-of-results-twice: a result at the end of a slice is given out with the next one, too
+- results[begin : begin + each]
++ results[max(0, begin - 1) : begin + each]
+""",
+        tests=("tests/broker/core/test_slices.py",),
+    ),
+    *part(
+        "broker/engine/runtime/matcher.py",
+        r"""
+slice-never-ends: all agents are fed in one slice
+- if budget.spent >= budget.slice_max:
++ if budget.spent < 0:
+""",
+        tests=("tests/broker/driver/test_long_steps.py",),
+    ),
+    *part(
+        "simulation/crashes/process.py",
+        r"""
+simulated-amid-work: the simulated process handles a message amid the work on another
+- if self._troubled or self._works or self._inbox
++ if self._troubled or self._inbox
+""",
+        tests=("tests/simulation/test_crashes.py",),
+    ),
+)
+
+TABLE = [
+    *SEGMENT,
+    *READING,
+    *WRITER,
+    *FILES,
+    *GATE,
+    *PROMISES,
+    *KEEPER,
+    *TURN,
+    *SLICED,
+    *DELIVERED,
+    *CUT,
+]

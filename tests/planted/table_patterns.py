@@ -62,8 +62,8 @@ too-old-too-early: a partner at the far end of the reach is not looked at
 + {other.end} <= too_old
 
 later-partners-cut: a right event that was there first is missed at exactly T
-- {self._left.start} + {name}:
-+ {self._left.start} + {name} - 1:
+- latest = f"{self._left.start} + {name}
++ latest = f"{self._left.start} + {name} - 1
 
 anchor-begin-left-out: within T from A: what begins as A ends is left out
 - {a}.end <= {x}.start
@@ -82,12 +82,12 @@ recent-tie-turned: under `recent` the ids of one instant decide the wrong way
 + order_of({old}) < order_of({new})
 
 touching-partners-missed: partners that end as the new one begins are missed
-- i = bisect_right(ends, {side.start})
-+ i = bisect_left(ends, {side.start})
+- i = bisect_right(ends, {side.start}
++ i = bisect_left(ends, {side.start}
 
 touching-followers-missed: followers that end as the left one ends are missed
-- i = bisect_left(ends, {self._left.end})
-+ i = bisect_right(ends, {self._left.end})
+- i = bisect_left(ends, {self._left.end}
++ i = bisect_right(ends, {self._left.end}
 
 anchor-of-nothing: `within T from A` holds where A is on the other side of `or`
 - continue  # `within T from A` fails where A stands for nothing
@@ -100,8 +100,8 @@ REACH = part(
     "broker/engine/pattern/timing.py",
     r"""
 reach-without-span: what a long partner still needs is dropped
-- return least(end_ms, total(start_ms, timing.span_ms(partner)))
-+ return least(end_ms, start_ms)
+- total(start_ms + slack_ms(start_ms), timing.span_ms(partner))
++ start_ms + slack_ms(start_ms)
 
 reach-within-zero: what a composite partner still needs is dropped
 - ends.append(0 if isinstance(partner, Leaf) else within_ms)
@@ -126,6 +126,32 @@ ids-by-place: ids are listed by place and not in order
 + ranked = list(range(len(given)))
 """,
     tests=MATCHING,
+)
+
+WEIGHED_SEARCH = part(
+    "broker/engine/pattern/join.py",
+    r"""
+weighed-partners-nominal: what perhaps comes before is looked for by nominal times
+- f" + slack({limit})"
++ ""
+
+weighed-reach-nominal: what is perhaps near enough is looked for by nominal times
+- f" - reach_slack({limit})"
++ ""
+""",
+    tests=("tests/test_engine_streams.py",),
+    only="uncertain",
+)
+
+WEIGHED_STORES = part(
+    "broker/engine/pattern/fusion.py",
+    r"""
+weighed-right-unkept: where times are uncertain what follows is not kept
+- joint.operator in FOLLOWS and self._doubt is None
++ joint.operator in FOLLOWS
+""",
+    tests=("tests/test_engine_streams.py",),
+    only="uncertain",
 )
 
 DOOR = part(
@@ -453,7 +479,17 @@ empty-place-read: an attribute of the empty side of `or` is read
 )
 
 TABLE = [
-    *(RELATION_TESTS + JOIN + REACH + OCCURRENCE + DOOR + STEPS + STORE),
+    *(
+        RELATION_TESTS
+        + JOIN
+        + WEIGHED_SEARCH
+        + WEIGHED_STORES
+        + REACH
+        + OCCURRENCE
+        + DOOR
+        + STEPS
+        + STORE
+    ),
     *(
         DECIDED
         + SELECTION

@@ -200,6 +200,37 @@ first-travels: the first event of a source that was passed over waits for no par
         tests=FIRST,
     ),
     *part(
+        "broker/core/network/kept_back.py",
+        r"""
+waits-for-nobody: what only an operator that is gone asked for is kept for ever
+- gone = self.take([place for place, each in self.items() if id(each.held) not in still])
++ gone = self.take([])
+
+waits-of-before: what waits is looked for where the partners of before are
+- self._order_anew()
+-         return gone
++ return gone
+
+waits-on: what waits for partners that nobody asks for any more waits for ever
+- self._forget_unasked(toward, now)
++ ()
+""",
+        tests=("tests/broker/core/network/test_kept_back.py",),
+    ),
+    *part(
+        "broker/core/network/partner_certainty.py",
+        r"""
+taken-back-unseen: operators that are taken back leave waiting what they asked for
+- self._tools.withheld().ask_less(peer)
++ ()
+
+taken-back-unlooked: where nothing more comes, nobody looks at what waits
+- tools.withheld().let_go(now)
++ ()
+""",
+        tests=("tests/broker/core/network/test_partner_certainty.py",),
+    ),
+    *part(
         "broker/core/network/certainty.py",
         r"""
 waited-for-ever: whom a host waits for is told here also where nothing for it passes

@@ -16,6 +16,19 @@ DETECTION = ("tests/server/test_detection.py",)
 
 TABLE = [
     *part(
+        "server/source/planning.py",
+        r"""
+absence-remembered: a broker that was away once is not waited for when it goes again
+- self.postponed.forget_away(name)
++ self.postponed.forget_away("")
+
+back-behind-copies: what a lost broker found when it was back counts as lost with its disk
+- if log is not None and log.epoch == epoch:
++ if log is not None and log.epoch == epoch and not _heirs(known).parts(epoch, begin, end):
+""",
+        tests=POSTPONED,
+    ),
+    *part(
         "server/source/places.py",
         r"""
 postponed-for-ever: reading never goes back to what a batch has left out
@@ -31,11 +44,19 @@ heirs-read-twice: what two brokers have of a lost log is read of both
 - read += own
 + read += own[:0]
 
+copies-moved: a copy is read at the offset that it has in the lost log
+- yield InheritedRun(low, own + low - theirs, high - low)
++ yield InheritedRun(low, own, high - low)
+
+waits-anew: a broker that is away counts as away since the last restart
+- return max(seen_s, now_s - float(path.read_text(encoding="utf-8")))
++ return min(seen_s, now_s - float(path.read_text(encoding="utf-8")))
+
 heir-without-retention: what retention took of an heir counts as read there
 - own.append((max(begin, first) - shift, min(end, first + size) - shift))
 + own.append((theirs, theirs + size))
 """,
-        tests=SOURCE,
+        tests=(*SOURCE, *POSTPONED),
     ),
     *part(
         "server/source/source.py",
@@ -45,6 +66,50 @@ heir-alone-is-another: a condition on the broker has an heir's results read that
 + if name not in wanted and not away:
 """,
         tests=SOURCE,
+    ),
+    *part(
+        "server/source/history.py",
+        r"""
+places-missing: a row of a history that is at no offset is an error of Python's
+- return name in rows.column_names and rows.column(name).null_count > 0
++ return name not in rows.column_names
+
+numbers-are-texts: numbers in a column of texts are taken for results
+- return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
++ return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
+""",
+        tests=("tests/server/test_history.py",),
+    ),
+    *part(
+        "server/source/fanout.py",
+        r"""
+asked-for-no-reader: a broker that is away is asked again for a task that has ended
+- ended.set()
++ ended.clear()
+""",
+        tests=SOURCE,
+    ),
+    *part(
+        "server/detection/result_batches.py",
+        r"""
+values-grow: what a value holds counts for the ones behind it
+- packed, payloads, size = [], [], len(payload)
++ packed, payloads = [], []
+
+last-value-lost: results behind the last full value go nowhere
+- if packed:
++ if size > BYTES_MAX:
+""",
+        tests=DETECTION,
+    ),
+    *part(
+        "server/detection/course.py",
+        r"""
+wakes-late: what waits is not what the next batch is begun for
+- earliest_ms = min(end_ms for end_ms in ends_ms if end_ms > watermark_ms)
++ earliest_ms = max(ends_ms)
+""",
+        tests=DETECTION,
     ),
     *part(
         "server/detection/processor.py",
@@ -63,12 +128,12 @@ sinks-differ: a batch that one sink has in full comes to the next without a brok
 + if options.postponed is None or self._targets is not None:
 
 waits-no-time: a job by event time goes on without a broker at once
-- return away_s is not None and self._postponed.away_s(broker, time.time()) >= away_s
-+ return away_s is not None
+- if options.align and self._plans().is_waited_for(stretch.broker, seen):
++ if options.align and options.away_s is None:
 
-waits-anew: a broker that is away counts as away since the last restart
-- if options.align and not self._was_waited_for(stretch.broker):
-+ if options.align and (self._begun is None or not self._was_waited_for(stretch.broker)):
+copies-put-off: what a broker has that took another one over is left out of the batch
+- if self._plans().copies(stretch, brokers) is not None:
++ if self._plans().copies(stretch, brokers) is not None and whole:
 
 held-batch-grows: a batch that a sink has is run again with what it had left out
 - if self._postponed.holds(left):
@@ -179,6 +244,10 @@ day-too-early: a day is dropped in its middle
     *part(
         "server/detection/shards.py",
         r"""
+spread-by-any: one engine gets as many rows as many do, as another part runs apart
+- return all(part.key is not None for part in self.parts)
++ return any(part.key is not None for part in self.parts)
+
 agree-by-either: conditions of which one may hold make events agree
 - if isinstance(condition, Logical) and condition.operator == "and":
 + if isinstance(condition, Logical):

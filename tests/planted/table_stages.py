@@ -43,8 +43,8 @@ ASKED = part(
     "broker/engine/pattern/asked.py",
     r"""
 floor-without-kept: what is kept may begin before the floor
-- if first is not None and first < floor:
-+ if first is not None and first < above:
+- if at < len(self._starts) and self._starts[at] < floor:
++ if at < len(self._starts) and self._starts[at] < above:
 """,
     tests=STAGES,
     only="chronicle or first or list or without or nth or consuming or edges",

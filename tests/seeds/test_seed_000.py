@@ -6,6 +6,7 @@ import headwater
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 DECLARED = "event A(n: text) event B(n: text) event C(n: text) event D(n: text)"
@@ -59,7 +60,7 @@ def chain(capacity: int, letters: str) -> tuple[list[str], list[str], list[str]]
     for name in letters.split():
         at = int(name[1:]) * 1000
         event = {"type": name[0].upper(), "id": name, "timestamp": at, "n": name}
-        results = matcher.push(intake.from_mappings([event]).events, lambda _, at=at: at)
+        results = in_one_go(matcher.push(intake.from_mappings([event]).events, lambda _, at=at: at))
         bound = [result.to_dict()["events"].values() for result in results]
         found += [" ".join(one for ids in places for one in ids) for places in bound]
         held = [one for own in seat.agent._patience.store.groups.values() for one in own]

@@ -12,6 +12,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.engine.limits import Limits
 from broker.engine.pattern.store import TRIM_MIN
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 Span = tuple[int, int]
@@ -122,7 +123,7 @@ def held_while(detect: str, letters: str, gaps_ms: list[int]) -> list[tuple[int,
         now += gap
         starts += [now] if letter == "A" else []
         event = {"type": letter, "id": f"{letter}{now}", "timestamp": now}
-        matcher.push(intake.from_mappings([event]).events, lambda _, now=now: now)
+        in_one_go(matcher.push(intake.from_mappings([event]).events, lambda _, now=now: now))
         found.append((matcher.held(), len([one for one in starts if one >= now - 5000])))
     return found
 

@@ -1,4 +1,4 @@
-"""What tests of the server tier share: one Spark for all tests of a module."""
+"""What tests of the server tier share: one Spark for all tests of a process."""
 
 import os
 
@@ -13,8 +13,12 @@ def _java_for_short_lives():
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory):
+    """One for all modules: it takes as long to start as a test of it does to run.
+
+    What it is told by the environment it is told when it starts; other tests know nothing of that.
+    """
     from server.session import SparkSettings, start
 
     with pytest.MonkeyPatch.context() as patch:
@@ -25,5 +29,11 @@ def spark(tmp_path_factory):
             if not known:
                 patch.delenv(name)
         session = start(SparkSettings(master="local[2]", partitions=1, memory="512m"))
-        yield session
-        session.stop()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def brokers_soon_tried_again(monkeypatch):
+    """A broker that is back is seen at once: that it is tried once a second is of no test here."""
+    monkeypatch.setattr("server.source.watch.AGAIN_S", 0.05)

@@ -7,6 +7,7 @@ watermark that follows the batches before, timers, and state as bytes. The real 
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from server.detection.event_batches import Packing, pack, unpacked
 from server.detection.mapping import event_of
 from server.detection.processor import Detector
 from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
-from server.detection.result_batches import unpacked_results
+from server.detection.result_batches import packed_results, packed_rows, unpacked_results
 from server.detection.times import end_of
 from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
@@ -369,3 +370,41 @@ def test_what_may_run_in_parts_by_location(assign, group, why):
     text = GROUPED.format(assign=assign, group=group)
     found = needs_one_place(specification_of(DetectionProgram(text)))
     assert (found is None) if why is None else (why in found)
+
+
+@given(st.lists(st.integers(0, 12), max_size=20), st.integers(1, 30), st.integers(1, 6))
+def test_a_value_holds_few_bytes_and_few_results_and_none_is_lost(sizes, bytes_max, results_max):
+    rows = [{"n": n, "text": "x" * size} for n, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("server.detection.result_batches.BYTES_MAX", 20 + bytes_max)
+        patch.setattr("server.detection.result_batches.RESULTS_MAX", results_max)
+        values = list(packed_rows(rows))
+    batch = pa.RecordBatch.from_pydict({"results": pa.array(values, pa.binary())})
+    held = [each.column("payload").to_pylist() for each in unpacked_results([batch])]
+    assert [json.loads(row) for part in held for row in part] == rows
+    for part in held:
+        assert len(part) <= results_max
+        assert len(part) == 1 or sum(map(len, part)) <= 20 + bytes_max
+    # None could have been in the value before.
+    for part, following in pairwise(held):
+        assert len(part) == results_max or sum(map(len, part)) + len(following[0]) > 20 + bytes_max
+
+
+@pytest.mark.parametrize(
+    ("group", "values", "location"),
+    [
+        ({"location": "hall"}, {"location": "yard"}, "hall"),
+        ({"location": None}, {"location": "yard"}, "yard"),
+        ({}, {"location": 7}, "7"),
+        ({"location": "é"}, {}, "é"),
+        ({}, {"n": 1}, None),
+    ],
+)
+def test_a_result_is_at_the_location_of_its_group_or_at_the_one_assigned(group, values, location):
+    parts = {"group": group, "values": values}
+    (packed,) = packed_results([result(1, 2) | parts, result(2, 3) | parts | {"events": None}])
+    (batch,) = unpacked_results([pa.RecordBatch.from_pydict({"results": [packed]})])
+    rows = batch.to_pylist()
+    assert [row["location"] for row in rows] == [location] * 2
+    assert [json.loads(row["events"] or "null") for row in rows] == [{"t": ["e-1"]}, None]
+    assert [json.loads(row["group"]) for row in rows] == [group] * 2

@@ -11,9 +11,14 @@ from pyarrow import parquet
 
 from server.errors import ServerError
 from server.history import files_of, table_of
+from server.source.history import HistoryError, page_in, read_history
+from server.source.rows import COLUMNS
+from tests.server.histories import write_history
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "server" / "plot_day.py"
+COLUMNS_OF_TIME = ("start", "end", "detected_at")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TIMES = dict.fromkeys(COLUMNS_OF_TIME, NOON)
 
 
 class Folder:
@@ -94,6 +99,45 @@ def test_what_is_no_history_is_refused(folder, tmp_path):
     folder.batch("0", version="v2")
     with pytest.raises(ServerError, match="expected v1"):
         files_of(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "fault"),
+    [
+        ("offset", ["a", "b"], "column offset is string, and results have int64"),
+        ("offset", pa.array([1, None]), "rows have no offset"),
+        ("end", [1, 2], "column end is int64, and results have timestamp"),
+        ("broker", [1, 2], "column broker is int64, and results have string"),
+    ],
+)
+def test_a_file_of_another_job_is_told_with_its_column_and_what_mends_it(
+    tmp_path, name, values, fault
+):
+    rows = [dict.fromkeys(COLUMNS, "x") | TIMES | {"offset": number} for number in range(2)]
+    (path,) = write_history(tmp_path / "history", rows)
+    told = rf"part-0.parquet is no history of results: {fault}.*`headwater server mend`"
+    assert read_history(tmp_path / "history").log("x", "x").end == 2
+    table = parquet.read_table(path)
+    column = pa.chunked_array([values])
+    parquet.write_table(table.set_column(table.column_names.index(name), name, column), path)
+    with pytest.raises(HistoryError, match=told):
+        read_history(tmp_path / "history")
+    span = ("x", "x"), (0, 2)
+    with pytest.raises(HistoryError, match=told):
+        page_in([str(path)], *span, list(COLUMNS), frozenset())
+
+
+def test_files_that_differ_are_told_with_the_column(folder):
+    first, other = folder.part("first.parquet", 1), folder.part("other.parquet", 2)
+    folder.batch("0", first, other)
+    table = parquet.read_table(other)
+    parquet.write_table(table.set_column(0, "subscription", pa.array([1])), other)
+    unlike = "other.parquet of the history is unlike .*: column subscription is int64 in the place"
+    with pytest.raises(ServerError, match=unlike):
+        table_of(folder.path)
+    other.write_bytes(other.read_bytes()[:-3])
+    with pytest.raises(ServerError, match=r"other.parquet of the history cannot be read: .*mend"):
+        table_of(folder.path)
 
 
 def test_an_empty_history_is_one(folder):

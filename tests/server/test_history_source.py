@@ -104,10 +104,11 @@ def month_later(logs, days, draw, every):
 
 
 def test_a_text_of_today_over_a_history_finds_what_a_replay_of_all_finds(spark, two, tmp_path):
-    every = live_after_history(spark, tmp_path, two, days=3)
-    file = jobs_file(tmp_path, two, backfilled(DETECT + MINUTES), batch_rows=100)
+    every = live_after_history(spark, tmp_path, two, days=2)
+    file = jobs_file(tmp_path, two, backfilled(DETECT + MINUTES), batch_rows=150)
     check(file)
     run_once(spark, file)
+    assert batches_of(tmp_path, "both") > 2  # of the history, of both, and of the brokers
     assert both(tmp_path) == replay(every)
     assert counted(tmp_path) == windows_of(every, 80 * 86_400_000)
 

@@ -491,4 +491,4 @@ def test_what_may_be_found_once_more_is_told(capsys):
     known = {"a": down(), "b": heir(logs["b"], (3, 0, 1), first=3, end=4)}
     rows, _ = read(planner(logs), start, known)
     assert rows == [("b", 1)]
-    assert "offsets 4 to 8 were read" in capsys.readouterr().err
+    assert "of offsets 4 to 8 broker b had no copy" in capsys.readouterr().err

@@ -15,7 +15,8 @@ from server.detection.mapping import event_of
 from server.detection.program import DetectionProgram, checked
 from server.detection.shards import SHARDS, parts_of, shards_of
 from server.errors import JobsError
-from server.jobs.kinds import program_of
+from server.jobs.kinds import frame_of, program_of
+from server.jobs.reading import ALONE_ROWS, IN_STEP_ROWS
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.logs import FakeLog, result
@@ -250,6 +251,52 @@ delay = "0 s"
 parted = true
 sink = "db"
 """
+
+
+class AskedError(Exception):
+    """Raised in the place of a stream, with the options that were given to its source."""
+
+
+class NoSpark:
+    """A session of two cores that goes no further than to the options of a source."""
+
+    def __init__(self):
+        self.sparkContext = self.readStream = self
+        self.defaultParallelism = 2
+
+    def format(self, _name):
+        return self
+
+    def options(self, **given):
+        raise AskedError(given)
+
+
+@pytest.mark.parametrize(
+    ("parted", "text", "batch_rows"),
+    [
+        ("true", "A as a then B as b where a.tag = b.tag", ALONE_ROWS),
+        ("true", "A as a then B as b", ALONE_ROWS),  # by location
+        ("true", "A as a then B as b where a.n = 1", IN_STEP_ROWS),  # all of its events meet
+        ("false", "A as a then B as b where a.tag = b.tag", IN_STEP_ROWS),
+    ],
+)
+def test_a_batch_is_as_large_as_one_engine_takes_well(tmp_path, parted, text, batch_rows):
+    by_location = "group by location" if text.endswith("as b") else ""
+    other = "" if by_location else subscription("A as a then B as b where a.tag = b.tag", "T")
+    (tmp_path / "apart.hw").write_text(HEAD + subscription(text, group=by_location) + other)
+    job = JOB.replace("parted = true", f"parted = {parted}")
+    (tmp_path / "jobs.toml").write_text(f"""
+        [sources.region]
+        brokers = {{ a = "http://127.0.0.1:1" }}
+        [sinks.db]
+        kind = "database"
+        url = "sqlite:///{tmp_path}/out.db"
+        {job}
+    """)
+    jobs = read(tmp_path / "jobs.toml")
+    with pytest.raises(AskedError) as asked:
+        frame_of(NoSpark(), jobs, jobs.jobs["apart"], "consumer")
+    assert asked.value.args[0]["maxRowsPerBatch"] == str(batch_rows)
 
 
 @pytest.mark.long

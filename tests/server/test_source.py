@@ -3,6 +3,7 @@
 import json
 import operator
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -29,7 +30,14 @@ from server.source.fanout import Fanout, ahead
 from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
-from server.source.range_reader import LogRange, RangeReader, Stretch, ranges_of, tasks_of
+from server.source.range_reader import (
+    LogRange,
+    RangeReader,
+    ReadTask,
+    Stretch,
+    ranges_of,
+    tasks_of,
+)
 from server.source.rows import COLUMNS, MARKED_SCHEMA, SCHEMA, SPARK_COLUMNS
 from tests.server.logs import FakeLog, result
 
@@ -406,7 +414,7 @@ def read(log, begin, end, epoch="e1", **options):
     chosen = SourceOptions.of({"brokers": f"a={log.url}", "readRetry": "0.5", **options})
     part = LogRange("a", log.url, epoch, begin, end)
     rows = []
-    for batch in RangeReader(chosen, ["offset"], lambda _: None).batches(part):
+    for batch in RangeReader(chosen, ["offset"]).batches(part):
         rows += batch.column(0).to_pylist()
     return rows
 
@@ -762,7 +770,7 @@ def test_the_next_page_is_made_while_one_is_used():
             event.set()
             yield number
 
-    pages = ahead(made())
+    pages = ahead(made(), threading.Event())
     assert next(pages) == 0
     assert begun[1].wait(10)
     assert not begun[2].is_set()
@@ -779,11 +787,25 @@ def test_what_fails_ahead_is_raised_behind_what_was_made_before():
         finally:
             ended.set()
 
-    pages = ahead(made())
+    pages = ahead(made(), threading.Event())
     assert next(pages) == 1
     with pytest.raises(AwayError, match="it went"):
         next(pages)
     assert ended.wait(10)
+
+
+def test_who_ends_early_has_no_broker_asked_again(two):
+    two["a"].add(*[result(n, 1000 * n + 6000) for n in range(20)])
+    options = SourceOptions.of({"brokers": f"a={two['a'].url}", "readRetry": "600"})
+    reader = RangeReader(replace(options, page_rows=10), list(COLUMNS))
+    part = LogRange("a", two["a"].url, "ea", 0, 25)
+    rows = reader.task_batches(ReadTask([part]))
+    assert next(rows).num_rows == 10
+    (making,) = (each for each in threading.enumerate() if "headwater ahead" in each.name)
+    two["a"].close()
+    rows.close()
+    making.join(10)
+    assert not making.is_alive()
 
 
 class SlowTimes:

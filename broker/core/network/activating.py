@@ -8,17 +8,18 @@ given out; its tasks begin anew when it becomes active, as if it were installed 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Outgoing
+from broker.core.effects import Emission, Outgoing
 from broker.core.network import told
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.refusals import Answer
-from broker.engine.event.event import Event
+from broker.engine.event.agent import Result
 from broker.engine.limits import Limits
 
 if TYPE_CHECKING:
@@ -90,17 +91,13 @@ class ActivatingBroker(RestorableBroker):
         # Types without a source are waited for from now on.
         self._matcher.due(self._watermark_of, ends=True)
 
-    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
-        if not self.dormant:
-            super()._feed(events, out)
-            return
-        subscriptions = self.catalogue.subscriptions
-        for one in self._matcher.push(events, self._watermark_of, self._foreseen):
-            said = one.to_dict()
-            if subscriptions[said["subscriber"], said["subscription"]].state == "active":
-                self.ledger.results += 1
-                out.results.append(self._emission(one))
-        self._end_what_is_over()
+    def _emissions(self, results: Sequence[Result]) -> list[Emission]:
+        if self.dormant:
+            catalogue, rows = self.catalogue.subscriptions, [each.to_dict() for each in results]
+            keys = [(row["subscriber"], row["subscription"]) for row in rows]
+            is_active = [catalogue[key].state == "active" for key in keys]
+            results = list(compress(results, is_active))
+        return super()._emissions(results)
 
     def _specification_submitted(
         self, message: messages.SpecificationSubmitted, out: Outgoing

@@ -6,7 +6,7 @@ order in which they were submitted, then those of other homes in the order in wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from broker.core.network.cell import Cell
@@ -23,20 +23,28 @@ from broker.network.replication.absence_watch import away
 from broker.network.replication.waiting_clocks import WATERMARK_NONE
 
 
-def views(core: NetworkedBroker, running: Mapping[str, Cell], me: str) -> tuple[CellView, ...]:
-    """All that this broker knows of cells."""
+def views(
+    core: NetworkedBroker, running: Mapping[str, Cell], leaves_to: Callable[[str], str | None]
+) -> tuple[CellView, ...]:
+    """All that this broker knows of cells; `leaves_to`: where one goes once its state is saved."""
     latest: dict[str, Cell] = {}
     for cell in running.values():
         known = latest.get(cell.which.cell)
         if known is None or known.which.term < cell.which.term:
             latest[cell.which.cell] = cell
-    found = [_of_home(core, one, latest.pop(one.name, None)) for one in core.book.cells.values()]
-    return (*found, *[_of_another(cell, me) for cell in latest.values()])
+    found = [
+        _of_home(core, one, latest.pop(one.name, None), leaves_to(one.name))
+        for one in core.book.cells.values()
+    ]
+    return (*found, *[_of_another(cell, core.options.name) for cell in latest.values()])
 
 
-def _of_home(core: NetworkedBroker, one: Kept, cell: Cell | None) -> CellView:
+def _of_home(
+    core: NetworkedBroker, one: Kept, cell: Cell | None, leaves_to: str | None
+) -> CellView:
     state: CellState = "active" if one.active else "starting"
-    if one.coming is not None:
+    moving_to = leaves_to or (one.coming.broker if one.coming is not None else "")
+    if moving_to:
         state = "moving"
     subscriptions = core.catalogue.subscriptions
     installed = [subscriptions[key] for key in one.keys]
@@ -49,9 +57,9 @@ def _of_home(core: NetworkedBroker, one: Kept, cell: Cell | None) -> CellView:
         state=state,
         subscriptions=tuple(one.keys),
         tasks=tuple(dict.fromkeys(tasks)),
-        moving_to=one.coming.broker if one.coming is not None else "",
+        moving_to=moving_to,
         snapshot_bytes=len(one.snapshot),
-        reason=one.reason,
+        reason="" if leaves_to else one.reason,  # that is of the time before
         life=0 if cell is None else cell.life,
         counts=None if cell is None else cell.counted,
         asked=() if cell is None else _asked(cell),

@@ -18,7 +18,6 @@ from broker.core.network.activating import ActivatingBroker
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
 from broker.core.network.sending import PART_BYTES
-from broker.engine.event.event import Event
 from broker.engine.limits import Limits
 from broker.network.placement.cell_view import is_cell
 
@@ -37,9 +36,8 @@ class GivingBroker(ActivatingBroker):
 
     # --- results ---------------------------------------------------------------------------
 
-    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
-        before = len(out.results)
-        super()._feed(events, out)
+    def _fed(self, out: Outgoing, before: int) -> None:
+        super()._fed(out, before)
         if len(out.results) > before:
             self._copy(out.results[before:])
 

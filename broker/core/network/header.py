@@ -28,6 +28,7 @@ from broker.engine.event.event import Event
 from broker.engine.ingest import reasons
 from broker.engine.limits import Limits
 from broker.engine.runtime.seats import Seat
+from broker.engine.runtime.slices import Slices
 from broker.engine.window.agent import WindowAgent
 from broker.engine.window.panes import PaneWindows
 from broker.engine.window.splitting import KEY_CHARS, Rows, Sources, Split, sources_of, split_of
@@ -94,7 +95,7 @@ class HeaderBroker(NetworkedBroker):
 
     # --- what comes of it ------------------------------------------------------------------
 
-    def _folded(self, one: told.Folded, out: Outgoing) -> None:
+    def _folded(self, one: told.Folded, out: Outgoing) -> Slices[None]:
         known, split = self.upstream.get(one.origin), self.split()
         if known is None or split is None or not self._goes_on(one, known):
             return
@@ -116,7 +117,7 @@ class HeaderBroker(NetworkedBroker):
             self._intake.clock.forget_origin(one.origin)
         if maker not in self.gathered.doubted:
             self._intake.clock.promise_of(one.origin, one.watermarks, self._now)
-        self._feed(events, out)
+        yield from self._feed(events, out)
         if one.whole or None in one.watermarks.values():
             self._matcher.due(self._watermark_of)  # types without a source are waited for from now
 
@@ -218,8 +219,8 @@ class HeaderBroker(NetworkedBroker):
         out.publications += [returned.late(event) for event in late]
         return fresh
 
-    def _feed(self, events: Any, out: Outgoing) -> None:
-        super()._feed(events, out)
+    def _fed(self, out: Outgoing, before: int) -> None:
+        super()._fed(out, before)
         if self.gathered.began:
             self._complete()
 
@@ -248,10 +249,10 @@ class HeaderBroker(NetworkedBroker):
         if complete_ms is not None:
             self.gathered.repeats.advance(complete_ms)
 
-    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> None:
+    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> Slices[None]:
         if self.gathered.forget(self._maker(one.broker)):
             self._unresolved(one.broker)
-        super()._broker_forgotten(one, out)
+        return super()._broker_forgotten(one, out)
 
     # --- the state -------------------------------------------------------------------------
 

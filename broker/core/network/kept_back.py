@@ -15,6 +15,7 @@ earlier version, which does not say so, it travels a second after its partners c
     came --nothing is known of a partner, and that is certain--> waits
     waits --a partner comes, a task waits for it, or too much waits--> travels
     waits --all who may send partners have passed their time--> let go
+    waits --no operator asks for it any more--> let go
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
-from broker.core.routing.growing import GrowingRouter, Joined
-from broker.core.routing.matching import Waiting
+from broker.core.routing.growing import GrowingRouter
+from broker.core.routing.matching import Joined, Waiting
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.limits import Limits
@@ -106,6 +107,13 @@ class KeptBack(dict[int, Waiting]):
             found.append((first, self.pop(first)))
             first = self.first()
         return found
+
+    def judge_anew(self, still: Mapping[int, Waiting]) -> list[Row]:
+        """Take out what is not among these, by identity of the event; have the others wait so."""
+        gone = self.take([place for place, each in self.items() if id(each.held) not in still])
+        self.update({place: still[id(each.held)] for place, each in self.items()})
+        self._order_anew()
+        return gone
 
     def take_until(self, times: Mapping[str, int]) -> list[Row]:
         """Take what ends, of these types, at these times or before."""
@@ -189,6 +197,7 @@ class Withholding:
         self._tools = tools
         self._places: dict[str, dict[int, Place]] = {}  # by neighbour, and identity of the event
         self._forgotten_ms = WATERMARK_NONE  # what began before is not remembered as a partner
+        self._asks_less: dict[str, None] = {}  # neighbours whose operators are not those of before
 
     def keep(
         self, toward: str, claim: Claim, row: tuple[str, int, Waiting], before: Watermarks
@@ -223,6 +232,15 @@ class Withholding:
     def keeping(self) -> list[str]:
         """Return the neighbours from whom something is kept back."""
         return [toward for toward, places in self._places.items() if places]
+
+    def ask_less(self, toward: str) -> None:
+        """Note that a neighbour takes operators back: it is told when there is time.
+
+        Partners that nobody asks for any more are promised by nobody either, so what waits for them
+        would wait for ever.
+        """
+        if self._places.get(toward):
+            self._asks_less[toward] = None
 
     # --- what travels ----------------------------------------------------------------------
 
@@ -281,10 +299,20 @@ class Withholding:
         for toward in self.keeping():
             origins = self._tools.partners.origins(toward)
             reached: dict[Types, float] = {}
+            self._forget_unasked(toward, now)
             for origin, claim in self._tools.ways.toward(toward):
                 if claim.back:
                     self._look_through(origin, toward, claim, (origins, reached), now)
         self._forget_partners()
+
+    def _forget_unasked(self, toward: str, now: int) -> None:
+        """Let go of what operators that are gone asked for, where some of a neighbour's are."""
+        if toward not in self._asks_less:
+            return
+        del self._asks_less[toward]
+        still = self._tools.router.matcher(toward).still_waiting()
+        for origin, claim in self._tools.ways.toward(toward):
+            self._go(origin, toward, claim, claim.back.judge_anew(still), now)
 
     def _look_through(  # one claim of those toward a neighbour
         self,
@@ -305,20 +333,29 @@ class Withholding:
             return max(reached[types], late_ms)
 
         over = claim.back.take_over(reached_ms)
-        gone = [event for _, event in over if reached[event.types] >= event.over_ms]
+        gone = [row for row in over if reached[row[1].types] >= row[1].over_ms]
         going = [row for row in over if reached[row[1].types] < row[1].over_ms]
         going += claim.back.take_until(tools.progress.ledger.awaited_by(toward))
         events_max = tools.limits.kept_back_events_max
         going += claim.back.take_first(events_max, claim.upto - SPAN_MAX)
-        for event in gone:
-            self._places.get(toward, {}).pop(id(event.held.event), None)
-        tools.counts["kept_back_let_go"] += len(gone)
         if going:
+            self._forget(toward, gone)
             self._send(origin, toward, claim, going)
-        elif gone and speaks:
-            tools.progress.ledger.owe(toward, now)
+        else:
+            self._go(origin, toward, claim, gone, now)
+
+    def _forget(self, toward: str, gone: Sequence[Row]) -> None:
+        for _, event in gone:
+            self._places.get(toward, {}).pop(id(event.held.event), None)
+        self._tools.counts["kept_back_let_go"] += len(gone)
+
+    def _go(self, origin: str, toward: str, claim: Claim, gone: Sequence[Row], now: int) -> None:
+        """Let these go, and owe what may be claimed without them."""
+        self._forget(toward, gone)
+        if gone and self._tools.progress.speaks(toward):
+            self._tools.progress.ledger.owe(toward, now)
         elif gone:
-            tools.say(origin, toward, claim, [], anyhow=not claim.back)
+            self._tools.say(origin, toward, claim, [], anyhow=not claim.back)
 
     def _forget_partners(self) -> None:
         """Forget what no event that is still to come can have for a partner."""
@@ -339,6 +376,7 @@ class Withholding:
     def leave(self, peer: str) -> None:
         """Forget what waits before a neighbour, whose session has ended."""
         self._places.pop(peer, None)
+        self._asks_less.pop(peer, None)
 
     def lose(self, claims: Iterable[tuple[str, Claim]]) -> None:
         """Forget what waits of an origin to which there is no way any more."""

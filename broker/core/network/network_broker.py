@@ -55,6 +55,7 @@ from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
+from broker.engine.runtime.slices import Slices, in_one_go
 from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange
 from broker.network.overlay import told as topologies
@@ -133,21 +134,18 @@ class NetworkBroker(Relaying):
     def _cell_parts(self) -> tuple[CellHomes, CellHosts[Cell]]:
         """Return this broker as a home, and as a host of cells."""
         durable, counts = self.durable, self.counts
-        note = lambda *line: self._sender.out.append(Note(*line))  # noqa: E731
-        clock = lambda: self._now  # noqa: E731
+        note, clock = lambda *line: self._sender.out.append(Note(*line)), lambda: self._now
         core = self.me, durable.network.book, durable.catalogue, self._mail, self.ways.via, counts
-        told_to = self._tell_network, partial(contents, durable), note, self._touched
+        touched = lambda: None if self.deciding is None else self.deciding.touched()  # noqa: E731
+        told_to = self._tell_network, partial(contents, durable), note, touched
         lent = self._sender, self.sessions, self.router, self._routed, self._leave
         inner = CellNeighbours(durable, *lent, self._frames_received)
         room = self.ways.via, counts, durable.limits.cells_max, clock
-        host = HostTools(self.me, self._mail, inner, *room, lambda: self.topology.forgotten, note)
+        gone, further = lambda: self.topology.forgotten, lambda at: self._owed.hurry(at, self._now)
+        host = HostTools(self.me, self._mail, inner, *room, gone, further, note)
         return CellHomes(HomeTools(*core, clock, *told_to)), CellHosts(host, CellMaker(durable))
 
-    def _touched(self) -> None:
-        if self.deciding is not None:
-            self.deciding.touched()
-
-    def _message_table(self) -> dict[type[Any], Callable[[Any], None]]:
+    def _message_table(self) -> dict[type[Any], Callable[[Any], Slices[None] | None]]:
         return {
             LinkUp: self._link_up,
             LinkDown: lambda down: self._of_topology(
@@ -194,11 +192,11 @@ class NetworkBroker(Relaying):
         """Return what is to be done at the beginning, behind what `recover` returned."""
         return self._taken()
 
-    def handle(self, message: Message, now: int) -> list[Effect]:
-        """Return what is to be done because of the message. Raises CoreFaultError."""
+    def work(self, message: Message, now: int) -> Slices[list[Effect]]:
+        """Handle a message in slices; what is to be done because of it. Raises CoreFaultError."""
         self._now = max(now, self._now)
         try:
-            self._handle(message)
+            yield from self._handle(message)
             while self._go_on_probing():
                 pass
             self._tick_soon(self._progress.look(self._now))
@@ -206,18 +204,18 @@ class NetworkBroker(Relaying):
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
 
-    def _handle(self, message: Message, *, waited: bool = False) -> None:
+    def _handle(self, message: Message, *, waited: bool = False) -> Slices[None]:
         if isinstance(message, _ADMITTED) and self.incarnation.holds(message):
             return
         sources = self.durable.network.sources
         for each in [message] if waited else self._announcing.pass_on(message, sources, self._now):
             if (on := self._on.get(type(each))) is not None:
-                on(each)
+                yield from on(each) or ()
                 continue
             if isinstance(each, core_messages.SpecificationSubmitted):
                 split = self.durable.options.split_windows
                 each = replace(each, cells=PARTS_MAX, split=split)  # noqa: PLW2901  # written down so
-            self._tell(cast("core_messages.Message", each))
+            yield from self._told(cast("core_messages.Message", each))
             if isinstance(each, _REQUESTS):
                 self._look_at_needs()
                 self._homes.look()
@@ -252,7 +250,7 @@ class NetworkBroker(Relaying):
             if peer in self.sessions and self.sessions.seal(peer) == session:
                 self._understood(peer, question)
         for message in part.messages():
-            self._handle(message)
+            in_one_go(self._handle(message))
 
     def _recall(self, peer: str, frame: Recall | Recalled) -> None:
         """A broker asks what others have seen of it, or has the answer; or it passes here."""
@@ -293,7 +291,7 @@ class NetworkBroker(Relaying):
         if (released := self._hold.release(probes.answered, now)) is not None:
             self._say_on(*released)
         if (message := announcing.take(probes.answered, now)) is not None:
-            self._handle(message, waited=True)
+            in_one_go(self._handle(message, waited=True))
         return inside or message is not None
 
     def next_wake(self) -> int | None:
@@ -319,9 +317,12 @@ class NetworkBroker(Relaying):
         return self.sessions.outlet.pass_on(out, self._now)
 
     def _tell(self, message: core_messages.Message) -> None:
+        in_one_go(self._told(message))
+
+    def _told(self, message: core_messages.Message) -> Slices[None]:
         """Have the core handle it, and spread what others may have to hear of."""
         before = len(self._sender.out)
-        super()._tell(message)
+        self._sender.out.extend((yield from self.durable.work(message, self._now)))
         self.stand_ins.told(message, self._sender.out[before:], self._now)
         self._functions.spread(self.sessions)
         network = self.durable.network
@@ -399,7 +400,7 @@ class NetworkBroker(Relaying):
 
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
-        return views(self.durable.network, self._hosts.cells, self.me)
+        return views(self.durable.network, self._hosts.cells, self._homes.departures.goes_to)
 
     @property
     def hosted(self) -> Mapping[str, Cell]:
@@ -521,7 +522,7 @@ class NetworkBroker(Relaying):
         if self.durable.core.due_to_settle(self._now):
             self._tell(message)
 
-    def _woken(self, message: core_messages.Woken) -> None:
+    def _woken(self, message: core_messages.Woken) -> Slices[None]:
         now = self._now
         due = self.durable.next_wake()
         promise = self._tick_at is not None and self._tick_at <= now
@@ -532,7 +533,7 @@ class NetworkBroker(Relaying):
             self._folds.note_unconcerned()
         network = self.durable.network
         if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
-            self._tell(message)
+            yield from self._told(message)
         for peer in [peer for peer in self._refused if promise]:
             del self._refused[peer]
             if peer in self.sessions.peers:
@@ -558,7 +559,7 @@ def _exchanges(
     durable: DurableBroker,
     say: Callable[[str, Any, int], None],
     tell: Callable[[core_messages.Message], None],
-    cancel: Callable[[Generation], None],
+    cancel: Callable[[Generation], Slices[None]],
 ) -> tuple[CancellationExchange, FunctionExchange]:
     """Return what brings to neighbours what they keep, behind the record that it rests on."""
     network = durable.network
@@ -571,7 +572,7 @@ def _exchanges(
         network.catalogue.subscriptions,
         behind,
         lambda cancelled: tell(core_messages.NetworkTold(cancelled)),
-        cancel,
+        lambda revived: in_one_go(cancel(revived)),
     )
     return cancelling, FunctionExchange(
         durable.given, behind, lambda files: tell(core_messages.FunctionsChanged(files))

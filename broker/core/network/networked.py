@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from broker.core import messages, returned
-from broker.core.broker import BrokerOptions
+from broker.core.broker import BrokerOptions, Work
 from broker.core.effects import Emission, Notes, Outgoing
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.network import told
@@ -36,6 +36,7 @@ from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.seats import next_report
+from broker.engine.runtime.slices import Slices
 from broker.network.delivery.succession import SuccessionLog
 from broker.network.placement import home_records
 from broker.network.placement.cell_view import is_cell
@@ -124,12 +125,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             **self.adoption.handlers(),
         }
 
-    def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
-        self._by_what[type(message.what)](message.what, out)
+    def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> Work:
+        return cast("Work", self._by_what[type(message.what)](message.what, out))
 
     # --- as an origin ----------------------------------------------------------------------
 
-    def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
+    def _let_in(self, admitted: Admitted, out: Outgoing) -> Slices[None]:
         events = admitted.events
         begins = False  # a type of which no time is told: hosts would pass by its events
         if events:
@@ -143,12 +144,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             self.ledger.note("retained_lapsed", self.own.lapsed - lapsed)
             if self.spreads:
                 self.fresh.append(Fresh(first, events))
-        super()._let_in(admitted, out)
+        yield from super()._let_in(admitted, out)
         if begins or self._now - self._promised_at >= PROMISE_MS:
             self._promise()
 
-    def _woken(self, message: messages.Woken, out: Outgoing) -> None:
-        super()._woken(message, out)
+    def _woken(self, message: messages.Woken, out: Outgoing) -> Slices[None]:
+        yield from super()._woken(message, out)
         self._promise()
 
     def _promise(self) -> None:
@@ -278,7 +279,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         fresh = [name for name in one.types if not clock.hears(name, one.origin)]
         clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self._now)
 
-    def _forwarded(self, one: told.Forwarded, out: Outgoing) -> None:
+    def _forwarded(self, one: told.Forwarded, out: Outgoing) -> Slices[None]:
         known = self.upstream.get(one.origin)
         taken = known.take(one, self._intake.clock.passed) if known is not None else None
         if taken is None:
@@ -297,12 +298,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if admitted.events:
             self.newest = max(self.newest, *map(_end, admitted.events))
         self._repeats(admitted.repeats)
-        self._feed(admitted.events, out)
+        yield from self._feed(admitted.events, out)
         if one.whole or None in one.watermarks.values():
             # Types without a source are waited for from now on.
             self._matcher.due(self._watermark_of, ends=True)
 
-    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> None:
+    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> Slices[None]:
         self.own.interest(one.broker, {}, None)
         self.wants.handle(HostWants(one.broker, 0, {}))
         self.book.forget_origin(one.broker)
@@ -312,7 +313,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.absent.come_back(one.broker)
         self.cancellations.forget(one.broker)
         self._actors_forgotten(one.broker, out)
-        self._feed((), out)
+        return self._feed((), out)
 
     # --- results for actors at other brokers -----------------------------------------------
 

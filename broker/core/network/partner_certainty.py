@@ -22,8 +22,7 @@ from broker.core.network.certainty import Certainty
 from broker.core.network.ways import Ways
 from broker.core.operators.heard import judge
 from broker.core.routing import messages as routing
-from broker.core.routing.growing import Joined
-from broker.core.routing.matching import Waiting
+from broker.core.routing.matching import Joined, Waiting
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Key, Operator
 from broker.engine.event.agent import WATERMARK_NONE
@@ -44,6 +43,12 @@ class LetsTravel(Protocol):
 
     def send_wanted(self, toward: str, wants: Wants) -> None:
         """Let travel what waits before a neighbour and is wanted there by this."""
+
+    def ask_less(self, toward: str) -> None:
+        """Note that a neighbour takes operators back."""
+
+    def let_go(self, now: int) -> None:
+        """Let go of what can find no partner any more."""
 
 
 class CertaintyTools(NamedTuple):
@@ -162,6 +167,8 @@ class PartnerCertainty:
         """Take in what a neighbour's router says, before this one's hears it."""
         if isinstance(message, routing.Want) and message.operator.correlated:
             self._joins(peer, message.operator, covered=message.covered)
+        # One that is wanted may take the place of another of its id.
+        self._tools.withheld().ask_less(peer)
 
     def _joins(self, peer: str, operator: Operator, *, covered: bool) -> None:
         """Take in that a neighbour asks for something else; it is `covered` by what it asked for.
@@ -272,6 +279,7 @@ class PartnerCertainty:
         if self.asks_at is None or self.asks_at > now:
             return
         self.asks_at = None
+        tools.withheld().let_go(now)
         for peer in tools.standing():
             if peer in tools.inside or not self.joined(peer).types:
                 continue

@@ -146,6 +146,12 @@ class ProgressRelay:
             awaited = [network.awaited() for network in self._waiting()]
             ledger.expect([times for waits in awaited for times in waits.values()])
         peers = [peer for peer in self._sessions.standing if self.speaks(peer)]
+        for asker in ledger.take_hurries():
+            via, wanted = self._along.via, self._along.toward(asker)
+            ways = dict.fromkeys([via[origin] for origin, _ in wanted if origin in via])
+            for peer in ways:
+                if peer != asker and peer in peers:
+                    self._say(peer, Awaited(()), 0, -1)
         for peer, body in ledger.questions(peers, self._along.changes, self._is_behind, now):
             self._say(peer, body, 0, -1)
         for toward in ledger.due(self._come, now):
@@ -206,7 +212,7 @@ class Relaying(Hosting):
                 lambda: self.sessions.standing,
                 self._inside,
                 self.durable.network.types,
-                self.router.joined,
+                lambda name: self.router.matcher(name).joined(),
                 self._say,
                 self._ask_quietly,
                 lambda: self._withheld,  # it is made below
@@ -351,7 +357,7 @@ class Relaying(Hosting):
                 self._progress.hurry(passage.what.origin, self.stored_reports)
 
     def _awaited(self, peer: str, frame: Awaited) -> None:
-        self._owed.hear(peer, frame)
+        self._owed.hear(peer, frame, self._now)
         self._withheld.let_go(self._now)
 
     # --- what waits ------------------------------------------------------------------------

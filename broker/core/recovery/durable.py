@@ -58,6 +58,7 @@ from broker.core.recovery.durable_state import RestorableBroker, StateError
 from broker.core.recovery.records import Record
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits, make_limits
+from broker.engine.runtime.slices import Slices, in_one_go
 from broker.network.functions.register import FunctionRegister, register_of
 
 if TYPE_CHECKING:
@@ -146,12 +147,20 @@ class DurableBroker:
 
         A time that lies before the last one counts as that. Raises CoreFaultError.
         """
+        return in_one_go(self.work(message, now))
+
+    def work(self, message: Message, now: int) -> Slices[list[Effect]]:
+        """Handle a message in slices; before the end no other, and no snapshot is to be taken.
+
+        Nothing of it is written down before its end: what a crash cuts off is done from the
+        beginning by who sends it again, and a recovery does each record in one go.
+        """
         core = self.core
         now = max(now, core.now)
         data = told.written(message, now)
         core.budget.message()
         try:
-            effects = core.handle(message, now)
+            effects = yield from core.work(message, now)
         except Exception as error:
             if not data:
                 raise

@@ -13,7 +13,7 @@ the broker hold by now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,11 +25,11 @@ from broker.core.catalogue import Installed
 from broker.core.effects import Entry, Outgoing, Reply
 from broker.core.installer import reader_of
 from broker.engine.event.agent import WATERMARK_NONE
-from broker.engine.event.event import Event
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.engine.ledger import Account
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import WatermarkOf
+from broker.engine.runtime.slices import Slices
 from broker.network.functions.register import FunctionRegister
 from language import Task, check_text
 
@@ -73,13 +73,13 @@ class RestorableBroker(Broker):
 
     # --- how far subscriptions are settled ---------------------------------------------------
 
-    def _settling(self, _message: messages.Settling, out: Outgoing) -> None:
+    def _settling(self, _message: messages.Settling, out: Outgoing) -> Slices[None]:
         """Decide what is due, and promise: of a subscription in `settled` no result comes later
         that ends at or before the time there.
 
         The watermarks that this rests on are given out by it: what comes behind them is late.
         """
-        self._feed((), out)
+        yield from self._feed((), out)
         for key, reached in self._frontiers(self._watermark_of).items():
             if reached > self.settled.get(key, WATERMARK_NONE // 2):
                 self.settled[key] = reached
@@ -109,8 +109,8 @@ class RestorableBroker(Broker):
 
     # --- ends ------------------------------------------------------------------------------
 
-    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
-        super()._feed(events, out)
+    def _fed(self, out: Outgoing, before: int) -> None:
+        super()._fed(out, before)
         if self._matcher.endings.domains:
             self._end_what_is_over()
 

@@ -9,23 +9,14 @@ the broker's own tasks.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from broker.core.routing.asking import Asking
 from broker.core.routing.covering import Check
 from broker.core.routing.covers import Covers
-from broker.core.routing.matching import Part, Waiting, plain
+from broker.core.routing.matching import Matcher, Part, Waiting, plain
 from broker.core.routing.messages import LOCAL, Advertise, Send
 from broker.core.routing.operator import Operator
 from broker.core.routing.router import RoutedOperator, Router
 from broker.core.routing.strategies import Plan, asked_of_all
-
-
-class Joined(NamedTuple):
-    """State what a neighbour's operators join: how far apart at most, of which types."""
-
-    delta_t_ms: int
-    types: tuple[str, ...]
 
 
 class GrowingRouter(Router):
@@ -37,9 +28,9 @@ class GrowingRouter(Router):
         """Return what marks an event as sent to a neighbour."""
         return self._releases.bits[name]
 
-    def joined(self, name: str) -> Joined:
-        """Return what is asked for by a neighbour only if it finds partners."""
-        return Joined(*self._releases.matchers[name].joined())
+    def matcher(self, name: str) -> Matcher:
+        """Return what is asked for by a neighbour."""
+        return self._releases.matchers[name]
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""

@@ -74,6 +74,13 @@ class Waiting(NamedTuple):
         return self.held.start + self.delta_t_ms
 
 
+class Joined(NamedTuple):
+    """State what operators join: how far apart at most, of which types."""
+
+    delta_t_ms: int
+    types: tuple[str, ...]
+
+
 class Part(NamedTuple):
     """Hold what of an operator is matched for itself.
 
@@ -225,15 +232,32 @@ class Matcher:
             self.waiting.append(_waiting(held, list(touched.values())))
         return out
 
-    def joined(self) -> tuple[int, tuple[str, ...]]:
-        """Return the longest δt of operators that join events, and the types they must find."""
+    def joined(self) -> Joined:
+        """Return what is asked for only with partners: the longest δt, the types to be found."""
         longest_ms = 0
         types: dict[str, None] = {}
         for shape in self._shapes.values():
             if shape.variants:
                 longest_ms = max([longest_ms, *[one.delta_t_ms for one in shape.variants]])
                 types |= dict.fromkeys(_demanded(shape))
-        return longest_ms, tuple(types)
+        return Joined(longest_ms, tuple(types))
+
+    def still_waiting(self) -> dict[int, Waiting]:
+        """Return what came, stays and is asked for by operators that are left.
+
+        By identity of the event as it is held, with the partners that those operators look for.
+        """
+        touched: dict[int, list[tuple[Shape, list[Hit]]]] = {}
+        events: dict[int, Held] = {}
+        for shape in self._shapes.values():
+            joining = 0
+            for slots in shape.variants.values():
+                joining |= slots
+            for hit in [hit for place in shape.places for hit in place.hits if hit.mask & joining]:
+                if not hit.held.sent & self._bit:
+                    events[id(hit.held)] = hit.held
+                    touched.setdefault(id(hit.held), []).append((shape, [hit]))
+        return {key: _waiting(events[key], hits) for key, hits in touched.items()}
 
     def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:
         """The places of shapes where the event passes keys, with the slots whose key it passes."""

@@ -22,6 +22,7 @@ from broker.core.recovery.durable import DurableBroker
 from broker.core.refusals import ITSELF, LEASED, NO_COPY, REACHABLE, refused, trouble
 from broker.core.standby.adoption import answer_of
 from broker.core.standby.guarded_home import GuardedHome
+from broker.engine.runtime.slices import Slices
 from broker.network.delivery.lease import LeaseGrants
 from broker.network.delivery.messages import (
     HomeChanged,
@@ -105,7 +106,7 @@ class StandIns:
 
     def join(
         self,
-        on_message: dict[type[Any], Callable[[Any], None]],
+        on_message: dict[type[Any], Callable[[Any], Slices[None] | None]],
         on_frame: dict[type[Any], Callable[[str, Any], None]],
     ) -> None:
         """Take messages and frames that are for this part alone."""

@@ -1,9 +1,9 @@
 """What a stage is asked of what it has yet to pass on: where that begins, and when that is clear.
 
-Owns the two answers for stages over others, and views for those who ask much at once. Must not know
-any operator. Invariant: a view answers as its stage does while the stage stands as it stood.
+Owns the two answers, as views of stages. Must not know any operator. Invariant: a view answers for
+its stage while that stands as it stood.
 
-A stage looks through what it keeps for each answer. A view sorts that once and looks things up.
+A view sorts once what its stage keeps, and looks things up: so whoever asks much makes one of it.
 """
 
 from __future__ import annotations
@@ -27,97 +27,59 @@ class Ahead(Protocol):
         """
 
 
-class Asked:
-    """The answers of a stage, from what it keeps and from what is beneath."""
+class View:
+    """A stage over others as it stands, to be asked many times."""
 
-    __slots__ = ()
-    watermark: int
+    __slots__ = ("_feeding", "_hold", "_likely_ms", "_starts", "_watermark")
 
-    def hold(self) -> int:
-        """Return the time after which later occurrences end, as far as what is open decides."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        watermark: int,
+        hold: int,
+        likely_ms: int | None,
+        starts: list[int],
+        feeding: Sequence[Ahead],
+    ) -> None:
+        """`hold`, `likely_ms`: after what time, and how long, what it passes on goes on.
 
-    def likely_ms(self) -> int | None:
-        """Return how long what it passes on lasts at most, by what is known of the types."""
-        raise NotImplementedError
-
-    def feeding(self) -> Sequence[Ahead]:
-        """Those beneath of whose occurrences something to come may be made."""
-        raise NotImplementedError
-
-    def first_above(self, above: int) -> int | None:
-        """Of what it keeps to make something of: the first beginning after the time."""
-        raise NotImplementedError
-
-    def last_between(self, above: int, until: int) -> int | None:
-        """Of the same: the last beginning after the one time, and not after the other."""
-        raise NotImplementedError
+        `starts`: when those begin that it keeps to make something of; `feeding`: views of those
+        beneath of whose occurrences it may make something.
+        """
+        self._watermark = watermark
+        self._hold = hold
+        self._likely_ms = likely_ms
+        # Once for the view, and looked up for each question.
+        self._starts = sorted(starts)
+        self._feeding = feeding
 
     def floor(self, above: int) -> int:
         """Return a bound: what comes later and begins after `above` begins no earlier."""
-        if self.watermark >= WATERMARK_END:
+        if self._watermark >= WATERMARK_END:
             return WATERMARK_END
-        span_ms = self.likely_ms()
+        span_ms = self._likely_ms
         if span_ms is not None:  # what began before that is in nothing to come
-            above = max(above, min(self.watermark, self.hold()) - span_ms)
-        floor = min([one.floor(above) for one in self.feeding()])
-        first = self.first_above(above)
-        if first is not None and first < floor:
-            floor = first
+            above = max(above, min(self._watermark, self._hold) - span_ms)
+        floor = min([one.floor(above) for one in self._feeding])
+        # `above` is exclusive and `until` inclusive, in both answers.
+        at = bisect_right(self._starts, above)
+        if at < len(self._starts) and self._starts[at] < floor:
+            floor = self._starts[at]
         return floor if span_ms is None else max(floor, above + 1)
 
     def clear_at(self, above: int, until: int) -> int:
         """Return the watermark from which what begins after `above` begins after `until`, too."""
-        if self.watermark >= WATERMARK_END:
-            return self.watermark
-        clear = max([one.clear_at(above, until) for one in self.feeding()])
-        newest = self.last_between(above, until)
-        span_ms = self.likely_ms()
+        if self._watermark >= WATERMARK_END:
+            return self._watermark
+        clear = max([one.clear_at(above, until) for one in self._feeding])
+        at = bisect_right(self._starts, until) - 1
+        newest = self._starts[at] if at >= 0 and self._starts[at] > above else None
+        span_ms, hold = self._likely_ms, self._hold
         if span_ms is None:
             return clear if newest is None else WATERMARK_END
-        hold = self.hold()
         if newest is not None:
             past = newest + span_ms
             clear = max(clear, past) if past <= hold else WATERMARK_END
         return min(clear, until + span_ms) if until + span_ms <= hold else clear
-
-
-class View(Asked):
-    """A stage over others as it stands, to be asked many times."""
-
-    __slots__ = ("_feeding", "_hold", "_likely_ms", "_starts", "watermark")
-
-    def __init__(self, stage: Asked, starts: list[int], feeding: Sequence[Ahead]) -> None:
-        """`starts`: when those begin that it keeps to make something of; `feeding`: views."""
-        self.watermark = stage.watermark
-        self._hold = stage.hold()
-        self._likely_ms = stage.likely_ms()
-        # Once for the view: the stage itself would walk its stores for each question.
-        self._starts = sorted(starts)
-        self._feeding = feeding
-
-    def hold(self) -> int:
-        """Return the hold that the stage had."""
-        return self._hold
-
-    def likely_ms(self) -> int | None:
-        """Return how long what the stage passes on lasts at most, as was known."""
-        return self._likely_ms
-
-    def feeding(self) -> Sequence[Ahead]:
-        """Return the views beneath of whose occurrences something to come may be made."""
-        return self._feeding
-
-    def first_above(self, above: int) -> int | None:
-        """Return the first start after the time; None if there is none."""
-        # `above` is exclusive and `until` inclusive, in both answers.
-        at = bisect_right(self._starts, above)
-        return self._starts[at] if at < len(self._starts) else None
-
-    def last_between(self, above: int, until: int) -> int | None:
-        """Return the last start after the one time and not after the other; None if none."""
-        at = bisect_right(self._starts, until) - 1
-        return self._starts[at] if at >= 0 and self._starts[at] > above else None
 
 
 class LeafView:

@@ -5,11 +5,12 @@ Invariant: what a stage passes on depends on the events and on the order of time
 how they were batched.
 
 With W the watermark of the last `advance`: every occurrence that a stage passes on later ends after
-min(W, hold()) and begins at or after floor(). What it passes on in one `advance` need not be in
-order, so whoever needs order takes only what ends at or before min(W, hold()) (see Inbox).
+min(W, hold()) and begins at or after the floor of its view(). What it passes on in one `advance`
+need not be in order, so whoever needs order takes only what ends at or before min(W, hold()) (see
+Inbox).
 
-For what is decided, a stage goes by floor(), which knows of each type how long its events last. For
-what is dropped it goes by begins(), which is never later, and may be earlier than need be.
+For what is decided, a stage goes by its view(), which knows of each type how long its events last.
+For what is dropped it goes by begins(), which is never later, and may be earlier than need be.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event, Order
 from broker.engine.event.occurrence import Occurrence, sort_in_order, without
-from broker.engine.pattern.asked import Ahead, Asked, View, WaitingView
+from broker.engine.pattern.asked import Ahead, View, WaitingView
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.timing import Span
 from broker.engine.pattern.uncertainty import MAYBE, Maybe
@@ -46,16 +47,8 @@ class Stage(Protocol):
     def hold(self) -> int:
         """Return the time after which later occurrences end, as far as what is open decides."""
 
-    def floor(self, above: int) -> int:
-        """Of what is passed on later and begins after `above`: nothing begins before this time."""
-
-    def clear_at(self, above: int, until: int) -> int:
-        """The watermark from which on, without events, what is passed on later and begins after
-        `above` begins after `until`, too; where what beneath decides stands before that, the end.
-        """
-
     def view(self) -> Ahead:
-        """Itself as it stands, for whoever asks much of it at once (see asked.py)."""
+        """View what may yet be passed on, as it stands now (see asked.py)."""
 
     def begins(self) -> int:
         """Nothing that is passed on later begins before this time."""
@@ -159,11 +152,6 @@ def start_of(occurrence: Occurrence) -> int:
     return start
 
 
-def starts_above(items: list[Occurrence], above: int) -> list[int]:
-    """When those begin that begin after the time."""
-    return [start for start in map(start_of, items) if start > above]
-
-
 def least(times: list[int | None]) -> int | None:
     """The earliest of the times that there are."""
     return min([time for time in times if time is not None], default=None)
@@ -219,17 +207,12 @@ class Inbox:
         return items[:count]
 
     def floor(self, above: int = WATERMARK_NONE) -> int:
-        """As the stage's, with what waits here."""
-        floor = self.stage.floor(above)
-        return min([floor, *starts_above(self.items, above)]) if self.items else floor
+        """Of what comes later and begins after `above`: nothing begins before this time."""
+        return self.view().floor(above)
 
     def clear_at(self, above: int, until: int) -> int:
-        """As the stage's; what waits here is decided beneath."""
-        # It is here and not yet taken; when it goes depends on what stands beneath, not on time
-        # alone.
-        if any(start <= until for start in starts_above(self.items, above)):
-            return WATERMARK_END
-        return self.stage.clear_at(above, until)
+        """The watermark from which what begins after `above` does so after `until`, too."""
+        return self.view().clear_at(above, until)
 
     def view(self) -> Ahead:
         """As the stage's, with what waits here."""
@@ -264,7 +247,7 @@ class Inbox:
         self.stage.restore(beneath)
 
 
-class Over(Asked):
+class Over:
     """Base of the stages over others; `inboxes` are of those beneath."""
 
     ordered = False
@@ -310,24 +293,12 @@ class Over(Asked):
         """Return the least hold of the stages beneath."""
         return min(inbox.stage.hold() for inbox in self.inboxes)
 
-    def likely_ms(self) -> int | None:
-        """Return how long what it passes on lasts at most, by what is known of the types."""
-        return None if self.span is None else self.span.likely_ms(self.site.durations)
-
-    def first_above(self, above: int) -> int | None:
-        """Return the first start after the time among what it may make something of."""
-        starts = [start for items in self.bound() for start in starts_above(items, above)]
-        return min(starts, default=None)
-
-    def last_between(self, above: int, until: int) -> int | None:
-        """Return the last start after the one time and not after the other, among the same."""
-        starts = [start for items in self.bound() for start in starts_above(items, above)]
-        return max([start for start in starts if start <= until], default=None)
-
     def view(self) -> Ahead:
-        """Return a view of it as it stands, for many questions at once."""
+        """Return what may yet be passed on, by what is known of the types and what it keeps."""
+        likely_ms = None if self.span is None else self.span.likely_ms(self.site.durations)
         starts = [start for items in self.bound() for start in map(start_of, items)]
-        return View(self, starts, [inbox.view() for inbox in self.feeding()])
+        feeding = [inbox.view() for inbox in self.feeding()]
+        return View(self.watermark, self.hold(), likely_ms, starts, feeding)
 
     def begins(self) -> int:
         """Return a time before which nothing begins that is passed on later.

@@ -14,7 +14,7 @@ from broker.engine.pattern.chronicle import ChronicleStage
 from broker.engine.pattern.course import CoursePlan, CourseStage
 from broker.engine.pattern.durations import longest_asked
 from broker.engine.pattern.gathered import GatheredPlan, GatheredStage, ListPlan, PaddedStage
-from broker.engine.pattern.join import Join, JoinWriter
+from broker.engine.pattern.join import JoinWriter
 from broker.engine.pattern.joint import JointPlan, JointStage
 from broker.engine.pattern.judge import Judge
 from broker.engine.pattern.leaf import LeafStage
@@ -34,7 +34,6 @@ from broker.engine.pattern.operands import (
     Silence,
     composite,
     least,
-    operands,
     types_of,
 )
 from broker.engine.pattern.pattern import Layout
@@ -59,9 +58,9 @@ class Builder:
         *,
         at_once: bool = False,
     ) -> None:
-        self._doubt = doubt
+        self.doubt = doubt
         self._at_once = at_once
-        self._layout = layout
+        self.layout = layout
         self._keys = keys
         self._between: dict[int, Between] = {}  # by the identity of the operator
 
@@ -88,10 +87,10 @@ class Builder:
         """A `without` that is judged over the whole of what its conjuncts name."""
         plan = NegationPlan(
             negation.window_ms,
-            negation_test(self._layout, negation, self._keys, holder),
+            negation_test(self.layout, negation, self._keys, holder),
             0,
             self._span(holder),
-            self._doubt,
+            self.doubt,
             holder,
             bool(types_of(negation.left) & types_of(negation.right)),
             (negation.left.low - holder.low, negation.left.high - holder.low),
@@ -100,11 +99,11 @@ class Builder:
         return lambda site: NegationStage(plan, site, beneath(site), right(site))
 
     def _span(self, operand: Operand) -> Span:
-        return Span(operand, self._doubt)
+        return Span(operand, self.doubt)
 
     def _leaf(self, leaf: Leaf) -> Make:
         asked_ms = longest_asked(leaf.conditions)
-        if self._doubt is None:
+        if self.doubt is None:
             asked_ms = least(asked_ms, leaf.within_ms)
 
         def make(site: Site) -> Stage:
@@ -116,32 +115,30 @@ class Builder:
 
     # --- operators of two sides ----------------------------------------------------------
 
+    def writer(self, joint: Joint, *, ordered: bool) -> JoinWriter:
+        """Return what writes one function of an operator; `ordered`: what follows comes later."""
+        weighed = None if self.doubt is None else Weighed(joint, self.doubt)
+        return JoinWriter(self.layout, joint, self._keys, ordered=ordered, weighed=weighed)
+
     def plan(self, joint: Joint) -> JointPlan:
         """Compile an operator of two sides."""
 
         def writer() -> JoinWriter:
-            return JoinWriter(self._layout, joint, self._keys, ordered=not self._at_once)
+            return self.writer(joint, ordered=not self._at_once)
 
         parts = (joint.left, joint.right)
         either = joint.operator == "or"
-        join: Join = writer().build()
-        test: Any = writer().build_test() if not either else _never
-        pair: Any = writer().build_pair() if not either else _never
-        if self._doubt is not None:
-            timeless = join if either else writer().build_timeless()
-            weighed = Weighed(joint, timeless, self._doubt, self._layout.budget)
-            join, test, pair = weighed.join, weighed.test, weighed.pair
         return JointPlan(
             joint,
-            join,
-            test,
-            pair,
+            writer().build(),
+            writer().build_test() if not either else _never,
+            writer().build_pair() if not either else _never,
             writer().build_follows() if not either else _never,
             (composite(joint.left), composite(joint.right)),
             reaches_ms(joint),
             self._span(joint),
             tuple([self._span(part) for part in parts if composite(part)]),
-            self._doubt,
+            self.doubt,
             self._at_once,
             bool(types_of(joint.left) & types_of(joint.right)),
             self._between.get(id(joint)),
@@ -166,59 +163,55 @@ class Builder:
 
     def course(self, links: Sequence[Joint]) -> CoursePlan:
         """Compile a chain of like links; `links[i]` joins elements 0..i with element i + 1."""
-        judge = Judge(self._layout, list(links), self._keys, self._doubt)
+        judge = Judge(self.layout, list(links), self._keys, self.doubt)
         return CoursePlan([self.plan(link) for link in links], judge)
 
     def _negation(self, negation: Negation) -> Make:
         if negation.further_out:
             left, after = self.build(negation.left), negation.high - negation.right.low
             return lambda site: PaddedStage(0, after, site, left(site))
-        plan = self._negation_plan(negation)
+        plan = self.denial(negation)
         left, right = self.build(negation.left), self.build(negation.right)
         return lambda site: NegationStage(plan, site, left(site), right(site))
 
-    def _negation_plan(self, negation: Negation) -> NegationPlan:
+    def denial(self, negation: Negation) -> NegationPlan:
+        """Compile a `without`."""
         return NegationPlan(
             negation.window_ms,
-            negation_test(self._layout, negation, self._keys),
+            negation_test(self.layout, negation, self._keys),
             negation.high - negation.right.low,
             self._span(negation),
-            self._doubt,
+            self.doubt,
             negation.left,
             bool(types_of(negation.left) & types_of(negation.right)),
         )
 
-    def denials(self) -> dict[int, NegationPlan]:
-        """Return the plan of each `without`, by the identity of its operand."""
-        negations = [each for each in operands(self._layout.root) if isinstance(each, Negation)]
-        return {id(negation): self._negation_plan(negation) for negation in negations}
-
     # --- operators of one side -----------------------------------------------------------
 
     def _silence(self, silence: Silence) -> Make:
-        beneath, doubt = self.build(silence.operand), self._doubt
+        beneath, doubt = self.build(silence.operand), self.doubt
         if doubt is not None:
             return lambda site: WeighedSilenceStage(silence, site, beneath(site), doubt)
         return lambda site: SilenceStage(silence, site, beneath(site))
 
     def _count(self, count: Count) -> Make:
-        passes = Passes(self._layout, count, self._keys, self._doubt)
+        passes = Passes(self.layout, count, self._keys, self.doubt)
         # One that is past is still one of those that follow each other where rows are disjoint.
-        forgets = not count.disjoint and self._doubt is None
+        forgets = not count.disjoint and self.doubt is None
         expire_ms = count.within_ms if forgets else None
         plan = CountPlan(count.count, count.disjoint, passes, self._span(count), expire_ms)
         beneath = self.build(count.operand)
         return lambda site: CountStage(plan, site, beneath(site))
 
     def _run(self, run: Run) -> Make:
-        passes = Passes(self._layout, run, self._keys, self._doubt)
+        passes = Passes(self.layout, run, self._keys, self.doubt)
         low_ms, high_ms = run.gap_low_ms, run.gap_high_ms
         plan = RunPlan(low_ms, high_ms, passes, self._span(run))
         beneath = self.build(run.operand)
         return lambda site: RunStage(plan, site, beneath(site))
 
     def _kth(self, kth: Kth) -> Make:
-        passes = Passes(self._layout, kth, self._keys, self._doubt)
+        passes = Passes(self.layout, kth, self._keys, self.doubt)
         beneath = self.build(kth.operand)
         span = self._span(kth)
         return lambda site: KthStage(kth.k, passes, site, beneath(site), span)
@@ -240,8 +233,8 @@ class Builder:
     def lists_of(self, gathered: Gathered) -> GatheredPlan:
         """Return how a chain's lists are filled."""
         lists = tuple([self._list(gathered, at) for at in range(len(gathered.members))])
-        passes = Passes(self._layout, gathered, self._keys, self._doubt)
-        return GatheredPlan(lists, passes, self._span(gathered), self._doubt)
+        passes = Passes(self.layout, gathered, self._keys, self.doubt)
+        return GatheredPlan(lists, passes, self._span(gathered), self.doubt)
 
     def _gathered(self, gathered: Gathered) -> Make:
         plan = self.lists_of(gathered)
@@ -255,10 +248,10 @@ class Builder:
         ends: list[Callable[[Occurrence], int]] = []
         starts: list[Callable[[Occurrence], int]] = []
         if gathered.within_ms is not None:
-            ends.append(_start_plus(gathered.within_ms, self._doubt))
+            ends.append(_start_plus(gathered.within_ms, self.doubt))
         for place, within_ms in gathered.anchors:
-            if gathered.low <= place < gathered.high and place not in self._layout.listed:
-                ends.append(_end_plus(place - gathered.low, within_ms, self._doubt))
+            if gathered.low <= place < gathered.high and place not in self.layout.listed:
+                ends.append(_end_plus(place - gathered.low, within_ms, self.doubt))
         bound = member.after_bound
         if member.after is not None and bound is not None and bound.high_ms is not None:
             low, high = member.after.low - gathered.low, member.after.high - gathered.low
@@ -271,14 +264,14 @@ class Builder:
             member.operand.low - gathered.low,
             member.operand.high - gathered.low,
             member.optional,
-            fits_test(self._layout, gathered, member, self._keys, certain=self._doubt is None),
+            fits_test(self.layout, gathered, member, self._keys, certain=self.doubt is None),
             tuple(ends),
             tuple(starts),
             _places_of(member.after, gathered),
             _places_of(member.before, gathered),
             not composite(member.operand),
             # Where times are uncertain another element of the chain may lie between the two.
-            self._doubt is None and _is_plain(gathered, member),
+            self.doubt is None and _is_plain(gathered, member),
             kept,
         )
 

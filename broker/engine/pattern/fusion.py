@@ -21,6 +21,7 @@ from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.base import Site, end_of, start_of
+from broker.engine.pattern.build import Builder
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
 from broker.engine.pattern.join_snapshot import packed_operators, unpacked_operators
@@ -36,10 +37,10 @@ from broker.engine.pattern.operands import (
     operands,
     types_of,
 )
-from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.relations import PARTNER_SEARCHES, takes_newest_only
 from broker.engine.pattern.store import Store
 from broker.engine.pattern.timing import keep_ms
+from broker.engine.pattern.verdicts import Doubt
 from broker.engine.runtime.budget import Budget
 from language.relations import FOLLOWS
 
@@ -79,8 +80,13 @@ class FusedNegation:
     right: int
 
 
-def decides_at_once(operand: Operand) -> bool:
-    """Return True for a join, or a `without` in P itself, that waits for what is beneath alone."""
+def decides_at_once(operand: Operand, doubt: Doubt | None = None) -> bool:
+    """Return True for a join, or a `without` in P itself, that waits for what is beneath alone.
+
+    Where times are uncertain, what falls into a P, or lies between, may come after it.
+    """
+    if doubt is not None and (not isinstance(operand, Joint) or asks_further(operand)):
+        return False
     if isinstance(operand, Joint):
         # What shuts a left one off is told by the events of an atom (see _expire_asked).
         alone = not operand.next or isinstance(operand.right, Leaf)
@@ -95,23 +101,21 @@ class FusedPlan:
 
     def __init__(
         self,
-        layout: Layout,
-        keys: tuple[str, ...],
+        builder: Builder,
         foresight: Foresight,
         *,
         ordered: bool,
         consuming: bool,
-        denials: Mapping[int, NegationPlan] | None = None,
         root: Operand | None = None,
         beneath: Sequence[Operand] = (),
     ) -> None:
         """Compile; `ordered` says that every step comes in order and none goes back.
 
-        `denials`: the plans of each `without`, by the identity of its operand. `root`: the operand
-        that is compiled; None: all of the layout. `beneath`: those that run by themselves, and
-        whose occurrences come as if each were the event of its first place.
+        `builder`: compiles operands of the same layout. `root`: the operand that is compiled; None:
+        all of the layout. `beneath`: those that run by themselves, and whose occurrences come as if
+        each were the event of its first place.
         """
-        self.layout = layout
+        self.layout = layout = builder.layout
         self.root = root or layout.root
         self.leaf_count = len(layout.leaves)
         self.nodes: list[FusedJoint | FusedNegation] = []
@@ -120,11 +124,11 @@ class FusedPlan:
         self.ordered = ordered
         # Where events are consumed an older candidate may come to be the latest.
         self._latest_only = not consuming
-        self._foresight = foresight
+        self._foresight, self._doubt = foresight, builder.doubt
         self.horizon_ms: int | None = None  # the longest that a store keeps
         self._kept: list[tuple[int, int | None, int | None]] = []
         # Asked again only when a type has begun to last, or lasts longer than it did.
-        self._changes = -1  # of durations, when they were asked how long is kept
+        self._changes = (-1, 0)  # of durations and doubts, when it was asked how long is kept
         # `new` in `step` holds leaves first and then each operator's result, bottom-up: one list
         # stands for the tree, and nothing is walked.
         indexes: dict[int, int] = {id(leaf): leaf.low for leaf in layout.leaves}
@@ -136,12 +140,12 @@ class FusedPlan:
                 indexes[id(part)] = part.operand.low
             elif isinstance(part, Joint):
                 indexes[id(part)] = self.leaf_count + len(self.nodes)
-                self.joints.append(self._joint(part, indexes, keys))
+                self.joints.append(self._joint(part, indexes, builder))
                 self.nodes.append(self.joints[-1])
-            elif isinstance(part, Negation) and denials is not None:
+            elif isinstance(part, Negation):
                 indexes[id(part)] = self.leaf_count + len(self.nodes)
                 sides = indexes[id(part.left)], indexes[id(part.right)]
-                self.nodes.append(FusedNegation(part, denials[id(part)], *sides))
+                self.nodes.append(FusedNegation(part, builder.denial(part), *sides))
         self.run = self._compiled()
         # Whether `nth`, `next` or `without` ask about what no match is made of.
         self.asks = len(self.nodes) > len(self.joints) or any(
@@ -154,15 +158,17 @@ class FusedPlan:
 
     def look_ahead(self) -> None:
         """Keep for as long as events still to come may reach back."""
-        if self._changes != self._foresight.durations.changes:
-            self._changes = self._foresight.durations.changes
+        doubt_ms = 0 if self._doubt is None else self._doubt.most_ms
+        if self._changes != (changes := (self._foresight.durations.changes, doubt_ms)):
+            self._changes = changes
             self._keep(self._foresight.most_ms())
 
     def _keep(self, duration_max_ms: int) -> None:
         """Keep what events still to come may join that last no longer than that."""
         for fused in self.joints:
             joint = fused.joint
-            fused.keep_left_ms, fused.keep_right_ms = keep_ms(joint, duration_max_ms)
+            keeps_ms = keep_ms(joint, duration_max_ms, self._doubt)
+            fused.keep_left_ms, fused.keep_right_ms = keeps_ms
             if self._latest_only and _latest_only(joint):
                 fused.latest_within_ms = duration_max_ms if joint.operator in FOLLOWS else 0
         self._kept = self._keeps()
@@ -176,9 +182,12 @@ class FusedPlan:
             for fused in self.joints
         )
 
-    def _joint(self, joint: Joint, indexes: Mapping[int, int], keys: tuple[str, ...]) -> FusedJoint:
+    def _joint(self, joint: Joint, indexes: Mapping[int, int], builder: Builder) -> FusedJoint:
         def writer() -> JoinWriter:
-            return JoinWriter(self.layout, joint, keys, self.ordered)
+            return builder.writer(joint, ordered=self.ordered)
+
+        # By nominal times what follows may come before.
+        follows = joint.operator in FOLLOWS and self._doubt is None
 
         left_store, right_store = self.store_count, self.store_count + 1
         if joint.operator == "or":
@@ -188,16 +197,19 @@ class FusedPlan:
         return FusedJoint(
             joint,
             writer().build(),
-            writer().build_follows() if asks_further(joint) else None,
+            builder.writer(joint, ordered=self.ordered).build_follows()
+            if asks_further(joint)
+            else None,
             indexes[id(joint.left)],
             indexes[id(joint.right)],
             left_store,
             right_store,
             None,
             None,
-            right_first=joint.operator not in (*FOLLOWS, "or")
+            right_first=not follows
+            and joint.operator != "or"
             and joint.context.name in PARTNER_SEARCHES,
-            stores_right=not (self.ordered and joint.operator in FOLLOWS),
+            stores_right=not (self.ordered and follows),
             latest_within_ms=None,
         )
 
@@ -273,8 +285,8 @@ class FusedPlan:
         """Return when events still to come begin at the earliest."""
         return watermark + 1 - self._foresight.most_ms()
 
-    def expire(self, stores: list[Store], watermark: int) -> None:
-        """Drop what no event after the watermark can join."""
+    def expire(self, stores: list[Store], watermark: int) -> int:
+        """Drop what no event after the watermark can join; return how many are held."""
         for number, keep, latest_within_ms in self._kept:
             store = stores[number]
             ends = store.ends
@@ -287,6 +299,10 @@ class FusedPlan:
                     store.expire(watermark + 1 - keep)
             elif latest_within_ms is not None:
                 store.keep_latest(watermark + 1 - latest_within_ms)
+        held = 0
+        for store in stores:
+            held += len(store.ends)
+        return held
 
     def _keeps(self) -> list[tuple[int, int | None, int | None]]:
         """The stores that forget: (store, for so long, or the latest of so long ago)."""
@@ -410,10 +426,11 @@ class FusedStage(Fused):
     def expire(self, watermark: int) -> int:
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
-        self._plan.expire(self._stores, watermark)
+        held = self._plan.expire(self._stores, watermark)
         if self._plan.asks:
             self._expire_asked(watermark)
-        return self.held()
+            held = self.held()
+        return held
 
     def _expire_asked(self, watermark: int) -> None:
         """Forget what `nth`, `next` and `without` will not ask about any more."""
@@ -449,15 +466,6 @@ class FusedStage(Fused):
         """Return when the eldest begins of what matches may be made of."""
         starts = [start_of(item) for store in self._stores for item in store.items]
         return min(starts, default=WATERMARK_END)
-
-    def held(self) -> int:
-        """Return how many are held."""
-        held = 0
-        for store in self._stores:
-            held += len(store.ends)
-        if self._plan.asks:
-            held += sum([len(each.items) for each in self._asked if each is not None])
-        return held
 
     def shed(self, count: int) -> int:
         """Drop up to so many, and return how many went.

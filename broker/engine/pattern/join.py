@@ -5,7 +5,9 @@ Invariant: a function finds every pair with at least one new member once, and no
 
 `join(nl, nr, ls, rs, g)`: new left and right occurrences, the two stores (the left store holds the
 new ones already, the right one does not where a `then` is unrestricted), and the partition's key.
-`x(l, r)` is a further test, of operators that need one (`nth`, `next`).
+`x(l, r)` is a further test, of operators that need one (`nth`, `next`). Where times are uncertain a
+pair is weighed (weighed.py) in place of its test of times, and every search goes further by what
+nominal times may miss.
 The stores are sorted by end, so a search begins at the latest partner that the relation allows and
 stops at the first that is too old. `room` is how many more candidates the step may look at: when
 there is none left, the budget is told before anything of it is kept.
@@ -26,6 +28,7 @@ from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.relations import PARTNER_SEARCHES, RELATION_TESTS
 from broker.engine.pattern.scopes import PlaceScope, condition_code
 from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
+from broker.engine.pattern.weighed import WEIGHING, Weighed
 from broker.engine.runtime.budget import occurrence_bytes, weight
 from language.relations import FOLLOWS
 from language.walk import descendants
@@ -85,12 +88,23 @@ class Side:
 class JoinWriter:
     """Writes the function of one operator."""
 
-    def __init__(self, layout: Layout, joint: Joint, keys: tuple[str, ...], ordered: bool) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        joint: Joint,
+        keys: tuple[str, ...],
+        *,
+        ordered: bool,
+        weighed: Weighed | None = None,
+    ) -> None:
+        """`ordered`: what follows comes later; `weighed`: where times are uncertain."""
         self._layout = layout
         self._joint = joint
+        self._weighed = weighed
         self._search = PARTNER_SEARCHES.get(joint.context.name)
         self._keys = keys
-        self._ordered = ordered
+        # By nominal times what follows may come before.
+        self._follows_only = ordered and weighed is None and joint.operator in FOLLOWS
         self._constants = Constants()
         self._left = Side("l", joint.left)
         self._right = Side("r", joint.right)
@@ -98,6 +112,12 @@ class JoinWriter:
         # operation.
         parts = sum([len(list(descendants(conjunct))) for conjunct in joint.conjuncts])
         self._weight = weight(joint.high - joint.low, parts)
+        if weighed is not None:
+            self._weight += WEIGHING
+            self._constants.helper("weigh", weighed.weigh)
+            self._constants.helper("paired", weighed.paired)
+            self._constants.helper("slack", weighed.doubt.slack_ms)
+            self._constants.helper("reach_slack", weighed.reach_slack_ms)
 
     def build(self) -> Join:
         """The compiled function."""
@@ -107,7 +127,7 @@ class JoinWriter:
             body = self._or()
         # Where order is not given by the relation, either of the two may be the new one that looks
         # for a partner among the others.
-        elif self._joint.operator not in FOLLOWS and self._search is not None:
+        elif not self._follows_only and self._search is not None:
             body = self._chosen_either()
         else:
             body = self._pairs()
@@ -131,21 +151,10 @@ class JoinWriter:
         text = f"def test(l, r, g, x=None):\n    return {self._condition()}\n"
         return build(text, "test", self._constants)
 
-    def build_timeless(self) -> Callable[..., bool]:
-        """`test(l, r, g, x)`: the same but for all that asks about times."""
-        # What asks about times is weighed elsewhere (weighed.py), as it has three answers there.
-        parts = [*self._distinct(), *self._spread()]
-        conjuncts = self._conjuncts((self._left, self._right))
-        if conjuncts:
-            parts.append(conjuncts)
-        if self._joint.nth is not None or self._joint.next:
-            parts.append("x(l, r)")
-        text = f"def test(l, r, g, x=None):\n    return {' and '.join(parts) or 'True'}\n"
-        return build(text, "test", self._constants)
-
     def build_pair(self) -> Callable[..., Any]:
         """`pair(l, r)`: the occurrence of both."""
-        text = f"def pair(l, r):\n    return {self._pair()}\n"
+        pair = self._pair() if self._weighed is None else "paired(l, r, weigh(l, r))"
+        text = f"def pair(l, r):\n    return {pair}\n"
         return build(text, "pair", self._constants)
 
     def build_follows(self) -> Callable[..., bool]:
@@ -158,13 +167,18 @@ class JoinWriter:
 
     def _pairs(self) -> list[str]:
         """Unrestricted operators, and of those that choose a partner what follows."""
-        joint = self._joint
         lines = self._backward("r", "l", "nr", "ls")
         # In order, a left one that follows its right one cannot come: the forward search is not
         # even written.
-        if not (self._ordered and joint.operator in FOLLOWS):
-            lines += self._forward()
-        return lines
+        return lines if self._follows_only else lines + self._forward()
+
+    def _slack(self, limit: str = "0") -> str:
+        """Code of what nominal times may miss a limit by."""
+        return "" if self._weighed is None else f" + slack({limit})"
+
+    def _reach_slack(self, limit: str) -> str:
+        """Code of the same, of how far back a partner may lie."""
+        return "" if self._weighed is None else f" - reach_slack({limit})"
 
     def _backward(self, new: str, old: str, news: str, store: str) -> list[str]:
         """For each new occurrence, its partners in the store from the latest to the oldest."""
@@ -175,14 +189,20 @@ class JoinWriter:
         lines += [f"    for {new} in {news}:"]
         # Bisection finds the latest partner that the relation allows, in a store of a day as in one
         # of a minute.
-        if self._joint.operator in FOLLOWS:
-            lines += [f"        i = bisect_right(ends, {side.start})"]
+        if self._joint.operator in FOLLOWS and new == "r":
+            lines += [f"        i = bisect_right(ends, {side.start}{self._slack()})"]
+        elif self._weighed is not None and self._joint.within_ms is not None:
+            # To weigh costs more than to look up who ends too late, of a batch that came at once.
+            limit = self._constants.add(self._joint.within_ms)
+            latest = f"{side.start} + {limit}{self._slack(limit)}"
+            lines += [f"        i = bisect_right(ends, {latest})"]
         else:
             lines += ["        i = len(ends)"]
         if cut is not None:
             name = self._constants.add(cut[1])
             # One subtraction for each new occurrence, so that the loop compares two plain names.
-            lines += [f"        too_old = {side.start if cut[0] == 'start' else side.end} - {name}"]
+            edge = side.start if cut[0] == "start" else side.end
+            lines += [f"        too_old = {edge} - {name}{self._reach_slack(name)}"]
         if self._search is not None:
             lines += ["        " + line for line in self._search.begin]
         # The loop may go down to `stop` and no further; what it did not use is given back behind
@@ -194,7 +214,7 @@ class JoinWriter:
         search = self._search
         # "The latest that precedes x in order": of one instant, what stands behind x does not
         # precede it.
-        if search is not None and self._joint.operator not in FOLLOWS:
+        if search is not None and not self._follows_only:
             self._constants.helper("order_of", order_of)
             later = f"{other.end} == {side.end} and order_of({old}) > order_of({new})"
             lines += [f"            if {later}:", "                continue"]
@@ -220,11 +240,14 @@ class JoinWriter:
         lines += ["        for l in nl:"]
         cut = right_cut_ms(joint)
         if joint.operator in FOLLOWS:
-            lines += [f"            i = bisect_left(ends, {self._left.end})"]
+            early = "" if self._weighed is None else " - slack()"
+            lines += [f"            i = bisect_left(ends, {self._left.end}{early})"]
         elif cut is not None:
             name = self._constants.add(cut[1])
             edge = self._left.start if cut[0] == "start" else self._left.end
-            lines += [f"            i = bisect_left(ends, {edge} - {name})"]
+            lines += [
+                f"            i = bisect_left(ends, {edge} - {name}{self._reach_slack(name)})"
+            ]
         else:
             lines += ["            i = 0"]
         # The mirror image of the search backward: what lies before i is not looked at and not
@@ -235,7 +258,8 @@ class JoinWriter:
         # Ends are in order, so the first one that is too late ends the search.
         if joint.within_ms is not None:
             name = self._constants.add(joint.within_ms)
-            lines += [f"                if {self._right.end} > {self._left.start} + {name}:"]
+            latest = f"{self._left.start} + {name}{self._slack(name)}"
+            lines += [f"                if {self._right.end} > {latest}:"]
             lines += ["                    break"]
         lines += [
             f"                if {self._condition()}:",
@@ -260,19 +284,25 @@ class JoinWriter:
             if any(other.low <= anchor < other.high for anchor, _ in joint.anchors):
                 continue  # `within T from A` fails where A stands for nothing
             empty = "None, " * (other.high - other.low)
-            events = f"{side.spread_out}, {empty}"
+            end, events = side.end, f"{side.spread_out}, {empty}"
             if side is self._right:
                 events = f"{empty}{side.spread_out}"
+            if self._weighed is not None:
+                ended = self._constants.helper(
+                    f"ended_{side.variable}", self._weighed.ended(side.operand)
+                )
+                end = f"{ended}({side.variable})"
             test = self._conjuncts((side,)) or "True"
             news = "nl" if side is self._left else "nr"
             lines += [f"    for {side.variable} in {news}:", f"        if {test}:"]
-            lines += [f"            out.append(({side.end}, {side.start}, {events}))"]
+            lines += [f"            out.append(({end}, {side.start}, {events}))"]
         return lines
 
     # --- conditions ----------------------------------------------------------------------
 
     def _append(self) -> str:
-        return f"out.append({self._pair()})"
+        pair = self._pair() if self._weighed is None else "paired(l, r, v)"
+        return f"out.append({pair})"
 
     def _pair(self) -> str:
         left, right = self._left, self._right
@@ -285,13 +315,13 @@ class JoinWriter:
         return f"({end}, {start}, {left.spread_out}, {right.spread_out})"
 
     def _condition(self) -> str:
+        # Cheapest and most selective first: times are numbers at hand, conditions read attributes,
+        # and `nth` and `next` look through other events. To weigh costs more than all of these.
+        timed = self._weighed is None
         parts = [
-            # Cheapest and most selective first: times are numbers at hand, conditions read
-            # attributes, and `nth` and `next` look through other events.
-            *self._relation(),
-            *self._within(),
+            *(self._relation() + self._within() if timed else []),
             *self._distinct(),
-            *self._anchored(),
+            *(self._anchored() if timed else []),
             *self._spread(),
         ]
         conjuncts = self._conjuncts((self._left, self._right))
@@ -299,6 +329,8 @@ class JoinWriter:
             parts.append(conjuncts)
         if self._joint.nth is not None or self._joint.next:
             parts.append("x(l, r)")
+        if not timed:
+            parts.append("(v := weigh(l, r))")
         return " and ".join(parts) or "True"
 
     def _conjuncts(self, sides: tuple[Side, ...]) -> str:

@@ -40,16 +40,6 @@ class LeafStage:
         # An atom keeps nothing open: what it has passed on is all there is up to the watermark.
         return WATERMARK_END
 
-    def floor(self, above: int) -> int:
-        """Return the first instant at which an event to come may begin."""
-        return self.view().floor(above)
-
-    def _longest_ms(self) -> int:
-        # The lesser of what has been seen of the type and what the conditions let through:
-        # `Wash(duration < 1 h)` waits for an hour at most.
-        longest_ms = self._site.durations.longest_ms(self._type)
-        return longest_ms if self._asked_ms is None else min(longest_ms, self._asked_ms)
-
     def begins(self) -> int:
         """Return a time before which no event begins that is passed on later."""
         if self._watermark >= WATERMARK_END:
@@ -70,13 +60,14 @@ class LeafStage:
         """Return a time before which no event begins that waits here or is yet to come."""
         return self.begins()
 
-    def clear_at(self, above: int, until: int) -> int:
-        """Return the watermark from which what is still to come begins after `until`."""
-        return self.view().clear_at(above, until)
-
     def view(self) -> Ahead:
         """Return the atom as it stands, with what is known of how long its events last."""
-        return LeafView(self._watermark, self._longest_ms())
+        # The lesser of what has been seen of the type and what the conditions let through:
+        # `Wash(duration < 1 h)` waits for an hour at most.
+        longest_ms = self._site.durations.longest_ms(self._type)
+        if self._asked_ms is not None:
+            longest_ms = min(longest_ms, self._asked_ms)
+        return LeafView(self._watermark, longest_ms)
 
     def due(self) -> int | None:
         """Return None: time alone decides nothing here."""

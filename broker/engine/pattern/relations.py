@@ -1,16 +1,13 @@
 """The test of each relation, and the search of each context whose joins choose a partner.
 
-Both in two forms: code over exact times, and what is asked where times are uncertain. Owns one
+A test has two forms: code over exact times, and what is asked where times are uncertain. Owns one
 record for each of language.relations. Must not know stores or patterns. Invariant: with exact times
 both forms answer alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
 from broker.engine.pattern.uncertainty import (
     P_END,
@@ -133,12 +130,11 @@ class PartnerSearch:
     """Which candidates a join takes for an event, looking from the latest before it to the oldest.
 
     `begin`: code ahead of an event's candidates. `meet`: code for each candidate, where `{append}`
-    takes it and `break` ends the search. `choose`: those taken, of an iterator over candidates.
-    `newest_only`: where any candidate will do, none older than the newest is ever taken.
+    takes it and `break` ends the search. `newest_only`: where any candidate will do, none older
+    than the newest is ever taken.
     """
 
     meet: tuple[str, ...]
-    choose: Callable[[Iterator[Any]], Iterator[Any]]
     begin: tuple[str, ...] = ()
     newest_only: bool = False
 
@@ -146,9 +142,7 @@ class PartnerSearch:
 # Of each context that chooses and spends nothing; what spends has operators of its own (course.py,
 # chronicle.py).
 PARTNER_SEARCHES: dict[str, PartnerSearch] = {
-    "recent": PartnerSearch(
-        ("{append}", "break"), lambda candidates: islice(candidates, 1), newest_only=True
-    ),
+    "recent": PartnerSearch(("{append}", "break"), newest_only=True),
 }
 
 

@@ -151,15 +151,8 @@ def _lists_are_plain(layout: Layout, chain: Chain, gathered: Gathered) -> bool:
 class SequencePlan:
     """A chain compiled; all partitions of an agent share it."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        keys: tuple[str, ...],
-        foresight: Foresight,
-        chain: Chain,
-        builder: Builder,
-    ) -> None:
-        """`builder`: compiles the operands of the same layout."""
+    def __init__(self, builder: Builder, foresight: Foresight, chain: Chain) -> None:
+        """`builder`: compiles the operands of the chain's layout."""
         self.chain = chain
         self.course = builder.course(chain.links) if chain.context.runs else None
         self.plans: Sequence[JointPlan] = []  # of the links, where these choose
@@ -176,11 +169,11 @@ class SequencePlan:
         self.overtakes = sign < 0 and any(plan.shared for plan in plans) and not chain.composites
         self.counts = course is not None and course.asks  # `nth` counts what comes
         self.asks = self.shared or any(asks_further(plan.joint) for plan in plans)
-        self.budget = layout.budget
+        self.budget = builder.layout.budget
         self.lists: ListsPlan | None = None
         if chain.gathered is not None:
             lists = builder.lists_of(chain.gathered)
-            self.lists = ListsPlan(chain.gathered, lists, layout.budget)
+            self.lists = ListsPlan(chain.gathered, lists, self.budget)
         self.foresight = foresight
         self.timeless = chain.timeless
         places = [leaf_of(each).low if is_atom(each) else each.low for each in chain.elements]
@@ -189,9 +182,7 @@ class SequencePlan:
         self.joins: FusedPlan | None = None
         if not chain.context.spends:
             root = chain.links[-1]
-            self.joins = FusedPlan(
-                layout, keys, foresight, ordered=True, consuming=False, root=root
-            )
+            self.joins = FusedPlan(builder, foresight, ordered=True, consuming=False, root=root)
         self._changes = -1
         # Of each link: how long before now a left one ends, and a right one.
         self.keeps_ms: list[tuple[int | None, int | None]] = []

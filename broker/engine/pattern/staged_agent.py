@@ -9,6 +9,7 @@ the events and on the order of time alone, never on how they were batched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
@@ -232,7 +233,7 @@ class StagedAgent(StagedGroups):
             partition.size = held
             if self._size > self._occurrences_max:
                 self._settle(key, partition)
-        return [(occurrence, key) for occurrence in found] if found else []
+        return list(zip(found, repeat(key))) if found else []
 
     # --- snapshots -----------------------------------------------------------------------
 

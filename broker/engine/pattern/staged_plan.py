@@ -120,25 +120,22 @@ class StagedPlan:
 
     def _choose_operators(self, case: Case) -> None:
         """Run the pattern as one operator where one can, and else as its operators one by one."""
-        layout = self.layout
+        builder = Builder(self.layout, case.group_by, self.doubt, at_once=self.at_once)
         if self.is_plain and not self.is_lone:
             self.fused = FusedPlan(
-                layout,
-                case.group_by,
+                builder,
                 self.durations,
                 ordered=not self.at_once,
                 consuming=bool(self.manner.consuming),
             )
         elif not self.is_plain:
-            builder = Builder(layout, case.group_by, self.doubt, at_once=self.at_once)
-            if self.doubt is None and not self.manner.consuming:
+            if not self.manner.consuming:
                 # A subscription that ends is not plain, either, and may report at once.
-                fusing = Fusing(layout, case.group_by, self.durations, builder)
-                self.fused = fusing.plan(ordered=not self.at_once)
+                self.fused = Fusing(builder, self.durations).plan(ordered=not self.at_once)
             if self.promise.lags and not isinstance(self.fused, SequencePlan):
                 self.fused = None
             if self.fused is None:
-                self._make = builder.build(layout.root)
+                self._make = builder.build(self.layout.root)
             elif not isinstance(self.fused, FusedPlan):
                 self.timeless = self.fused.timeless
         self.timed = self.fused is None or self.chooses or not self.timeless
@@ -165,9 +162,10 @@ class StagedPlan:
             assert isinstance(self.fused, FusedPlan)
             return StoredChains(self.fused, self.key, self.links, self._capacity, self.durations)
         if self.fused is None:
-            may_wait = not (self.is_plain or self.doubt or self.at_once or self.in_turn)
+            may_wait = not (self.is_plain or self.at_once or self.in_turn)
         else:
             may_wait = not self.promise.lags and (self.is_plain or not self.chooses)
+        may_wait = may_wait and self.doubt is None
         prospect = prospect_of(self.layout, in_order=not self.at_once) if may_wait else None
         if prospect is None:
             return None

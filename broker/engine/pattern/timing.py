@@ -361,7 +361,9 @@ def _nearest(reach: Reach) -> Cut | None:
     return None if start_ms is None else ("start", start_ms)
 
 
-def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]:
+def keep_ms(
+    joint: Joint, duration_max_ms: int, doubt: Doubt | None = None
+) -> tuple[int | None, int | None]:
     """Return how long before the watermark a left and a right occurrence may end and still matter.
 
     A partner still to come ends after the watermark, but may have begun before: what counts from
@@ -370,16 +372,21 @@ def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]
     # A limit of nothing, not none: what is swept for age goes by the longest that is kept.
     if joint.operator == "or":
         return 0, 0  # it waits for no partner
-    timing = Timing(KnownTimes.of(duration_max_ms))
+    timing = Timing(KnownTimes.of(duration_max_ms, doubt))
+
+    def slack_ms(limit_ms: int) -> int:  # by which nominal times may miss it
+        return 0 if doubt is None else doubt.reach_slack_ms(joint, limit_ms)
+
+    def kept(reach: Reach, partner: Operand) -> int | None:
+        end_ms, start_ms = reach
+        if end_ms is not None:
+            end_ms += slack_ms(end_ms)
+        if start_ms is None:
+            return end_ms
+        return least(end_ms, total(start_ms + slack_ms(start_ms), timing.span_ms(partner)))
+
     left, right = reaches_ms(joint)
-    return _kept(left, timing, joint.right), _kept(right, timing, joint.left)
-
-
-def _kept(reach: Reach, timing: Timing, partner: Operand) -> int | None:
-    end_ms, start_ms = reach
-    if start_ms is None:
-        return end_ms
-    return least(end_ms, total(start_ms, timing.span_ms(partner)))
+    return kept(left, joint.right), kept(right, joint.left)
 
 
 @dataclass(frozen=True, slots=True)

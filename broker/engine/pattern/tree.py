@@ -27,7 +27,6 @@ from broker.engine.pattern.build import Builder
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.fusion import Entry, Fused, FusedPlan, decides_at_once
 from broker.engine.pattern.operands import Gathered, Leaf, Operand, operands
-from broker.engine.pattern.pattern import Layout
 from broker.engine.pattern.sequence import Chain, SequencePlan, chain_of
 from broker.engine.pattern.sides import in_order
 from broker.engine.runtime.budget import Budget
@@ -168,11 +167,9 @@ class FusedTree(Fused):
 class Fusing:
     """Puts the operators of one layout together."""
 
-    def __init__(
-        self, layout: Layout, keys: tuple[str, ...], foresight: Foresight, builder: Builder
-    ) -> None:
-        self._layout, self._keys, self._foresight = layout, keys, foresight
-        self._builder = builder
+    def __init__(self, builder: Builder, foresight: Foresight) -> None:
+        self._layout, self._doubt = builder.layout, builder.doubt
+        self._builder, self._foresight = builder, foresight
 
     def plan(self, *, ordered: bool) -> Plan | None:
         """Return what runs all of the pattern; None where it takes operators one by one.
@@ -184,28 +181,28 @@ class Fusing:
             return None
         if not isinstance(root, Gathered):
             return self._plan(root, ordered=ordered)
-        if self._layout.last or self._layout.first:  # they choose among whole matches
+        if self._layout.last or self._layout.first or self._doubt:  # whole matches are chosen among
             return None
         chain = chain_of(self._layout, root.base, root)
         return None if chain is None else self._sequence(chain)
 
     def _plan(self, operand: Operand, *, ordered: bool, nested: bool = False) -> Plan | None:
-        if decides_at_once(operand):
-            inputs = list(_inputs(operand))
+        if decides_at_once(operand, self._doubt):
+            inputs = list(self._inputs(operand))
             # One that stages must run takes all to stages: what they pass on may come late.
             parts = self._parts(inputs)
             if parts is None:
                 return None
             top: FusedPlan | SequencePlan = FusedPlan(
-                *(self._layout, self._keys, self._foresight),
+                self._builder,
+                self._foresight,
                 ordered=ordered or bool(parts),
                 consuming=False,
-                denials=self._builder.denials(),
                 root=operand,
                 beneath=[each for each, _ in parts],
             )
         else:
-            chain = chain_of(self._layout, operand)
+            chain = None if self._doubt else chain_of(self._layout, operand)
             if chain is None or (nested and not chain.timeless):
                 return None
             if self._layout.last or self._layout.first:
@@ -229,11 +226,10 @@ class Fusing:
         return parts
 
     def _sequence(self, chain: Chain) -> SequencePlan:
-        return SequencePlan(self._layout, self._keys, self._foresight, chain, self._builder)
+        return SequencePlan(self._builder, self._foresight, chain)
 
-
-def _inputs(operand: Operand) -> Sequence[Operand]:
-    """Return what lies directly beneath all joins that are one operator with this one."""
-    if not decides_at_once(operand):
-        return [operand]
-    return [each for part in operand.parts for each in _inputs(part)]
+    def _inputs(self, operand: Operand) -> Sequence[Operand]:
+        """Return what lies directly beneath all joins that are one operator with this one."""
+        if not decides_at_once(operand, self._doubt):
+            return [operand]
+        return [each for part in operand.parts for each in self._inputs(part)]

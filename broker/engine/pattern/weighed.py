@@ -1,21 +1,17 @@
 """Operators over two sides while times are uncertain.
 
-Owns how certain a pair is. Must not know stores' keeping. Invariant: partners are chosen by nominal
-order among all that is not NO; a pair's test is its certainty, which is false where it is NO.
+Owns how certain a pair is. Must not know how partners are found (join.py). Invariant: partners are
+chosen by nominal order among all that is not NO; a pair's test ends with its certainty, which is
+false where it is NO.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from broker.engine.event.occurrence import Occurrence, events_of, flat, order_of
+from broker.engine.event.occurrence import Occurrence, events_of, flat
 from broker.engine.pattern.base import end_of, start_of
 from broker.engine.pattern.operands import Joint, Operand, silent_places
-from broker.engine.pattern.relations import PARTNER_SEARCHES
-from broker.engine.pattern.store import Store
-from broker.engine.pattern.timing import left_cut_ms, right_cut_ms
 from broker.engine.pattern.uncertainty import MAYBE, NO, Maybe
 from broker.engine.pattern.verdicts import (
     Doubt,
@@ -26,8 +22,6 @@ from broker.engine.pattern.verdicts import (
     spanning,
     spans_of,
 )
-from broker.engine.runtime.budget import PLACE_BYTES, Budget
-from language.relations import FOLLOWS
 
 # Against a compiled test of two pairs of numbers: each relation is asked for its ways to hold and
 # to fail (relations.py), at both ends of every interval.
@@ -63,53 +57,30 @@ def marked(occurrence: Occurrence, certainty: int) -> Occurrence | None:
 
 
 class Weighed:
-    """One operator's test, pairs and join; `timeless` asks all that does not ask about times.
+    """Weigh the pairs of one operator, and make them."""
 
-    Of `or`, `timeless` is the join itself.
-    """
-
-    def __init__(
-        self, joint: Joint, timeless: Callable[..., Any], doubt: Doubt, budget: Budget
-    ) -> None:
-        self._budget = budget
+    def __init__(self, joint: Joint, doubt: Doubt) -> None:
         self._joint = joint
-        self._search = PARTNER_SEARCHES.get(joint.context.name)
-        self._timeless = timeless
-        self._doubt = doubt
-        self._cuts = (left_cut_ms(joint), right_cut_ms(joint))
+        self.doubt = doubt
         silent = silent_places(joint)
         self._places = [at for at in range(joint.low, joint.high) if at not in silent]
 
-    def test(self, left: Occurrence, right: Occurrence, group: Any, x: Any = None) -> int:
-        """Judge how certainly the two belong together."""
-        # Conditions first: they are compiled and exact, and most pairs fail them.
-        if not self._timeless(left, right, group, x):
-            return NO
-        return self._weigh(left, right)
+    def reach_slack_ms(self, limit_ms: int) -> int:
+        """Return by how much nominal times may miss how far back a partner lies."""
+        return self.doubt.reach_slack_ms(self._joint, limit_ms)
 
-    def pair(self, left: Occurrence, right: Occurrence) -> Occurrence:
-        """The occurrence of both, marked where it is not certain."""
-        return self._paired(left, right, self._weigh(left, right))
+    def ended(self, side: Operand) -> Callable[[Occurrence], int]:
+        """Return what gives the end of a side's occurrence, marked where that is not certain."""
 
-    def _paired(self, left: Occurrence, right: Occurrence, verdict: int) -> Occurrence:
-        whole = self._whole(left, right)
-        parts = (
-            verdict,
-            certainty_at(self._joint.left, left, self._doubt),
-            certainty_at(self._joint.right, right, self._doubt),
-        )
-        # NO cannot be here any more: what is NO was discarded as a candidate.
-        if min(parts) == MAYBE:
-            return (Maybe(whole[0]), *whole[1:])
-        return whole
+        def end(item: Occurrence) -> int:
+            maybe = certainty_at(side, item, self.doubt) == MAYBE
+            return Maybe(end_of(item)) if maybe else end_of(item)
 
-    def _whole(self, left: Occurrence, right: Occurrence) -> Occurrence:
-        end = max(int(end_of(left)), int(end_of(right)))
-        start = min(start_of(left), start_of(right))
-        return (end, start, *events_of(left), *events_of(right))
+        return end
 
-    def _weigh(self, left: Occurrence, right: Occurrence) -> int:
-        joint, doubt = self._joint, self._doubt
+    def weigh(self, left: Occurrence, right: Occurrence) -> int:
+        """Judge how certainly the times of the two are what is asked of them."""
+        joint, doubt = self._joint, self.doubt
         p, q = spans_of(left), spans_of(right)
         verdict = related(joint.operator, p, q)
         if verdict and joint.bound is not None:
@@ -121,96 +92,18 @@ class Weighed:
             verdict = min([verdict, *anchored_parts(joint, whole, self._places, doubt)])
         return verdict
 
-    def join(  # noqa: PLR0917  # as the compiled ones are called
-        self,
-        lefts: list[Occurrence],
-        rights: list[Occurrence],
-        left_store: Any,
-        right_store: Any,
-        group: Any,
-        x: Any = None,
-    ) -> list[Occurrence]:
-        """Join as `join.JoinWriter` does; if a partner is chosen both stores hold the new ones."""
-        if self._joint.operator == "or":
-            # `or` asks for no partner, so only the certainty of the one side counts.
-            return self._either(lefts, rights, group)
-        made: list[Occurrence] = []
-        if self._search is not None:
-            choose = self._search.choose
-            for right in rights:
-                made += choose(self._candidates(right, left_store, group, x, flip=False))
-            for left in lefts:
-                made += choose(self._candidates(left, right_store, group, x, flip=True))
-            return made
-        for right in rights:
-            for left in self._in_reach(right, left_store, flip=False):
-                made += self._tested(left, right, group, x)
-        if right_store.items:
-            for left in lefts:
-                for right in self._in_reach(left, right_store, flip=True):
-                    made += self._tested(left, right, group, x)
-        return made
+    def paired(self, left: Occurrence, right: Occurrence, verdict: int) -> Occurrence:
+        """Return the occurrence of both, whose times were judged so, marked if not certain."""
+        whole = self._whole(left, right)
+        parts = (
+            verdict,
+            certainty_at(self._joint.left, left, self.doubt),
+            certainty_at(self._joint.right, right, self.doubt),
+        )
+        # NO cannot be here any more: what is NO was discarded as a candidate.
+        return (Maybe(whole[0]), *whole[1:]) if min(parts) == MAYBE else whole
 
-    def _tested(self, left: Occurrence, right: Occurrence, group: Any, x: Any) -> list[Occurrence]:
-        verdict = self.test(left, right, group, x)
-        if verdict == NO:
-            return []
-        self._budget.keep(1, len(self._places))
-        return [self._paired(left, right, verdict)]
-
-    def _in_reach(self, new: Occurrence, store: Store, *, flip: bool) -> list[Occurrence]:
-        """Of the partners, those whose nominal times may do; `flip`: the new one is a left one."""
-        low, high = 0, len(store.ends)
-        cut = self._cuts[flip]
-        if cut is not None:
-            # The cut is where an older partner certainly fails; the slack of uncertain ends is
-            # taken off, so that a maybe is still looked at.
-            edge = start_of(new) if cut[0] == "start" else end_of(new)
-            low = bisect_left(
-                store.ends, edge - cut[1] - self._doubt.reach_slack_ms(self._joint, cut[1])
-            )
-        # A left one must end before the right one begins, give or take the uncertainty of both.
-        if self._joint.operator in FOLLOWS and not flip:
-            high = bisect_right(store.ends, start_of(new) + self._doubt.slack_ms())
-        elif self._joint.within_ms is not None:
-            limit_ms = self._joint.within_ms
-            latest = start_of(new) + limit_ms + self._doubt.slack_ms(limit_ms)
-            high = bisect_right(store.ends, latest)
-        self._budget.spend(WEIGHING * (high - low), PLACE_BYTES * (high - low))
-        return store.items[low:high]
-
-    def _candidates(
-        self, new: Occurrence, store: Store, group: Any, x: Any, *, flip: bool
-    ) -> Iterator[Occurrence]:
-        """Yield the new one with each that precedes it, from the latest to the oldest."""
-        others = self._in_reach(new, store, flip=flip)
-        end = end_of(new)
-        # Contexts choose by nominal order among all that is not NO (LANGUAGE 3, "Uncertain time").
-        others = others[: bisect_right(others, end, key=end_of)]
-        while others:
-            # Those of one end are looked through in order, from the last one on.
-            at = bisect_left(others, end_of(others[-1]), key=end_of)
-            alike = others[at:]
-            del others[at:]
-            if len(alike) > 1:
-                alike.sort(key=order_of)
-            for one in reversed(alike):
-                # Of one instant only those that stand before the new one in order precede it.
-                if end_of(one) == end and order_of(one) >= order_of(new):
-                    continue
-                left, right = (new, one) if flip else (one, new)
-                yield from self._tested(left, right, group, x)
-
-    def _either(
-        self, lefts: list[Occurrence], rights: list[Occurrence], group: Any
-    ) -> list[Occurrence]:
-        made: list[Occurrence] = []
-        for side, items in ((self._joint.left, lefts), (self._joint.right, rights)):
-            for item in items:
-                pair = ([item], []) if side is self._joint.left else ([], [item])
-                certainty = certainty_at(side, item, self._doubt)
-                found = self._timeless(*pair, None, None, group)
-                if certainty == MAYBE:
-                    found = [(Maybe(one[0]), *one[1:]) for one in found]
-                made += found
-        return made
+    def _whole(self, left: Occurrence, right: Occurrence) -> Occurrence:
+        end = max(int(end_of(left)), int(end_of(right)))
+        start = min(start_of(left), start_of(right))
+        return (end, start, *events_of(left), *events_of(right))

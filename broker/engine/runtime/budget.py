@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
+from broker.engine.runtime.slices import CANDIDATES_EACH
+
 CANDIDATES_MAX = 500_000  # of one step: an eighth of a second
 CANDIDATES_ALONE = 80 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
 BYTES_MAX = 64 * 1024 * 1024  # of what one step makes
@@ -57,7 +59,8 @@ class Budget:
     """The work that agents of one process may still do in the step that is under way.
 
     `candidates` and `bytes` are what is left. A step has `candidates_max` and `bytes_max`; outside
-    of steps nothing is counted.
+    of steps nothing is counted. `spent` are the candidates of the slice that is under way, which
+    has `slice_max`, or as many results as cost that.
     """
 
     __slots__ = (
@@ -67,8 +70,12 @@ class Budget:
         "candidates_max",
         "each",
         "exceeded",
+        "given",
         "planned",
+        "slice_max",
+        "slice_results",
         "spare",
+        "spent",
         "steps",
     )
 
@@ -80,7 +87,13 @@ class Budget:
         self.exceeded: list[tuple[int, str]] = []  # of these, those that were found to
         self.spare = 1
         self.each = EACH_EVENT  # candidates that an event of this step brings
-        self.candidates = self.bytes = UNLIMITED
+        self.given = self.candidates = self.bytes = UNLIMITED
+        self.slice_max, self.slice_results = CANDIDATES_EACH, CANDIDATES_EACH // RESULT
+        self.spent = 0
+
+    def cut(self, candidates: int) -> None:
+        """Have slices of so many candidates."""
+        self.slice_max, self.slice_results = candidates, max(1, candidates // RESULT)
 
     def message(self, planned: Iterable[tuple[int, str]] | None = None) -> None:
         """Begin a message; one that is handled again has the steps that exceeded the budget before.
@@ -111,15 +124,17 @@ class Budget:
         candidates = self.spare * self.candidates_max
         for _, events in inputs:
             candidates += self.each * len(events)
-        self.candidates = candidates
+        self.given = self.candidates = candidates
         self.bytes = self.spare * self.bytes_max
 
     def end(self) -> None:
         """End the step: outside of steps nothing is charged."""
-        self.candidates = self.bytes = UNLIMITED
+        self.spent += self.given - self.candidates
+        self.given = self.candidates = self.bytes = UNLIMITED
 
     def grant(self, events: int) -> None:
         """Allow for events that waited and are taken up by this step."""
+        self.given += self.each * events
         self.candidates += self.each * events
 
     def spend(self, candidates: int, size_bytes: int = 0) -> None:

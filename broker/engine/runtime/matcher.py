@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from heapq import heappop, heappush
+from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.clock_names import clock_name
@@ -34,7 +34,9 @@ from broker.engine.runtime.seats import (
     at_once,
     next_due,
     on_time,
+    wake,
 )
+from broker.engine.runtime.slices import Slices
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 Inboxes = list[dict[int, list[LeafEvents]]]  # of each level of definitions, by agent
 WatermarkOf = Callable[[str], int]
+Look = tuple[WatermarkOf, dict[Any, int]]  # at watermarks, with those that were asked for
 DueOf = Callable[[Domain, Mapping[int, Seat]], int | None]
 
 
@@ -75,8 +78,7 @@ class Matcher:
         self.endings = Endings(self._seats)
         self._next_index = 0
         self._direct = Direct(self._routes, self.filterer)
-        self._watermarks: dict[Any, int] = {}
-        self._ahead: dict[Any, int] = {}  # those that were only looked at
+        self._watermarks: dict[Any, int] = {}  # of what is asked for now
         self._agents = Agents(self._limits, strict=strict)
         self.budget = self._agents.budget
         self.suspensions = Suspensions(self._by_task, self._agents, self._direct)
@@ -223,50 +225,55 @@ class Matcher:
         watermark_of: WatermarkOf,
         foreseen: WatermarkOf | None = None,
         by_class: ByClass | None = None,
-    ) -> list[Result]:
+    ) -> Slices[list[Result]]:
         """Feed events and watermarks; what became known, in order and by place in the file.
 
         `watermark_of` gives the watermark of a primitive event type. `foreseen` gives it where it
         counts whether one was asked for, and is asked for those who then are not fed. `by_class`:
-        the same events, by their class.
+        the same events, by their class. Nothing is to be changed here before the last slice.
         """
-        self._watermarks, self._ahead = {}, {}
+        watermarks: dict[Any, int] = {}
+        looked: Look = (watermark_of, watermarks) if foreseen is None else (foreseen, {})
+        budget = self.budget
+        budget.spent = 0
         active: Inboxes = list(map(dict, [()] * len(self._domains.levels)))
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
         mixed = bool(results)  # what one agent alone reports is in order
         for level, inboxes in enumerate(active):
             for domain in self._domains.levels[level]:
-                if domain.due:
-                    self._wake(domain, inboxes, watermark_of, foreseen)
+                # An input that is only looked at never reaches the end.
+                if domain.due and (foreseen is None or domain.due[0][0] < WATERMARK_END):
+                    wake(domain, self._seats, self._watermark(domain, *looked), inboxes)
             for index in sorted(inboxes):
                 seat = self._seats[index]
-                watermark = self._watermark(seat.domain, watermark_of)
+                watermark = self._watermark(seat.domain, watermark_of, watermarks)
                 try:
                     derived = level > 0 and any(not fed[0].primitive for _, fed in inboxes[index])
-                    self.budget.begin(inboxes[index], derived)
+                    budget.begin(inboxes[index], derived)
                     made = seat.agent.feed(inboxes[index], watermark)
                 except TooMuchWorkError as error:
-                    self.budget.exceed(error.what)
+                    budget.exceed(error.what)
                     # Its inputs of this push are gone with it; the push goes on for all others.
                     self.suspensions.suspend(seat.task.key, error.what)
                     continue
                 finally:
-                    self.budget.end()
+                    budget.end()
                 if seat.agent.waits:
                     self.schedule(seat)
-                if not made:
-                    continue
-                if seat.task.kind == "definition":
+                if made and seat.task.kind == "definition":
                     self._ledger.detected.received += len(made)
                     before = len(results)
                     self._deliver(made, active, results)
                     mixed = mixed or len(results) > before
-                else:
+                elif made:
                     mixed = mixed or bool(results)
                     results += made
+                if budget.spent >= budget.slice_max:
+                    budget.spent = 0
+                    yield
         if mixed:
-            sort_results(results)
+            yield from sort_results(results, budget.slice_results)
         return results
 
     def _deliver(
@@ -299,26 +306,6 @@ class Matcher:
                     self._ledger.note("late_for_waits", len(matched) - len(fed))
                 if fed:
                     active[seat.domain.level].setdefault(seat.index, []).append((leaf, fed))
-
-    def _wake(
-        self,
-        domain: Domain,
-        inboxes: dict[int, list[LeafEvents]],
-        watermark_of: WatermarkOf,
-        foreseen: WatermarkOf | None,
-    ) -> None:
-        if foreseen is None:
-            watermark = self._watermark(domain, watermark_of)
-        elif domain.due[0][0] < WATERMARK_END:  # which such an input never reaches
-            watermark = self._watermark(domain, foreseen, self._ahead)
-        else:
-            return
-        while domain.due and domain.due[0][0] <= watermark:
-            due, index = heappop(domain.due)
-            seat = self._seats.get(index)
-            if seat is not None and seat.due == due:
-                seat.due = None
-                inboxes.setdefault(index, [])
 
     def resume(self, keys: Sequence[str], begin: int) -> None:
         """Begin these tasks anew at the instant, as far as they are suspended."""
@@ -378,9 +365,10 @@ class Matcher:
         """
         if not self.endings.domains:
             return []
-        self._watermarks, self._ahead = {}, {}
+        self._watermarks = {}
+        ahead: dict[Any, int] = {}
         return self.endings.over(
-            lambda domain: self._watermark(domain, foreseen, self._ahead),
+            lambda domain: self._watermark(domain, foreseen, ahead),
             lambda domain: self._watermark(domain, watermark_of),
         )
 

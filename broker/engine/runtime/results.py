@@ -12,7 +12,8 @@ from operator import attrgetter, eq, le, lt
 from typing import TYPE_CHECKING, Any
 
 from broker.engine import native
-from broker.engine.event.occurrence import lead_of, sort_in_order
+from broker.engine.event.occurrence import Key, lead_of, sort_by, sort_in_order
+from broker.engine.runtime.slices import Slices
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import Result
@@ -22,8 +23,8 @@ _span = attrgetter("end", "start")
 _place = attrgetter("place")
 
 
-def sort_results(results: list[Result]) -> None:
-    """Put results into the order in which they leave."""
+def sort_results(results: list[Result], each: int) -> Slices[None]:
+    """Put results into the order in which they leave, about `each` of them in a slice."""
     if len(results) < 2:
         return
     if native.passes is not None and native.passes.put_in_order(results, type(results[0])):
@@ -44,7 +45,9 @@ def sort_results(results: list[Result]) -> None:
         if one.occurrence is other.occurrence and one.place < other.place:
             continue  # as a rule several subscriptions to one event, in their order
         begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
-        results[begin:stop] = _sorted(results[begin:stop])
+        same_end = results[begin:stop]
+        yield from _sort(same_end, each)
+        results[begin:stop] = same_end
 
 
 def told(results: list[Result]) -> list[dict[str, Any]]:
@@ -56,16 +59,30 @@ def told(results: list[Result]) -> list[dict[str, Any]]:
     return [result.to_dict() for result in results]
 
 
-def _sorted(results: list[Result]) -> list[Result]:
-    """Results of one end; often those of several subscriptions to one event."""
+def _sort(results: list[Result], each: int) -> Slices[None]:
+    """Sort results of one end; often those of several subscriptions to one event."""
     occurrence = results[0].occurrence
     if all(result.occurrence is occurrence for result in results):
         results.sort(key=_place)
         places = list(map(_place, results))
         if all(map(lt, places, islice(places, 1, None))):
-            return results
-    sort_in_order(results, _span, _lead, _head, output_order)
-    return results
+            return
+    yield from _sort_by(results, each, _span, _lead, _head, output_order)
+
+
+def _sort_by(results: list[Result], each: int, first: Key, *rest: Key) -> Slices[None]:
+    if len(results) <= each or not rest:
+        sort_in_order(results, first, *rest)
+        return
+    done = 0
+    for begin, stop in sort_by(first, results):
+        equal = results[begin:stop]
+        yield from _sort_by(equal, each, *rest)
+        results[begin:stop] = equal
+        done += stop - begin
+        if done >= each:
+            done = 0
+            yield
 
 
 def _lead(result: Result) -> tuple[str, ...]:

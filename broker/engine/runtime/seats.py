@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.clock_names import SEPARATOR, parts_of
-from broker.engine.event.agent import WATERMARK_END, Agent, Result
+from broker.engine.event.agent import WATERMARK_END, Agent, LeafEvents, Result
 from broker.engine.event.event import Event
 from broker.engine.runtime.agents import output_name
 from language.tree import Case, Subscription
@@ -149,6 +149,18 @@ def next_due(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
         if seat is not None and due >= WATERMARK_END:
             seat.waits_for_end = False  # it is to be noted anew
     return None
+
+
+def wake(
+    domain: Domain, seats: Mapping[int, Seat], watermark: int, inboxes: dict[int, list[LeafEvents]]
+) -> None:
+    """Have all seats fed, with nothing at least, that are due by a watermark."""
+    while domain.due and domain.due[0][0] <= watermark:
+        due, index = heappop(domain.due)
+        seat = seats.get(index)
+        if seat is not None and seat.due == due:
+            seat.due = None
+            inboxes.setdefault(index, [])
 
 
 def next_report(domain: Domain, seats: Mapping[int, Seat]) -> int | None:

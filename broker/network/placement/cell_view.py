@@ -15,7 +15,7 @@ ROWS = "rows of "  # before what stands for a type where an origin sends a cell 
 MARK = "#"  # in the name of a cell's term, and in no broker's name
 
 # waiting: nowhere yet; starting: it has not heard of all origins; moving: it runs, and begins anew
-# at another broker; unknown: its home is not reached, so that only its host is known.
+# at another broker, or is about to; unknown: its home is not reached: only its host is known.
 CellState: TypeAlias = Literal["waiting", "starting", "active", "moving", "unknown"]
 
 

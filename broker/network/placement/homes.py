@@ -76,7 +76,7 @@ class CellHomes:
         self._over = EndedTerms(self.is_away, self._mail.tell)
         lent = self._mail.tell, self._clock, self._book.lacks_results
         self._reviser = Reviser(self._book.cells, *lent)
-        self._departures = Departures(self._mail.tell, self._clock)
+        self.departures = Departures(self._mail.tell, self._clock)
         self._mail.on_said |= {
             cell_messages.Missing: self._cell_missing,
             cell_messages.Running: self._cell_running,
@@ -95,12 +95,12 @@ class CellHomes:
         goal = self._book.goes_to(cell)
         if goal is None or self.is_away(broker):
             self._lent.counts["cells_not_placed"] += 1
-        elif (self._departures.goes_to(cell) or goal) != broker:
-            self._departures.end(cell)
+        elif (self.departures.goes_to(cell) or goal) != broker:
+            self.departures.end(cell)
             kept = self._book.cells[cell]
             if self._is_to_save(kept, broker):
                 which = _which(kept, kept.serving)
-                self._departures.begin(which, kept.serving.broker, broker)
+                self.departures.begin(which, kept.serving.broker, broker)
             elif goal != broker:
                 self._move(cell, broker)
 
@@ -111,7 +111,7 @@ class CellHomes:
 
     def _depart(self, cell: str) -> None:
         """Have a cell go where it is to go; its state is here, or does not come in time."""
-        to = self._departures.end(cell)
+        to = self.departures.end(cell)
         if to is None or self._book.goes_to(cell) is None:
             return  # it did not leave, or is no more
         if self.is_away(to):
@@ -120,7 +120,7 @@ class CellHomes:
             self._move(cell, to)
 
     def _move(self, cell: str, broker: str, reason: str = "") -> None:
-        self._departures.end(cell)
+        self.departures.end(cell)
         self._record(home_records.CellMoved(cell, broker, reason))
         self._lent.counts["cells_moved"] += 1
         self.look()
@@ -220,7 +220,7 @@ class CellHomes:
         self._leave_lost_hosts()
         self._give_up_moves()
         self._begin_again()
-        for cell in self._departures.late():
+        for cell in self.departures.late():
             self._depart(cell)
         self._reviser.look()
 
@@ -229,8 +229,8 @@ class CellHomes:
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
         lost = [since + HOST_LOST_MS for since in self._away.values()]
         due = [*self._again_at.values(), *self._reviser.next_wake()]
-        if self._departures.leaving:
-            due += self._departures.next_wake()
+        if self.departures.leaving:
+            due += self.departures.next_wake()
         return [*lost, *moving, *due]
 
     # --- what hosts say --------------------------------------------------------------------

@@ -21,6 +21,7 @@ from broker.network.placement.cell_messages import Which
 from broker.network.placement.mail import SAY_AGAIN_MS, CellMail
 from broker.network.placement.snapshot_pace import Saver
 
+COME_FURTHER_MS = 500  # what is owed comes in that time
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
 
 
@@ -133,7 +134,11 @@ class CellKind(Protocol[Running]):
 
 
 class HostTools(NamedTuple):
-    """Tools that a broker lends its part as a host; `note` writes a line into the log."""
+    """Tools that a broker lends its part as a host.
+
+    `come_further` has all that is owed to a cell of progress be said, `note` writes a line into the
+    log.
+    """
 
     me: str
     mail: CellMail
@@ -143,6 +148,7 @@ class HostTools(NamedTuple):
     cells_max: int
     clock: Callable[[], int]
     forgotten: Callable[[], tuple[str, ...]]
+    come_further: Callable[[str], None]
     note: Callable[[Literal["error"], str, dict[str, str | int]], None]
 
 
@@ -271,7 +277,8 @@ class CellHosts(Generic[Running]):
     def _save_asked(self, home: str, one: cell_messages.SaveAsked) -> None:
         cell = self._of(home, one.which)
         if cell is not None:
-            cell.saver.ask()
+            self._lent.come_further(cell.me)
+            cell.saver.ask(self._clock() + COME_FURTHER_MS)
 
     def _cell_revised(self, home: str, said: cell_messages.Revised) -> None:
         cell = self._of(home, said.which, said.life)

@@ -47,7 +47,7 @@ class Saver:
         self._at = now
         self._last: Saving | None = None
         self._event_at: dict[str, int] = {}  # by origin: the position of the last event
-        self._is_asked = False  # for the next one
+        self._asked_at: int | None = None  # when the next one is wanted
 
     @property
     def began(self) -> bool:
@@ -65,8 +65,8 @@ class Saver:
             # The first one makes a cell active, or ends its move, or puts a text in force: it is
             # due at once.
             return self._at
-        if self._is_asked:
-            return self._at
+        if self._asked_at is not None:
+            return self._asked_at
         now, before = (end, _lives(positions)), (last.end, _lives(last.positions))
         is_same = not self.came_bytes and now == before and last.held == (held or {})
         if is_same and not self._is_owed(last, positions):
@@ -88,13 +88,13 @@ class Saver:
             if origin in last.positions
         )
 
-    def ask(self) -> None:
-        """Have the next one be due now, whatever came since the last."""
-        self._is_asked = True
+    def ask(self, at: int) -> None:
+        """Have the next one be due then, whatever came since the last."""
+        self._asked_at = at
 
     def save(self, one: Saving, now: int) -> None:
         """This is the next one."""
-        self.waiting, self._is_asked = one, False
+        self.waiting, self._asked_at = one, None
         self.size_bytes, self.came_bytes = len(one.snapshot), 0
         self._at, self._last = now, one
 

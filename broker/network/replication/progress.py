@@ -26,6 +26,7 @@ from msgspec import Struct
 PROGRESS_SINCE = 3  # the version of frames that has them
 LOOK_MS = 100  # how often it is looked what tasks wait for; lateness is a second, as a rule
 ASK_AGAIN_MS = 30_000  # a question may be lost where a neighbour's neighbour begins again
+HURRY_MS = 1_000  # so long all that is owed to who asks for it is sent as soon as it is there
 READ_STEP_MS = 1_000  # so much further is asked at once for who reads results by event time
 
 Times = dict[str, int]  # by event type
@@ -34,7 +35,11 @@ IsBehind = Callable[[str, str, int], bool]  # (neighbour, type, time)
 
 
 class Awaited(Struct, array_like=True, frozen=True, tag="awaited"):
-    """At the sender or beyond, tasks wait until these types have come as far as these times."""
+    """At the sender or beyond, tasks wait until these types have come as far as these times.
+
+    Of none: all that is owed is to be said, as a task there is about to go elsewhere. What it has
+    not heard of is offered to it anew there.
+    """
 
     rows: tuple[tuple[int, tuple[str, ...]], ...]
 
@@ -113,6 +118,8 @@ class ProgressLedger:
         self._changed = False  # what is awaited
         self._heard = False  # a neighbour's question
         self._ways = 0
+        self._hurried: dict[str, int] = {}  # by neighbour that wants all that is owed: until when
+        self._hurries: dict[str, None] = {}  # for whom others are to be asked the same
 
     # --- what is awaited -------------------------------------------------------------------
 
@@ -156,14 +163,27 @@ class ProgressLedger:
                 self._read[name] = time + READ_STEP_MS
                 self._changed = True
 
-    def hear(self, peer: str, said: Awaited) -> None:
+    def hurry(self, peer: str, now: int) -> None:
+        """Note that a neighbour, or a task here, wants all that is owed by now."""
+        self._hurried[peer] = now + HURRY_MS
+        self._hurries[peer] = None
+
+    def take_hurries(self) -> list[str]:
+        """Return for whom others are to be asked for all that they owe."""
+        taken, self._hurries = list(self._hurries), {}
+        return taken
+
+    def hear(self, peer: str, said: Awaited, now: int) -> None:
         """Note what a neighbour waits for besides."""
+        if not said.rows:
+            self.hurry(peer, now)
+            return
         self._awaited.setdefault(peer, {}).update(said.times)
         self._changed = self._heard = True
 
     def leave(self, peer: str) -> None:
         """Forget a neighbour, as its session ended."""
-        for ledger in (self._awaited, self._asked, self._owed, self._sent_ms):
+        for ledger in (self._awaited, self._asked, self._owed, self._sent_ms, self._hurried):
             ledger.pop(peer, None)
         self._changed = True
 
@@ -260,6 +280,8 @@ class ProgressLedger:
                         self._changed = True
             if come and toward in self._owed:
                 due.append(toward)
+        self._hurried = {peer: until for peer, until in self._hurried.items() if until >= now}
+        due += [toward for toward in self._hurried if toward in self._owed]
         overdue = [toward for toward in self._owed if self._due_ms(toward) <= now]
         return list(dict.fromkeys([*due, *overdue]))
 

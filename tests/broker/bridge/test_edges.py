@@ -105,16 +105,16 @@ def test_what_the_broker_fails_on_comes_again_and_keeps_nothing_up(started):
         async with Scene(section(server, inflight_max=4)) as site, client(server) as one:
             await site.up()
             site.submit()
-            handle = site.runner.core.handle
+            work = site.runner.core.work
 
             def fails(message, now):
                 for payload in getattr(message, "payloads", ()):
                     for name in [name for name in failing if name in payload.data]:
                         failing.discard(name)
                         raise RuntimeError("planted")
-                return handle(message, now)
+                return (yield from work(message, now))
 
-            site.runner.core.handle = fails
+            site.runner.core.work = fails
             begin = now_ms()
             for number in range(4):
                 await send(one, [number], begin)

@@ -19,6 +19,7 @@ from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
 from broker.engine.pattern.bounds import Inputs, bounds_of
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 LETTERS = "ABCD"
@@ -139,7 +140,7 @@ class Run:
             for one in steps
         ]
         decoded = self.intake.from_mappings([{**event, **more} for event in events])
-        found = self.matcher.push(decoded.events, lambda _: watermark)
+        found = in_one_go(self.matcher.push(decoded.events, lambda _: watermark))
         for one in [result.to_dict() for result in found]:
             self.results.append([name for names in one["events"].values() for name in names])
 
@@ -348,7 +349,7 @@ def test_how_long_events_last_is_looked_at_where_a_beginning_is_assigned(
     text = f"{DECLARED} define X(n) detect A then[..30 ms] B assign n = 1, {assigned}\n"
     run = Run(text + "subscription S from a to b detect X", 4)
     lasting = {"type": "A", "id": "a", "start": 100, "end": 120}
-    run.matcher.push(run.intake.from_mappings([lasting]).events, lambda _: 120)
+    in_one_go(run.matcher.push(run.intake.from_mappings([lasting]).events, lambda _: 120))
     assert run.matcher.durations.state() == known
     assert run.agent.watermark_out(200) == (200 - 20 - 30 if known else 200)
 

@@ -18,6 +18,7 @@ from broker.engine.event.event import event_class
 from broker.engine.event.occurrence import Absence, sort_in_order, span_of
 from broker.engine.pattern.uncertainty import Maybe
 from broker.engine.runtime.results import sort_results, told
+from broker.engine.runtime.slices import in_one_go
 from broker.engine.runtime.subscribed import IN_ORDER, OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
@@ -107,7 +108,7 @@ def test_results_are_sorted_alike(told_of):
     for alone in (False, True):
         some: list[Any] = list(results)
         with python_alone() if alone else nullcontext():
-            sort_results(some)
+            in_one_go(sort_results(some, 3))
         found.append([(one.end, one.occurrence.id, one.place) for one in some])
     assert found[0] == found[1]
     assert found[0] == sorted((events[at].end, f"e{at}", place) for place, at in told_of)

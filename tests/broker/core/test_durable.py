@@ -397,7 +397,7 @@ def test_a_message_on_which_the_core_fails_fails_again(monkeypatch):
     push = Matcher.push
 
     def failing(self, events, *given):
-        results = push(self, events, *given)
+        results = yield from push(self, events, *given)
         if any(one.id == "poison" for one in events):
             raise ZeroDivisionError
         return results

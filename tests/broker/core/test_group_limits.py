@@ -11,6 +11,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 from tests.broker.core.test_bounds import EVENTS, PATTERNS, SHORT
 
@@ -41,7 +42,7 @@ class Run:
     def push(self, kind: str, at: int, source: str) -> list[Any]:
         event = {"type": kind, "id": f"{kind}{at}", "timestamp": at, "source": source, "x": 3}
         decoded = self.intake.from_mappings([event])
-        return self.matcher.push(decoded.events, lambda _: at - 1)
+        return in_one_go(self.matcher.push(decoded.events, lambda _: at - 1))
 
 
 @pytest.mark.parametrize("pattern", GROUPED)
@@ -82,7 +83,7 @@ def test_nothing_waits_for_a_group_that_went(pattern: str) -> None:
     for number in range(2 * LIMITS.groups_max):
         run.push("A", 2_000 + number, f"other{number}")
     assert run.push("C", 3_000, "k0") == []
-    run.matcher.push((), lambda _: 30_000)
+    in_one_go(run.matcher.push((), lambda _: 30_000))
     assert run.agent.watermark_out(30_000) == 30_000
 
 

@@ -8,6 +8,7 @@ from broker.engine.event.identity import digest
 from broker.engine.event.occurrence import flat
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.outcome import bound_ids, silent
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -35,9 +36,9 @@ def results(detect):
     for task in specification.graph.tasks.values():
         matcher.install(task)
     admitted = intake.admit(intake.from_mappings(EVENTS).events)
-    found = matcher.push(admitted.events, intake.watermark)
+    found = in_one_go(matcher.push(admitted.events, intake.watermark))
     intake.finish()
-    return found + matcher.push([], intake.watermark)
+    return found + in_one_go(matcher.push([], intake.watermark))
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -201,7 +201,7 @@ NOT_SEARCHED = (
 def test_what_asks_for_more_is_left_to_stages(pattern):
     layout = lay_out(case_of(pattern))
     foresight = Foresight(Durations(0, strict=True), {letter: letter for letter in "ABCDE"})
-    plan = Fusing(layout, (), foresight, Builder(layout, ())).plan(ordered=True)
+    plan = Fusing(Builder(layout, ()), foresight).plan(ordered=True)
     assert not isinstance(plan, SequencePlan) or search_of(plan.chain, layout.budget) is None
 
 

@@ -11,6 +11,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 MOST = 6
@@ -45,10 +46,10 @@ class Run:
     def push(self, kind: str, at: int, source: str = "s") -> list[dict[str, Any]]:
         event = {"type": kind, "id": f"{kind}{at}", "timestamp": at, "source": source, "n": at}
         events = self._intake.from_mappings([event]).events
-        return [one.to_dict() for one in self.matcher.push(events, lambda _: at)]
+        return [one.to_dict() for one in in_one_go(self.matcher.push(events, lambda _: at))]
 
     def finish(self) -> list[dict[str, Any]]:
-        return [one.to_dict() for one in self.matcher.push([], lambda _: WATERMARK_END)]
+        return [one.to_dict() for one in in_one_go(self.matcher.push([], lambda _: WATERMARK_END))]
 
     @property
     def dropped(self) -> int:
@@ -116,9 +117,9 @@ def silent(most, ends, *, grouped=False):
         event = {"type": "A", "id": f"a{at}", "timestamp": end, "source": "s", "n": 0}
         events = run._intake.from_mappings([event if at else begun]).events
         run.matcher.begin(min(one.start for one in events))
-        told += run.matcher.push(events, lambda _, end=end: end - 1)
+        told += in_one_go(run.matcher.push(events, lambda _, end=end: end - 1))
         held = max(held, run.matcher.held())
-    return held, run.dropped, told + run.matcher.push([], lambda _: WATERMARK_END)
+    return held, run.dropped, told + in_one_go(run.matcher.push([], lambda _: WATERMARK_END))
 
 
 def test_silences_that_an_event_that_lasts_may_yet_break_are_held_up_to_the_limit():

@@ -11,6 +11,7 @@ import pytest
 from broker.core.intake import IntakeOptions
 from broker.engine.event.event import Event
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from headwater.engine import Pipeline
 from language import check_text
 
@@ -46,7 +47,7 @@ def come_and_go(matcher: Matcher, number: int, events: list[Event]) -> None:
     tasks = list(graph.tasks.values())
     for task in tasks:
         matcher.install(task)
-    matcher.push(events, lambda _: 0)
+    in_one_go(matcher.push(events, lambda _: 0))
     for task in reversed(tasks):
         matcher.remove(task.key)
 

@@ -13,6 +13,7 @@ from broker.engine.event.event import Detected
 from broker.engine.event.identity import digest
 from broker.engine.limits import make_limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from broker.engine.window.agent import WindowAgent
 from language import check_text
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
@@ -163,7 +164,7 @@ def test_sessions_of_readings_close_when_their_gap_has_passed():
         matcher.install(task)
 
     def push(watermark: int, *events: Any) -> list[tuple[int, int]]:
-        results = matcher.push(list(events), lambda _: watermark)
+        results = in_one_go(matcher.push(list(events), lambda _: watermark))
         return [(result.start, result.end) for result in results]  # type: ignore[attr-defined]
 
     assert push(3, a(3, a_g="u")) == []

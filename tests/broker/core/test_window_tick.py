@@ -14,6 +14,7 @@ from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event, event_class
 from broker.engine.limits import make_limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from language import check_text
 from language.taskgraph import Task
 
@@ -71,7 +72,7 @@ def pushed(
             state = msgspec.msgpack.decode(msgspec.msgpack.encode(matcher.state()))
             matcher = matcher_of(text)
             matcher.restore(state)
-        results = matcher.push(events, lambda _, watermark=watermark: watermark)
+        results = in_one_go(matcher.push(events, lambda _, watermark=watermark: watermark))
         frontier = min(matcher.frontiers(lambda _, watermark=watermark: watermark).values())
         brought.append(([(r.start, r.end, r.to_dict()["values"]["n"]) for r in results], frontier))
     for number, (_, frontier) in enumerate(brought[:-1]):
@@ -132,17 +133,17 @@ def test_ticks_may_be_midnights():
 
 def test_what_finds_no_room_leaves_early_and_is_counted():
     matcher = matcher_of(text_of(PATTERNS["an atom"], "every 10 ms"), events_held_max=2)
-    made = matcher.push([at("A", end) for end in (1, 2, 3)], lambda _: 0)
+    made = in_one_go(matcher.push([at("A", end) for end in (1, 2, 3)], lambda _: 0))
     assert [result.end for result in made] == [3]
     assert matcher.dropped()["tick_full"] == 1
     assert matcher.held() == 2
-    assert [result.end for result in matcher.push([], lambda _: 9)] == [1, 2]
+    assert [result.end for result in in_one_go(matcher.push([], lambda _: 9))] == [1, 2]
     assert matcher.held() == 0
 
 
 def test_a_silent_definition_says_when_it_is_due():
     matcher = matcher_of(text_of(PATTERNS["an atom"], "every 10 ms"))
-    assert matcher.push([at("A", 11)], lambda _: 11) == []
+    assert in_one_go(matcher.push([at("A", 11)], lambda _: 11)) == []
     assert matcher.due(lambda _: 11) == {"A": 19}
-    assert len(matcher.push([], lambda _: 19)) == 1
+    assert len(in_one_go(matcher.push([], lambda _: 19))) == 1
     assert matcher.due(lambda _: 19) == {}

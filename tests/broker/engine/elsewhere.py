@@ -19,6 +19,7 @@ from broker.engine.event.event import Event
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher, WatermarkOf
 from broker.engine.runtime.shelf import Shelf
+from broker.engine.runtime.slices import in_one_go
 from headwater.engine import Extent
 from language import Specification
 from tests.oracles.generate import CONSTRUCTS_WHOLE, random_case
@@ -141,7 +142,7 @@ class Apart:
     def push(self, events: list[Any]) -> tuple[list[Result], list[Result]]:
         """Return the results of both."""
         watermark = self.intake.watermark
-        whole = self.whole.push(events, watermark)
+        whole = in_one_go(self.whole.push(events, watermark))
         return whole, self.follow(self.take(), events, watermark)
 
     def take(self) -> list[tuple[bytes, int]]:
@@ -156,7 +157,7 @@ class Apart:
             stand_in.tell(packed, promised, self.rest.classes)
             self.rest.schedule(seat)
         own = [event for event in events if event.event_type in self.types]
-        return self.rest.push(own, watermark)
+        return in_one_go(self.rest.push(own, watermark))
 
 
 def said(results: Sequence[Result]) -> list[str]:

@@ -18,6 +18,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.engine.runtime.slices import in_one_go
 from headwater.engine import Extent
 from language import check_text
 from tests.broker.core.machine import NOW, Machine
@@ -129,10 +130,10 @@ def joined(construct: str, context: Any, seed: int) -> tuple[bool, bool]:
         else:
             now = max(now, end_of(event))
             admitted = list(intake.admit(intake.from_mappings([event]).events).events)
-        results = shared.push(admitted, intake.watermark)
+        results = in_one_go(shared.push(admitted, intake.watermark))
         of_shared += said([each for each in results if each.subscription == LATER])
         if number >= at:
-            of_own += said(own.push(admitted, intake.watermark))
+            of_own += said(in_one_go(own.push(admitted, intake.watermark)))
     assert of_shared == of_own or not alike, f"{name}, {at}\n{text_of(spec)}\n{events}"
     return alike, of_shared == of_own
 

@@ -38,7 +38,7 @@ def both(pattern: str) -> tuple[ChainSearch, SequencePlan, Budget]:
     (task,) = check_text(text).demand().graph.tasks.values()
     layout = lay_out(task.node.case)
     foresight = Foresight(Durations(0, strict=True), dict(zip(LETTERS, LETTERS, strict=True)))
-    operator = Fusing(layout, (), foresight, Builder(layout, ())).plan(ordered=True)
+    operator = Fusing(Builder(layout, ()), foresight).plan(ordered=True)
     assert isinstance(operator, SequencePlan)
     search = search_of(operator.chain, layout.budget)
     assert search is not None

@@ -5,6 +5,8 @@ what the other has in a snapshot: the last release knew the operators alone, and
 uncertain they return.
 """
 
+from contextlib import nullcontext
+from fractions import Fraction
 from random import Random
 from unittest.mock import patch
 
@@ -16,6 +18,7 @@ from broker.engine.pattern.fusion import FusedPlan
 from broker.engine.pattern.pattern import lay_out
 from broker.engine.pattern.sequence import SequencePlan
 from broker.engine.pattern.tree import Fusing, TreePlan
+from broker.engine.pattern.verdicts import Doubt
 from headwater import Engine
 from tests.broker.core.test_patience import DECLARED, HEAD, batches, case_of, stream
 
@@ -107,6 +110,16 @@ MIXED = (  # operators over operators
     "detect[chronicle] (A as x and[recent] B) then A as y then (C or D) within 90 ms",
     "detect[first] (A as x and[recent] B) then A as y then (C or D) within 90 ms",
 )
+UNCERTAIN = (  # where times are
+    "detect A then B",
+    "detect A then[..20 ms] B within 60 ms",
+    "detect[recent] A then B then C",
+    "detect[recent] (A or B) then C within 60 ms",
+    "detect[recent] A as x and A as y within 30 ms",
+    "detect A as a and[..20 ms] (B or C) where a.x > 2",
+    "detect A as a then B then C within 90 ms within 40 ms from a",
+    "detect A during B",
+)
 LEFT_TO_OPERATORS = (
     "detect[first] A then (B and C)",
     "detect[first] A then[..20 ms] (B or C)",
@@ -143,10 +156,10 @@ def run(pattern, events, seed, lateness_ms, *, moves=0.0, apart=False):
     return [*results, running.finish()]
 
 
-def plan_of(pattern):
+def plan_of(pattern, doubt=None):
     layout = lay_out(case_of(pattern))
     foresight = Foresight(Durations(20, strict=True), {letter: letter for letter in "ABCDE"})
-    return Fusing(layout, (), foresight, Builder(layout, ())).plan(ordered=True)
+    return Fusing(Builder(layout, (), doubt), foresight).plan(ordered=True)
 
 
 @pytest.mark.parametrize("pattern", CHAINS + RELATED)
@@ -162,6 +175,41 @@ def test_joins_that_nothing_holds_up_run_as_one(pattern):
 @pytest.mark.parametrize("pattern", MIXED)
 def test_operators_that_decide_at_once_run_over_each_other(pattern):
     assert isinstance(plan_of(pattern), TreePlan)
+
+
+@pytest.mark.parametrize("pattern", UNCERTAIN)
+def test_joins_run_as_one_where_times_are_uncertain(pattern):
+    assert isinstance(plan_of(pattern, Doubt(Fraction(0))), FusedPlan)
+    count = 0
+    for seed in (1, 2):
+        random = Random(f"{pattern}{seed}")
+        events = stream(random, 100, 15, lasting=True)
+        events = [{**event, "uncertainty": random.choice((0, 0, 4, 11))} for event in events]
+        wanted = run_apart_first(pattern, events, seed, apart=1_000)
+        assert run_apart_first(pattern, events, seed, apart=0) == wanted
+        assert run_apart_first(pattern, events, seed, apart=12) == wanted
+        count += sum(map(len, wanted))
+    assert count
+
+
+def run_apart_first(pattern, events, seed, *, apart):
+    """Return the results of each batch, the first so many of them by operators one by one."""
+    results, running = [], None
+    apart_yet = patch.object(Fusing, "plan", lambda *_, ordered: None)
+    for number, batch in enumerate([*batches(Random(seed), events), None]):
+        with apart_yet if number < apart else nullcontext():
+            if number in {0, apart}:
+                state = None if running is None else running.state()
+                running = Engine(text_of(pattern), 15, longest_ms=20)
+                if state is not None:
+                    running.restore(state)
+            results.append(running.finish() if batch is None else running.push(batch))
+    return results
+
+
+@pytest.mark.parametrize("pattern", ["detect A then B without C", "detect[first] A then B"])
+def test_what_may_come_after_it_counts_is_left_to_operators(pattern):
+    assert plan_of(pattern, Doubt(Fraction(0))) is None
 
 
 @pytest.mark.parametrize("pattern", LEFT_TO_OPERATORS)

@@ -58,6 +58,7 @@ class Group:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes control groups")
+@pytest.mark.long
 @pytest.mark.timeout(150)
 def test_a_broker_states_what_its_control_group_lets_it_take_in(tmp_path):
     async def scene(group):

@@ -122,6 +122,7 @@ def test_a_function_given_at_one_end_is_called_at_the_other(tmp_path, monkeypatc
     play(tmp_path, monkeypatch, scenario)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_broker_that_does_not_run_them_passes_them_on_and_hosts_no_caller(
     tmp_path, monkeypatch, capsys

@@ -173,6 +173,7 @@ async def run(folder, seed, count, disturb, builds=None):
         await fleet.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_an_inner_broker_that_is_killed_and_a_link_that_is_cut_cost_no_result(tmp_path):
     async def disturb(fleet):

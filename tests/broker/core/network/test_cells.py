@@ -183,6 +183,18 @@ def test_small_states_go_often_and_large_ones_seldom():
     assert saver.due_at({"o": (1, 11)}, 0) == 100_000
 
 
+def test_a_state_that_is_asked_for_is_saved_when_it_is_wanted():
+    saver = Saver({}, 0)
+    saver.save(Saving(1, 0, {"o": (1, 1)}, b"x" * 100), 0)
+    saver.ask(500)
+    assert saver.due_at({"o": (1, 1)}, 0) is None  # one is under way, and is of before
+    saver.done(1)
+    assert saver.due_at({"o": (1, 1)}, 0) == 500
+    saver.save(Saving(2, 0, {"o": (1, 1)}, b"x" * 100), 500)
+    saver.done(2)
+    assert saver.due_at({"o": (1, 1)}, 0) is None
+
+
 def test_where_nothing_came_nothing_is_saved():
     saver = Saver({}, 0)
     saver.save(Saving(1, 3, {"o": (1, 1)}, b"x"), 0)

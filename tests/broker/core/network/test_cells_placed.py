@@ -21,6 +21,7 @@ from broker.core.network.messages import (
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
+from broker.engine.runtime.slices import in_one_go
 from broker.network.placement import hosts
 
 TEXT = """event Temp(val: float)
@@ -63,7 +64,7 @@ class Net:
         self.tell(other, LinkDown(one) if message else LinkUp(one, fresh=True))
 
     def tell(self, name, message):
-        self.perform(name, self.brokers[name].handle(message, self.now))
+        self.perform(name, in_one_go(self.brokers[name].work(message, self.now)))
 
     def perform(self, name, effects):
         for effect in effects:
@@ -190,6 +191,22 @@ def test_a_broker_that_has_no_room_refuses_and_the_cell_stays():
     assert "cells_max" in net.cell("a").reason
     net.event("b", 5.0)
     assert net.values("a") == net.values("b") == [5.0]
+
+
+def test_a_cell_that_is_about_to_go_says_so_and_not_why_it_did_not_go_before():
+    net = Net("a", "b", "c", cells_max=1)
+    net.submit("a")
+    net.submit("b", TEXT.replace("from x", "from z"))
+    net.tell("a", CellPlaced("a/1", "c"))
+    net.run(3_000)
+    net.tell("a", CellPlaced("a/1", "b"))
+    net.run(3_000)
+    assert "cells_max" in net.cell("a").reason
+    net.tell("a", CellPlaced("a/1", "a"))  # its host is asked for its state first
+    view = net.cell("a")
+    assert (view.host, view.moving_to, view.state, view.reason) == ("c", "a", "moving", "")
+    net.run(3_000)
+    assert (net.cell("a").host, net.cell("a").state) == ("a", "active")
 
 
 def test_a_subscription_that_is_cancelled_ends_in_its_cell_and_the_last_one_ends_that(net):

@@ -1,17 +1,24 @@
 """What waits for partners is found as by looking through all of it, without looking through it."""
 
+from collections import Counter
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
-from broker.core.network.kept_back import SPARE, KeptBack
+from broker.core.network.kept_back import SPARE, KeptBack, Withholding, WithholdingTools
 from broker.core.network.told import Forwarded
 from broker.core.network.upstream import Upstream
-from broker.core.network.ways import Claim
+from broker.core.network.ways import Claim, Ways
 from broker.core.recovery.durable_events import packed
+from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.held import Held
 from broker.core.routing.matching import Waiting
+from broker.core.routing.messages import LOCAL, Unwant, Want
+from broker.core.routing.operator import Key, Operator
 from broker.engine.event.event import event_class
+from broker.engine.limits import Limits
+from broker.network.replication.progress import ProgressLedger
 
 TYPES = {name: event_class(name, {}) for name in "AB"}
 
@@ -42,7 +49,7 @@ def test_it_answers_as_who_looks_through_all(seed):
     draw = Random(seed)
     kept, model, position = KeptBack(), {}, 0
     for _ in range(400):
-        match draw.choice(("keep", "keep", "keep", "drop", "take", "first", "over", "clear")):
+        match draw.choice((*["keep"] * 3, "drop", "take", "first", "over", "anew", "clear")):
             case "keep":
                 for _ in range(draw.randint(1, 20)):
                     position += draw.randint(1, 3)
@@ -65,6 +72,17 @@ def test_it_answers_as_who_looks_through_all(seed):
                 assert all(one.over_ms <= limits[name_of(one)] - len(one.types) for _, one in found)
                 left = model.values()
                 assert all(one.over_ms > limits[name_of(one)] - len(one.types) for one in left)
+            case "anew":
+                still = {}
+                for each in model.values():
+                    if draw.random() < 0.7:
+                        looks_for = draw.choice([("B",), ("C",)])
+                        still[id(each.held)] = each._replace(types=looks_for)
+                gone = [(at, each) for at, each in model.items() if id(each.held) not in still]
+                assert kept.judge_anew(still) == gone
+                model = {
+                    at: still[id(each.held)] for at, each in model.items() if id(each.held) in still
+                }
             case "clear" if draw.random() < 0.1:
                 kept.clear()
                 model.clear()
@@ -146,3 +164,92 @@ def test_a_position_that_is_said_twice_in_one_frame_harms_nobody():
 
 def passed(after, upto, held_after):
     return Forwarded("o", 1, after, upto, [upto], packed([]), {}, held_after=held_after)
+
+
+# --- operators that are taken back ----------------------------------------------------------------
+
+
+class Neighbour:
+    """Neighbour n asks broker m for events of A that find partners, and m keeps these back.
+
+    Those of B and C come from elsewhere, where nobody promises anything.
+    """
+
+    def __init__(self):
+        self.router = GrowingRouter(("n",))
+        self.ways = Ways()
+        self.ways.here("m", "", ("A",))
+        self.ways.open("m", "n", "h")
+        self.ledger = ProgressLedger(60_000)
+        self.counts, self.sent = Counter(), []
+        partners = SimpleNamespace(
+            bound=lambda _: 0,
+            bound_of=lambda *_: 0,
+            origins=lambda _: {"o": ("B", "C")},
+            joined=lambda name: self.router.matcher(name).joined(),
+        )
+        progress = SimpleNamespace(ledger=self.ledger, speaks=lambda _: True)
+        promised = {"o": {"B": 0, "C": 0}}
+        self.part = Withholding(
+            WithholdingTools(
+                self.ways,
+                self.router,
+                self.counts,
+                Limits(),
+                progress,
+                partners,
+                lambda origin: promised.get(origin, {}),
+                lambda origin, toward, claim, rows, anyhow: self.sent.extend(rows),
+            )
+        )
+
+    @property
+    def claim(self):
+        return dict(self.ways.toward("n"))["m"]
+
+    def want(self, name, *types):
+        keys = tuple([Key(each, each) for each in types])
+        self.router.receive("n", Want(Operator(name, keys, correlated=True, delta_t_ms=5_000)))
+        self.part.ask_less("n")
+
+    def come(self, start):
+        event = waiting(start).held.event
+        self.router.events(LOCAL, [event])
+        (one,) = self.router.waiting()["n"]
+        self.claim.extend(start - 1, start, {"A": start})
+        assert self.part.keep("n", self.claim, ("m", start, one), {"A": start - 1})
+        self.part.let_go(start)
+
+    def take_back(self, name):
+        self.router.receive("n", Unwant(name))
+        self.part.ask_less("n")
+        self.part.let_go(30_000)
+
+
+def test_what_an_operator_asked_for_that_is_gone_is_kept_for_nobody():
+    scene = Neighbour()
+    scene.want("with B", "A", "B")
+    for start in (10_000, 20_000):
+        scene.come(start)
+    assert (list(scene.claim.back), scene.claim.complete(30_000)) == ([10_000, 20_000], 9_999)
+    scene.take_back("with B")
+    assert (list(scene.claim.back), scene.claim.complete(30_000)) == ([], 20_000)
+    assert scene.counts["kept_back_let_go"] == 2
+    assert not scene.sent
+    assert not scene.part.keeping()
+    assert scene.ledger.due(lambda *_: (0, True), 90_000) == ["n"], "hosts are told of that"
+
+
+def test_what_another_operator_asks_for_waits_for_its_partners_alone():
+    scene = Neighbour()
+    scene.want("with B", "A", "B")
+    scene.come(10_000)
+    scene.want("with C", "A", "C")
+    scene.come(20_000)
+    assert [set(one.types) for one in scene.claim.back.values()] == [{"A", "B", "C"}] * 2
+    scene.take_back("with B")
+    assert {at: set(one.types) for at, one in scene.claim.back.items()} == {
+        10_000: {"A", "C"},
+        20_000: {"A", "C"},
+    }
+    assert not scene.counts["kept_back_let_go"]

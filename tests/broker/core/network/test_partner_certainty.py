@@ -10,9 +10,8 @@ from broker.core.network.frames import Doubted, Offered, Reoffer
 from broker.core.network.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.core.network.told import Forwarded
 from broker.core.network.ways import Ways
-from broker.core.routing.growing import Joined
 from broker.core.routing.held import Held
-from broker.core.routing.matching import Waiting
+from broker.core.routing.matching import Joined, Waiting
 from broker.core.routing.messages import LOCAL, Unwant, Want
 from broker.core.routing.operator import Key, Operator, Range
 from broker.engine.event.agent import WATERMARK_NONE
@@ -30,6 +29,7 @@ class Scene:
     def __init__(self, *, correlates=True):
         self.now = 0
         self.said, self.asked, self.doubts, self.let = [], [], 0, []
+        self.asked_less, self.let_go_ms = [], []
         self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
         self.ways = Ways()
         for origin, name in (("o", "A"), ("p", "B"), ("q", "C")):
@@ -55,6 +55,12 @@ class Scene:
 
     def send_wanted(self, toward, wants):
         self.let.append((toward, wants))
+
+    def ask_less(self, toward):
+        self.asked_less.append(toward)
+
+    def let_go(self, now):
+        self.let_go_ms.append(now)
 
     def ask(self, origin, serial=1, *, newest=10, absent=(), quiet=False):
         types = {"A": {}, "B": {}}
@@ -301,3 +307,12 @@ def test_a_doubt_goes_on_to_hosts_and_this_broker_asks_for_itself():
     scene.part.doubted("far", Doubted("o"))
     assert scene.said == [("near", Doubted("o"))]
     assert scene.asked == ["o"]
+
+
+def test_what_waits_is_looked_at_soon_after_operators_were_taken_back():
+    scene = Scene().settle()
+    scene.part.wants("near", Unwant("w"))
+    assert scene.asked_less == ["near"]
+    scene.part.look_again(scene.now)
+    scene.wake()
+    assert scene.let_go_ms == [partner_certainty.ASK_MS]

@@ -15,6 +15,7 @@ from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
+from broker.engine.runtime.slices import in_one_go
 from planner.rounds.machine import Rounds
 from planner.rounds.settings import Settings
 
@@ -89,7 +90,7 @@ def test_a_fault_of_planning_ends_planning_alone(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(one.coordinator, "touched", fault)
     one.touched()
     assert one.failed == "AssertionError: planned so"
-    effects = broker.handle(Woken(), 1)
+    effects = in_one_go(broker.work(Woken(), 1))
     notes = [effect for effect in effects if isinstance(effect, Note)]
     assert [note.event for note in notes] == ["planning_failed"]
     assert one.next_wake() is None

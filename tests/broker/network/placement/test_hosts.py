@@ -8,7 +8,12 @@ import pytest
 from broker.network.placement import cell_messages as said
 from broker.network.placement import hosts
 from broker.network.placement.cell_messages import Which
-from broker.network.placement.hosts import CellHosts, CellRefusedError, HostTools
+from broker.network.placement.hosts import (
+    COME_FURTHER_MS,
+    CellHosts,
+    CellRefusedError,
+    HostTools,
+)
 from broker.network.placement.mail import SAY_AGAIN_MS
 
 WHICH = Which("a/1", 1, 2)
@@ -22,7 +27,10 @@ class StubCell:
         self.me = hosted.which.name
         self.settle_asked = False
         self.fault, self.faults = None, 0
-        self.saver = SimpleNamespace(put_off=self.put_off, revision=hosted.revision)
+        self.asked = []
+        self.saver = SimpleNamespace(
+            put_off=self.put_off, revision=hosted.revision, ask=self.asked.append
+        )
         self.results, self.waits_for_home = [], False
         self.log = []
         self.says, self.frames = [], []
@@ -58,7 +66,7 @@ class Host:
     def __init__(self):
         self.now = 1_000
         self.sent, self.notes = [], []
-        self.heard, self.to_cells = [], []
+        self.heard, self.to_cells, self.hurried = [], [], []
         self.refusal = ""
         self.via = {"a": "a"}
         self.counts = dict.fromkeys(
@@ -82,7 +90,16 @@ class Host:
             is_sending=lambda: bool(self.to_cells),
         )
         tools = HostTools(
-            "b", self.mail, inner, self.via, self.counts, 2, lambda: self.now, tuple, self.note
+            "b",
+            self.mail,
+            inner,
+            self.via,
+            self.counts,
+            2,
+            lambda: self.now,
+            tuple,
+            self.hurried.append,
+            self.note,
         )
         self.hosts = CellHosts(tools, self)
 
@@ -120,6 +137,15 @@ class Host:
 @pytest.fixture
 def host():
     return Host()
+
+
+def test_a_cell_that_is_to_go_hears_first_of_all_that_is_owed_to_it(host):
+    cell = host.begin()
+    host.hear("a", said.SaveAsked(WHICH))
+    assert host.hurried == [cell.me]
+    assert cell.asked == [host.now + COME_FURTHER_MS]
+    host.hear("c", said.SaveAsked(WHICH))  # which is not its home
+    assert host.hurried == [cell.me]
 
 
 def test_a_term_that_does_not_run_here_is_asked_for(host):

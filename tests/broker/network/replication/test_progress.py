@@ -2,6 +2,7 @@
 
 from broker.engine.limits import Limits
 from broker.network.replication.progress import (
+    HURRY_MS,
     LOOK_MS,
     READ_STEP_MS,
     Awaited,
@@ -24,7 +25,7 @@ def test_what_tasks_wait_for_is_asked_once_where_an_origin_is_behind():
 
 def test_what_a_neighbour_waits_for_is_asked_of_others_alone_and_the_least_time_first():
     ledger = ProgressLedger(OWED_MS)
-    ledger.hear(DOWN, awaited({"A": 30}))
+    ledger.hear(DOWN, awaited({"A": 30}), 0)
     ledger.expect([{"A": 20}])
     asked = ledger.questions([UP, DOWN], 1, lambda *_: True, 0)
     assert [(peer, one.times) for peer, one in asked] == [(UP, {"A": 20}), (DOWN, {"A": 20})]
@@ -41,7 +42,7 @@ def test_a_new_session_is_asked_again():
 
 def test_what_is_awaited_is_sent_when_all_origins_have_come_as_far_and_not_before():
     ledger = ProgressLedger(OWED_MS)
-    ledger.hear(DOWN, awaited({"A": 10}))
+    ledger.hear(DOWN, awaited({"A": 10}), 0)
     ledger.settle(DOWN, 0)
     ledger.owe(DOWN, 1)
     assert ledger.due(lambda *_: (9, True), 1) == []
@@ -53,7 +54,7 @@ def test_what_is_awaited_is_sent_when_all_origins_have_come_as_far_and_not_befor
 
 def test_while_an_origin_is_not_known_nobody_waits_for_it_and_the_question_stands():
     ledger = ProgressLedger(OWED_MS)
-    ledger.hear(DOWN, awaited({"A": 10}))
+    ledger.hear(DOWN, awaited({"A": 10}), 0)
     ledger.owe(DOWN, 1)
     assert ledger.due(lambda *_: (10, False), 1) == [DOWN]
     assert ledger.is_awaited(DOWN)
@@ -88,6 +89,23 @@ def test_what_nobody_waits_for_is_sent_once_a_minute():
     assert ledger.next_wake() == 1_000 + OWED_MS
     assert ledger.due(lambda *_: (0, True), OWED_MS) == []
     assert ledger.due(lambda *_: (0, True), 1_000 + OWED_MS) == [DOWN]
+
+
+def test_to_who_hurries_all_that_is_owed_goes_for_a_second_and_others_are_asked_once():
+    ledger = ProgressLedger(OWED_MS)
+    ledger.settle(DOWN, 1_000)
+    ledger.owe(DOWN, 2_000)
+    ledger.owe(UP, 2_000)
+    ledger.hear(DOWN, Awaited(()), 5_000)
+    assert ledger.take_hurries() == [DOWN]
+    assert ledger.take_hurries() == []
+    assert not ledger.is_awaited(DOWN), "what waits for partners is not to travel for that"
+    assert ledger.due(lambda *_: (0, True), 5_000) == [DOWN]
+    ledger.settle(DOWN, 5_000)
+    assert ledger.due(lambda *_: (0, True), 5_100) == []
+    ledger.owe(DOWN, 5_200)
+    assert ledger.due(lambda *_: (0, True), 5_200) == [DOWN], "what comes behind it as well"
+    assert ledger.due(lambda *_: (0, True), 5_000 + HURRY_MS + 1) == []
 
 
 def test_tasks_are_looked_at_ten_times_a_second_at_most():
