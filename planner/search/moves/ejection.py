@@ -61,7 +61,7 @@ class Eject:
         options: list[tuple[float, float, int, int]] = []
         for other in () if loads.fits(host, more) else evaluator.at[host]:
             scores = context.choices((other,), free=True) if costs[other] > 0 else []
-            own = next((score for score, there in scores if there == host), inf)
+            own = next((score for score, goal in scores if goal == host), inf)
             roomy = [
                 (score - own, goal)
                 for score, goal in scores
