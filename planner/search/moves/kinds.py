@@ -34,7 +34,7 @@ class Recreate:
 
     def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
-        return context.instance.pieces > 1
+        return any(len(hosts) > 1 for hosts in context.instance.hosts)
 
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
