@@ -1,6 +1,7 @@
 """Simple ways to place tasks, to measure a search against.
 
-Owns the centralised, the hop-based, the greedy and the local way. Must not know the search.
+Owns the centralised and the local way; the greedy and the hop-based one are the search's beginning
+(`planner.search.start.greedy`). Must not know the search.
 Invariant: each is determined by the problem alone: ties go to the broker that stands first.
 """
 
@@ -11,7 +12,6 @@ from planner.problem import ProblemError
 from planner.search.distances import FAR
 from planner.search.evaluator import ABSENT, Evaluator
 from planner.search.instance import Instance
-from planner.search.start import greedy
 
 SWEEPS_MAX = 200
 """Each sweep lowers the flow; this many were never needed."""
@@ -25,19 +25,6 @@ def central(instance: Instance) -> Plan:
     if layout.problem.server is None:
         raise ProblemError("server", "missing: the centralised way runs everything there")
     return Plan((layout.numbers[layout.problem.server],) * instance.pieces)
-
-
-def hop(instance: Instance) -> Plan:
-    """Place each piece where inputs and destinations are fewest hops away, whatever they send.
-
-    What is full is passed over. The hop-based rival of paper 003, section 5.
-    """
-    return Plan(tuple(greedy(instance, alike=True)))
-
-
-def by_estimate(instance: Instance) -> Plan:
-    """Place each piece where the paper's estimate of its flow is least, one after the other."""
-    return Plan(tuple(greedy(instance)))
 
 
 def local(instance: Instance, radius: int) -> Plan:

@@ -63,6 +63,7 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     """
     from planner import baselines
     from planner.search.instance import Instance
+    from planner.search.start import greedy
 
     began = time.monotonic()
     if wanted.method in {"tabu", "optimal"}:
@@ -73,9 +74,11 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
         instance = Instance(layout)
         if wanted.method == "local":
             plan = baselines.local(instance, wanted.radius)
+        elif wanted.method == "central":
+            plan = baselines.central(instance)
         else:
-            ways = {"hop": baselines.hop, "central": baselines.central}
-            plan = ways.get(wanted.method, baselines.by_estimate)(instance)
+            # Hop-based: all streams count alike (paper 003, section 5).
+            plan = Plan(tuple(greedy(instance, alike=wanted.method == "hop")))
         result = Found(plan, evaluate(layout, plan))
     return replace(result, seconds=time.monotonic() - began)
 

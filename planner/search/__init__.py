@@ -7,9 +7,9 @@
     TreeBuilder  trees for streams in the room that the others leave
     Evaluator    hosts, trees, loads; the exact change of a move, and its undoing
     MoveContext      where a piece may be cheap, and the placing of several anew
-    moves        relocate, swap, recreate, reroute and more: each proposes a change
+    moves        recreate, together, eject, reroute and more: each proposes a change
     TabuSearch   the paper's method: always the best move that is not forbidden
-    FirstDescent      how a search of many brokers begins: each piece in turn to its best broker
+    FirstDescent      how a search of many brokers begins: pieces in turn to their best brokers
     Search       anneals over operators drawn by weight, and every other cycle goes on by tabu
                  search from the best; adapts weights, the penalty and prices of limits
     stops        when a search ends, and what it tells of itself

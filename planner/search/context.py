@@ -19,6 +19,8 @@ from planner.search.params import SearchParams
 FURTHER = 10
 # Of what a piece causes: beyond these a penalty says no more, and an infinite one has no sum.
 PENALTY_MIN, PENALTY_MAX = 1e-3, 1e7
+# Rows that are kept, for each piece.
+KEPT_EACH = 2
 # Of the times any of equal brokers is taken: the first is not always good.
 EQUALS_DRAWN = 0.3
 
@@ -37,35 +39,31 @@ class MoveContext:
         # What a piece causes on average: the measure of penalties and temperatures.
         self.usual = 1e-6 + evaluator.flow / max(1, evaluator.instance.pieces)
         self.penalty = 0.0
+        self._kept: dict[tuple[int, ...], tuple[list[int], int | None]] = {}
 
     def scale_penalty(self, factor: float) -> None:
         """Make broken limits dearer or cheaper, between what is nothing and what is everything."""
         penalty = self.penalty * factor
         self.penalty = min(max(penalty, PENALTY_MIN * self.usual), PENALTY_MAX * self.usual)
 
-    def choices(self, group: Sequence[int], *, anywhere: bool = False) -> list[tuple[float, int]]:
+    def choices(
+        self, group: Sequence[int], *, anywhere: bool = False, free: bool = False
+    ) -> list[tuple[float, int]]:
         """Return where `group` may be cheap: what it costs at a broker, and the broker.
 
         All allowed brokers; but among many, as in a granular neighbourhood (Toth and Vigo, 2003),
-        the cheapest, and the cheapest with room, unless it is to be `anywhere`.
+        the cheapest, and the cheapest with room, unless it is to be `anywhere`. `free`: as if
+        brokers had room for everything.
         """
         instance, hosts = self.instance, self.instance.hosts[group[0]]
         if len(group) > 1:
             allowed = frozenset.intersection(*(instance.allowed[piece] for piece in group))
             hosts = tuple(sorted(allowed))
         if not instance.many or anywhere:
-            return self._charged(group, self.evaluator.row(group, hosts), hosts)
-        # Each value has its broker in the lowest bits, so that sorting needs no key.
-        bits = instance.nodes.bit_length()
-        values = unpacked(
-            (self.evaluator.lanes(group) << bits) + instance.by_number, instance.nodes
-        )
-        if len(hosts) < instance.nodes:
-            values = [values[host] for host in hosts]
-        own = self.evaluator.hosts[group[0]]
-        staying = values[own] if own != ABSENT and len(hosts) == instance.nodes else None
-        values.sort()
-        granular, mask = self.params.granular, (1 << bits) - 1
+            return self._charged(group, self.evaluator.row(group, hosts), hosts, free=free)
+        values, staying = self._ascending(group, hosts)
+        mask = (1 << instance.nodes.bit_length()) - 1
+        granular = self.params.granular
         near = values[:granular]
         if instance.capped:
             cost = sum(instance.costs[piece] for piece in group)
@@ -73,20 +71,49 @@ class MoveContext:
             load, room, first = loads.loads, loads.room, loads.first_work
             roomy = (
                 value
-                for value in values[granular : FURTHER * granular]
+                for value in values[granular:]
                 if load[first + (value & mask)] + cost <= room[first + (value & mask)]
             )
             near += islice(roomy, granular)
         if staying is not None and staying not in near:
             near.append(staying)
+        bits = instance.nodes.bit_length()
         row = [(value >> bits) * instance.part for value in near]
-        return self._charged(group, row, [value & mask for value in near])
+        return self._charged(group, row, [value & mask for value in near], free=free)
+
+    def _ascending(
+        self, group: Sequence[int], hosts: Sequence[int]
+    ) -> tuple[list[int], int | None]:
+        """Return what `group` costs at its cheapest brokers, and where it is, as values.
+
+        Each has its broker in the lowest bits, so that sorting needs no key. They hang on the
+        brokers of what is near alone, so they are kept with these.
+        """
+        instance, hosted = self.instance, self.evaluator.hosts
+        key = (*group, *[hosted[other] for piece in group for other in instance.near[piece]])
+        # What is absent is hardly ever asked for again with all others where they are.
+        if (kept := self._kept.get(key)) is None:
+            bits = instance.nodes.bit_length()
+            values = unpacked(
+                (self.evaluator.lanes(group) << bits) + instance.by_number, instance.nodes
+            )
+            own = hosted[group[0]]
+            staying = values[own] if own != ABSENT else None
+            if len(hosts) < instance.nodes:
+                values = [values[host] for host in hosts]
+            values.sort()
+            kept = values[: FURTHER * self.params.granular], staying
+            if own != ABSENT:
+                if len(self._kept) >= KEPT_EACH * instance.pieces:
+                    self._kept.clear()
+                self._kept[key] = kept
+        return kept
 
     def _charged(
-        self, group: Sequence[int], row: Sequence[float], hosts: Sequence[int]
+        self, group: Sequence[int], row: Sequence[float], hosts: Sequence[int], *, free: bool
     ) -> list[tuple[float, int]]:
         """Return flows by broker with what limits of brokers cost there."""
-        if not self.instance.capped or not self.penalty:
+        if free or not self.instance.capped or not self.penalty:
             return list(zip(row, hosts, strict=True))
         costs, loads, penalty = self.instance.costs, self.evaluator.loads, self.penalty
         whole = sum(costs[piece] for piece in group)
@@ -95,11 +122,11 @@ class MoveContext:
             host = self.evaluator.hosts[piece]
             own[host] = own.get(host, 0.0) + costs[piece]
         first = loads.first_work
-        load, room = loads.loads[first:], loads.room[first:]
+        load, room = loads.loads, loads.room
         scored = []
         for flow, host in zip(row, hosts, strict=True):
             charge = 0.0
-            if host in own or load[host] + whole > room[host]:
+            if host in own or load[first + host] + whole > room[first + host]:
                 mine = own.get(host, 0.0)  # what stays counts in the load already
                 charge = loads.pressure(host, whole - mine)
                 charge -= loads.pressure(host, -mine) if mine else 0.0

@@ -23,8 +23,9 @@ from planner.plan import Plan
 from planner.search.context import Changes, MoveContext
 from planner.search.evaluator import ABSENT, Evaluator, StreamTrees
 from planner.search.instance import Instance
+from planner.search.moves.ejection import Eject
 from planner.search.moves.joint import MoveJointly
-from planner.search.moves.kinds import MoveKind, Recreate, Relocate, Swap, Together
+from planner.search.moves.kinds import MoveKind, Recreate, Together
 from planner.search.moves.relief import Relieve, Reroute
 from planner.search.params import SearchParams
 from planner.search.start import FirstDescent, greedy
@@ -54,7 +55,7 @@ PRICE_MAX = 1e4
 Standpoint = tuple[float, list[int], list[StreamTrees]]
 
 OPERATORS: tuple[type[MoveKind], ...] = (
-    Recreate, Relocate, Swap, Together, MoveJointly, Reroute, Relieve,
+    Recreate, Together, MoveJointly, Eject, Reroute, Relieve,
 )  # fmt: skip
 
 
@@ -165,7 +166,7 @@ class Search:
         before = self.evaluator.cost(penalty)
         kind, changes = self.descent.propose()
         if self.evaluator.cost(penalty) <= before:
-            self.descent.keep()
+            self.descent.keep(changes)
             self._keep(kind, changes)
         else:
             self._undo(changes)

@@ -7,36 +7,39 @@ worse, and each pass looks only at pieces for which something near has changed.
 
 Chance would leave pieces out for long. Where brokers alone are limited, limits cost nothing at
 first and more with each pass, so that pieces settle where they are cheapest and are pushed out of
-what is full little by little. Where links are limited too that would take too long: what the start
-breaks is relieved first, and from then on no limit is broken.
+what is full little by little, in the end by chains. Where links are limited too that would take too
+long: what the start breaks is relieved first, and from then on no limit is broken. Where a pass
+gains little, the next is of another kind: pieces alone, what streams connect at a broker, chains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import compress, repeat
 from operator import ge
 
 from planner.flow import over
 from planner.search.context import Changes, MoveContext
 from planner.search.distances import unpacked
-from planner.search.evaluator import ABSENT, Evaluator
+from planner.search.evaluator import ABSENT
 from planner.search.instance import ROOM, Instance
+from planner.search.moves.ejection import Eject
 from planner.search.moves.joint import MoveJointly
+from planner.search.moves.kinds import Together
 from planner.search.moves.relief import Relieve
 
 # Of what a piece causes on average, after a pass for nothing: equal places with room count.
 PENALTY_FREE = 1e-4
 # Of what a piece causes on average: the price of breaking a limit wholly, after free passes.
-PENALTY_FIRST = 0.05
+PENALTY_FIRST = 0.4
 PENALTY_GROWTH = 2.0
 # The same where limits are to be kept from the beginning.
 PENALTY_HARD = 1e6
 # The same once a plan keeps them; at 4 the descent breaks limits that nothing mends for long.
 PENALTY_SOFT = 400.0
-# Of the flow: a pass that gained less was the last, if limits are kept.
+# Of the flow: after a pass that gained less comes one of another kind.
 PASS_GAIN = 2e-3
-# Of the pieces of a pass: where no more move, breaking a limit becomes dearer.
-MOVED_FEW = 0.05
 PASSES_MAX = 100
+SETTLE, TOGETHER, EJECT = range(3)
 
 
 def estimate(
@@ -97,27 +100,33 @@ class FirstDescent:
     """The operators of the beginning; `over` says that it has ended."""
 
     def __init__(self, context: MoveContext) -> None:
+        instance = context.instance
         self.context, self.usual = context, context.usual
-        self.over = not context.instance.many
-        self.queue = context.instance.lightest_first()
-        self.next: dict[int, None] = {}
-        self.passes = 0
-        self.moved, self.looked = 0, 1  # pieces, in this pass
-        self.proposed: list[int] = []
+        self.over = not instance.many
+        self.queue = instance.lightest_first()
+        self.order = {piece: place for place, piece in enumerate(self.queue)}
+        self.passes = self.vain = 0  # all, and those in turn that gained little
         self.pressed: set[int] = set()
         self.flow_before = context.evaluator.flow
-        self.jointly, self.relieve = MoveJointly(), Relieve()
+        # What is done with a piece, by kind; ejection only where brokers are limited.
+        self.kinds: list[tuple[str, Callable[[int], Changes]]] = [("settle", self._settle)]
+        self.kinds.append((Together.name, partial(Together().settle, context)))
+        if instance.capped:
+            self.kinds.append((Eject.name, partial(Eject().propose, context)))
+        self.kind, self.priced = SETTLE, False
+        # By kind, pieces for which something near has changed since they were looked at.
+        self.next = [dict.fromkeys(self.queue) for _ in self.kinds]
+        self.next[SETTLE].clear()
         context.penalty = self.usual
         if not self.over:
-            context.penalty = PENALTY_HARD * self.usual if context.instance.limited else 0.0
+            context.penalty = PENALTY_HARD * self.usual if instance.limited else 0.0
 
     def propose(self) -> tuple[str, Changes]:
         """Make a change; return the name of its kind and what undoes it."""
-        self.proposed = []
-        instance, evaluator = self.context.instance, self.context.evaluator
-        if instance.limited and evaluator.loads.broken:
-            return self.relieve.name, self.relieve.propose(self.context)
-        return "settle", self._settle(self.queue.pop()) if self.queue else []
+        if self.context.instance.limited and self.context.evaluator.loads.broken:
+            return Relieve.name, Relieve().propose(self.context)
+        name, change = self.kinds[self.kind]
+        return name, change(self.queue.pop()) if self.queue else []
 
     def _settle(self, piece: int) -> Changes:
         """Bring a piece to where it costs least, with the one that it alone feeds."""
@@ -127,58 +136,55 @@ class FirstDescent:
         if len(fed) == 1 and not instance.flows[fed[0][0]].destinations:
             ((number, other),) = fed
             # All brokers are looked at while that is cheap, or where it is full.
-            free = not context.penalty or piece in self.pressed
-            anywhere = free and not instance.limited
+            anywhere = not instance.limited and (not context.penalty or piece in self.pressed)
             goals = list(MoveJointly.cheapest(context, piece, other, number, anywhere=anywhere))
         else:
             goals = [(piece, min(context.choices((piece,)))[1])]
         moves = [(p, host) for p, host in goals if hosts[p] != host]
-        if not moves:
-            return []
-        self.proposed = [p for p, _ in moves]
-        return [context.evaluator.apply(moves)]
+        return [context.evaluator.apply(moves)] if moves else []
 
-    def keep(self) -> None:
+    def keep(self, changes: Changes) -> None:
         """Look again, in the next pass, at all that the change that was kept concerns."""
         if self.context.instance.limited and not self.context.evaluator.loads.broken:
             # A plan that keeps all limits is known: others may break them a little on the way.
             self.context.penalty = PENALTY_SOFT * self.usual
-        self.moved += bool(self.proposed)
-        for piece in self.proposed:
-            self.next.update(dict.fromkeys(self.context.instance.near[piece]))
+        for _, places, _, _ in changes:
+            for piece, _ in places:
+                for waiting in self.next:
+                    waiting.update(dict.fromkeys(self.context.instance.near[piece]))
 
     def next_pass(self) -> None:
-        """Look again at what something changed for; end where that gains little."""
+        """Look again at what something changed for, in another way where that gained little."""
         evaluator, context = self.context.evaluator, self.context
         gained = self.flow_before - evaluator.flow
-        slow = gained <= PASS_GAIN * abs(self.flow_before)
+        self.vain = self.vain + 1 if gained <= PASS_GAIN * abs(self.flow_before) else 0
         self.flow_before = evaluator.flow
         self.passes += 1
         broken = bool(evaluator.loads.broken) and not context.instance.limited
-        first = PENALTY_FIRST * self.usual
-        free = context.penalty < first
-        if broken and not context.penalty:
-            context.penalty = PENALTY_FREE * self.usual
-        elif broken and (slow if free else self.moved < MOVED_FEW * self.looked):
-            context.penalty = first if free else context.penalty * PENALTY_GROWTH
-            self.next.update(dict.fromkeys(self._crowded(evaluator)))
-        self.over = (slow and not broken) or self.passes >= PASSES_MAX
-        self.moved, self.looked = 0, max(1, len(self.next))
-        order = {piece: place for place, piece in enumerate(context.instance.lightest_first())}
-        # Those at brokers that run too much come first, with what concerns them: what they leave
-        # may already be a plan.
-        near = context.instance.near
-        self.pressed = {other for piece in self._crowded(evaluator) for other in near[piece]}
-        waiting = self.next
-        if broken and self.pressed:
-            # While limits are broken a pass is for those alone; the others wait until none is.
-            waiting = dict.fromkeys(piece for piece in self.next if piece in self.pressed)
-        self.queue = sorted(waiting, key=lambda piece: (piece in self.pressed, order[piece]))
-        self.next = {piece: None for piece in self.next if piece not in waiting}
-
-    @staticmethod
-    def _crowded(evaluator: Evaluator) -> list[int]:
-        """Return the pieces at brokers that run too much."""
         first = evaluator.loads.first_work
         full = [limit - first for limit in evaluator.loads.broken if limit >= first]
-        return [piece for node in full for piece in evaluator.at[node]]
+        crowded = [piece for node in full for piece in evaluator.at[node]]
+        self.pressed = {other for piece in crowded for other in context.instance.near[piece]}
+        if broken and self.priced:
+            self.vain = 0
+            self.kind = SETTLE if self.kind == EJECT else EJECT
+            context.penalty *= PENALTY_GROWTH
+            self.next[self.kind].update(dict.fromkeys(crowded))
+        elif self.vain:
+            kinds = EJECT if broken else len(self.kinds)
+            self.kind = (self.kind + 1) % kinds
+            self.over = self.vain > kinds and not broken
+            if self.vain > kinds and broken:
+                self.priced, self.kind, self.vain = True, SETTLE, 0
+                context.penalty = PENALTY_FIRST * self.usual
+                self.next[SETTLE].update(dict.fromkeys(crowded))
+        elif broken and not context.penalty:
+            context.penalty = PENALTY_FREE * self.usual
+        self.over = self.over or self.passes >= PASSES_MAX
+        # Those at brokers that run too much come first, with what concerns them: what they leave
+        # may already be a plan. While limits are broken a pass is for those alone.
+        alone = broken and self.priced
+        waiting = [p for p in self.next[self.kind] if p in self.pressed or not alone]
+        self.queue = sorted(waiting, key=lambda piece: (piece in self.pressed, self.order[piece]))
+        for piece in waiting:
+            del self.next[self.kind][piece]

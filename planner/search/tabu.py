@@ -22,10 +22,6 @@ DEARER, CHEAPER = 1.6, 1 / 1.3
 # Moves that are tried out where links are limited, since rows do not tell what links cost.
 TRIED = 4
 SAME = 1e-9
-# Groups cost a row each, so some are looked at now and then.
-GROUPS_EVERY, GROUPS_MAX = 8, 40
-# Neighbours of a piece with which, one by one, it is tried together.
-GROUPED = 3
 # What a step takes beside rows, for each piece: so many brokers are compared.
 WEIGHED = 20
 
@@ -68,9 +64,7 @@ class TabuSearch:
         if not evaluator.loads.broken and evaluator.flow < self.best:
             self.best = evaluator.flow
         self._adapt()
-        if len(moves) == 2 and evaluator.hosts[moves[0][0]] != evaluator.hosts[moves[1][0]]:
-            return "swap"
-        return ("", "relocate", "together")[min(2, len(moves))]
+        return ("", "relocate", "swap")[len(moves)]
 
     def _choose(self) -> Moves:
         context = self.context
@@ -78,8 +72,6 @@ class TabuSearch:
         if context.instance.capped:
             least = min(ranked)[0] if ranked else inf
             ranked += self._exchanges(least)
-        if self.steps % GROUPS_EVERY == 0:
-            ranked += self._groups()
         if not ranked:
             return []
         ranked.sort(key=lambda scored: scored[0])
@@ -161,28 +153,6 @@ class TabuSearch:
                 if score < least:
                     least, best = score, [(score, moves)]
         return best
-
-    def _groups(self) -> list[tuple[float, Moves]]:
-        """Return moves of pieces as one that are at one broker and concern each other, if any gain.
-
-        Each alone stays with the others, since what they share is carried as long as one is there.
-        """
-        context = self.context
-        instance, hosts = context.instance, context.evaluator.hosts
-        groups: dict[tuple[int, ...], None] = {}
-        for piece in range(instance.pieces):
-            near = [other for other in instance.near[piece] if hosts[other] == hosts[piece]]
-            if len(near) > 1:
-                groups[tuple(sorted(near))] = None
-                groups.update((tuple(sorted((piece, p))), None) for p in near[1 : GROUPED + 1])
-        ranked: list[tuple[float, Moves]] = []
-        for group in context.random.sample(list(groups), min(len(groups), GROUPS_MAX)):
-            scores = context.choices(group)
-            now = sum(score for score, host in scores if host == hosts[group[0]])
-            if scores and min(scores)[0] < now:
-                score, host = min(scores)
-                ranked.append((score - now, [(piece, host) for piece in group]))
-        return ranked
 
     def _barred(self, piece: int, host: int) -> bool:
         return self._until.get((piece, host), 0) >= self.steps

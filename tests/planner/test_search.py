@@ -110,7 +110,7 @@ def test_where_none_is_feasible_the_least_violating_plan_is_found(document):
 def test_problems_that_are_made_have_feasible_plans_and_the_search_finds_one(shape, limits):
     document = problem(shape, 12, 8, 3, limits)
     layout = lay_out(read_problem(document))
-    plan, found = searched(layout, 800)
+    plan, found = searched(layout, 1200)
     assert found.feasible
     written = as_document(layout, plan)
     assert oracle.judge(document, written) == (Fraction(found.flow), True)

@@ -9,6 +9,7 @@ from tests.planted.fault import part
 
 FLOW = ("tests/planner/test_flow.py",)
 EVALUATOR = ("tests/planner/search/test_evaluator.py",)
+MOVES = ("tests/planner/search/test_joint_moves.py",)
 TABU = ("tests/planner/search/test_tabu.py",)
 BRANCHING = ("tests/planner/test_branching.py",)
 SEARCH = ("tests/planner/test_search.py",)
@@ -146,6 +147,28 @@ planner-returns-at-once: a piece may go back to where it was before
 +             self._until[piece, evaluator.hosts[piece]] = self.steps - 1
 """,
         tests=TABU,
+    ),
+    *part(
+        "planner/search/moves/ejection.py",
+        """
+planner-no-room-where-a-piece-leaves: what makes way does not count the room that is left for it
+- loads.fits(goal, costs[other] - costs[piece] * (goal == origin))
++ loads.fits(goal, costs[other])
+
+planner-the-dearest-makes-way: of what may leave a full broker, what it costs most goes
+-         for _, dearer, other, goal in sorted(options):
++         for _, dearer, other, goal in sorted(options, reverse=True):
+""",
+        tests=MOVES,
+    ),
+    *part(
+        "planner/search/moves/kinds.py",
+        """
+planner-together-without-its-hops: only what is next to a piece goes with it
+-         for each in group:  # grows while it is walked
++         for each in group[:1]:
+""",
+        tests=MOVES,
     ),
     *part(
         "experiments/cuts.py",

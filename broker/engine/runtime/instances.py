@@ -6,8 +6,9 @@ a seat gets what the very instances detect that its task was wired to, and nothi
 same key.
 
 A task may run more than once, as *instances*: what a definition holds depends on when it began, so
-that one that began later needs an instance beside it for as long as the two hold other things. All instances of a task make events of one class, with the same ids: who detected them
-is told by the filterer's name alone.
+that one that began later needs an instance beside it for as long as the two hold other things. All
+instances of a task make events of one class, with the same ids: who detected them is told by the
+filterer's name alone.
 
 Two that hold the same are one from then on: a state says all that what comes later depends on. What
 is not compared is what no report depends on: how much was dropped so far, when silent groups were

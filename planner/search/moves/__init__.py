@@ -1,6 +1,7 @@
 """The moves of a search: each proposes one change of a placement, which the loop keeps or undoes.
 
-    kinds     what a move is (`MoveKind`); recreate, relocate, swap, together
+    kinds     what a move is (`MoveKind`); recreate, together
+    ejection  a piece to a full broker, and what it takes there on to brokers with room
     joint     a piece and the one that it feeds, to the pair of brokers where both cost least
     relief    streams that go around, and limits that are broken
 

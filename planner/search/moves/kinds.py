@@ -7,6 +7,7 @@ A new move is a class here (or in a file beside this) with a `name`, `fits` and 
 entry in `OPERATORS` of `planner.search.search`.
 """
 
+from random import Random
 from typing import ClassVar, Protocol
 
 from planner.search.context import Changes, MoveContext
@@ -33,7 +34,7 @@ class Recreate:
 
     def fits(self, context: MoveContext) -> bool:
         """Return whether the move can change anything in this problem."""
-        return context.instance.pieces > 1
+        return any(len(hosts) > 1 for hosts in context.instance.hosts)
 
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
@@ -54,80 +55,12 @@ class Recreate:
         return context.renew(pieces)
 
 
-class Relocate:
-    """Bring a few pieces to any of their brokers, the cheaper the likelier."""
-
-    name: ClassVar[str] = "relocate"
-
-    def fits(self, context: MoveContext) -> bool:
-        """Return whether the move can change anything in this problem."""
-        return any(len(hosts) > 1 for hosts in context.instance.hosts)
-
-    def propose(self, context: MoveContext) -> Changes:
-        """Change the placement and return the changes, to be kept or undone."""
-        evaluator, random = context.evaluator, context.random
-        changes = []
-        for piece in context.some_near(random.randint(1, 3)):
-            scores = sorted(context.choices((piece,)))
-            rank = min(int(random.expovariate(1 / 3)), len(scores) - 1)
-            if scores[rank][1] != evaluator.hosts[piece]:
-                changes.append(evaluator.apply([(piece, scores[rank][1])]))
-        return changes
-
-
-class Swap:
-    """Let two pieces of different brokers change places."""
-
-    name: ClassVar[str] = "swap"
-    sampled: ClassVar[int] = 12
-
-    def fits(self, context: MoveContext) -> bool:
-        """Return whether the move can change anything in this problem."""
-        return context.instance.capped and context.instance.pieces > 1
-
-    def propose(self, context: MoveContext, piece: int | None = None) -> Changes:
-        """Change the placement and return the changes, to be kept or undone."""
-        evaluator, random, instance = context.evaluator, context.random, context.instance
-        if piece is None:
-            piece = instance.draw(random)
-        origin, hosts, loads = evaluator.hosts[piece], evaluator.hosts, evaluator.loads
-        others = self._others(context, piece)
-        row = evaluator.row((piece,), [hosts[other] for other in others])
-        best: tuple[float, int] | None = None
-        for flow, other in zip(row, others, strict=True):
-            target = hosts[other]
-            change = instance.costs[piece] - instance.costs[other]
-            score = flow + context.penalty * (
-                loads.pressure(target, change) + loads.pressure(origin, -change)
-            )
-            # Else the same pair would be proposed again and again, and undone each time.
-            score *= 1.0 + 0.5 * random.random()
-            if best is None or score < best[0]:
-                best = (score, other)
-        if best is None:
-            return []
-        return [evaluator.apply([(piece, hosts[best[1]]), (best[1], origin)])]
-
-    def _others(self, context: MoveContext, piece: int) -> list[int]:
-        """Return some pieces with which `piece` may change places."""
-        evaluator, random, instance = context.evaluator, context.random, context.instance
-        hosts, origin = evaluator.hosts, evaluator.hosts[piece]
-        if instance.many:
-            near = [p for _, host in context.choices((piece,)) for p in evaluator.at[host]]
-            drawn = random.sample(near, min(len(near), self.sampled))
-        else:
-            drawn = [random.randrange(instance.pieces) for _ in range(self.sampled)]
-        return [
-            other
-            for other in drawn
-            if hosts[other] != origin
-            and hosts[other] in instance.allowed[piece]
-            and origin in instance.allowed[other]
-        ]
-
-
 class Together:
-    """Move pieces that are at one broker and concern each other, as one."""
+    """Move what streams connect at one broker to another broker, as one.
+
+    Two aggregates over the same shards hold each other where they are: each piece that leaves alone
+    has its streams come to both brokers, and so has a whole aggregate without the other.
+    """
 
     name: ClassVar[str] = "together"
 
@@ -137,18 +70,37 @@ class Together:
 
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
-        evaluator, random, instance = context.evaluator, context.random, context.instance
-        piece = instance.draw(random)
-        origin = evaluator.hosts[piece]
-        near = [p for p in instance.near[piece] if evaluator.hosts[p] == origin]
-        if len(near) < 2:
-            return []
-        # All that is near may fit nowhere together, where two of it still do: so every other time
-        # two go.
-        if len(near) > 2 and random.random() < 0.5:
-            near = [piece, random.choice([p for p in near if p != piece])]
-        scores = sorted(choice for choice in context.choices(near) if choice[1] != origin)
-        if not scores:
+        evaluator, random = context.evaluator, context.random
+        group = self._connected(context, context.instance.draw(random), random)
+        # All of it may fit nowhere, where two of it still do.
+        size = len(group)
+        group = group[: random.choice((2, random.randint(min(2, size), size), size))]
+        origin = evaluator.hosts[group[0]]
+        scores = sorted(each for each in context.choices(group) if each[1] != origin)
+        if len(group) < 2 or not scores:
             return []
         rank = min(int(random.expovariate(1.0)), len(scores) - 1)
-        return [evaluator.apply([(p, scores[rank][1]) for p in near])]
+        return [evaluator.apply([(piece, scores[rank][1]) for piece in group])]
+
+    def settle(self, context: MoveContext, piece: int) -> Changes:
+        """Bring all that is connected with `piece` at its broker, or else two, to the cheapest."""
+        origin, group = context.evaluator.hosts[piece], self._connected(context, piece)
+        for size in dict.fromkeys((len(group), 2)):
+            if len(group) >= size > 1:
+                _, host = min(context.choices(group[:size]), default=(0.0, origin))
+                if host != origin:
+                    return [context.evaluator.apply([(each, host) for each in group[:size]])]
+        return []
+
+    @staticmethod
+    def _connected(context: MoveContext, piece: int, random: Random | None = None) -> list[int]:
+        """Return what streams connect with `piece` at its broker, itself first, by hops."""
+        hosts, near = context.evaluator.hosts, context.instance.near
+        met, group = {piece}, [piece]
+        for each in group:  # grows while it is walked
+            more = [p for p in near[each] if hosts[p] == hosts[piece] and p not in met]
+            if random is not None:
+                random.shuffle(more)
+            met.update(more)
+            group += more
+        return group

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from planner.search.context import Changes, MoveContext
 from planner.search.evaluator import Evaluator
-from planner.search.moves.kinds import Recreate, Swap
+from planner.search.moves.ejection import Eject
+from planner.search.moves.kinds import Recreate
 
 
 class Reroute:
@@ -99,36 +100,15 @@ class Relieve:
 
     @staticmethod
     def squeeze(context: MoveContext, piece: int, host: int) -> Changes:
-        """Put a piece at `host`, and as many others as it takes from there to where there is room.
-
-        The others go to their cheapest brokers with room: an ejection chain of two links.
-        """
-        evaluator, instance, random = context.evaluator, context.instance, context.random
-        loads, costs = evaluator.loads, instance.costs
-        if evaluator.hosts[piece] == host or host not in instance.allowed[piece]:
+        """Put a piece at `host`, and others from there, until it fits, where there is room."""
+        evaluator = context.evaluator
+        if evaluator.hosts[piece] == host or host not in context.instance.allowed[piece]:
             return []
-        moves, more = [(piece, host)], costs[piece]
-        others = [other for other in evaluator.at[host] if costs[other] > 0]
-        random.shuffle(others)
-        for other in others:
-            if loads.fits(host, more):
-                break
-            roomy = [
-                choice
-                for choice in context.choices((other,))
-                if choice[1] != host and loads.fits(choice[1], costs[other])
-            ]
-            if roomy:
-                moves.append((other, min(roomy)[1]))
-                more -= costs[other]
-        return [evaluator.apply(moves)]
+        return [evaluator.apply(Eject.chain(context, piece, host)[1])]
 
     def _displace(self, context: MoveContext, piece: int) -> Changes:
         random = context.random
-        chance = random.random()
-        if chance < 0.3:
-            return Swap().propose(context, piece)
-        if chance < 0.65:
+        if random.random() < 0.5:
             return Recreate.renew(context, context.some_near(random.randint(1, 6), piece))
         # What is full there goes on to brokers with room.
         return self.squeeze(context, piece, random.choice(context.instance.hosts[piece]))

@@ -12,7 +12,9 @@ from planner.layout import lay_out
 from planner.search.context import MoveContext
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
+from planner.search.moves.ejection import Eject
 from planner.search.moves.joint import MoveJointly, cheapest_pair
+from planner.search.moves.kinds import Together
 from planner.search.moves.relief import Relieve
 from planner.search.params import SearchParams
 from planner.search.search import Search
@@ -118,14 +120,50 @@ def test_many_brokers_without_room_to_spare_get_the_planted_plan(shape):
     assert best.flow == pytest.approx(least, rel=1e-3)
 
 
-def test_a_piece_is_squeezed_in_where_another_makes_way():
-    """The broker where a stream begins is full; what it runs goes to the one that has room."""
-    capacities = dict(zip(NAMES, (1, 1, 0, 0, 1), strict=True))
+@pytest.mark.parametrize(("room", "goal"), [(1, 1), (0, 4)])
+def test_a_piece_is_squeezed_in_where_another_makes_way(room, goal):
+    """What runs at the full broker goes to the nearest with room, as the first may leave some."""
+    capacities = dict(zip(NAMES, (1, room, 0, 0, 1), strict=True))
     nodes = [{"id": name, "capacity": capacity} for name, capacity in capacities.items()]
     context = context_of(CHAIN | {"nodes": nodes}, [0, 1], penalty=1e6)
     undo = Relieve.squeeze(context, 1, 0)
-    assert context.evaluator.hosts == [4, 0]
+    assert context.evaluator.hosts == [goal, 0]
     assert not context.evaluator.loads.broken
     for change in reversed(undo):
         context.evaluator.undo(change)
     assert context.evaluator.hosts == [0, 1]
+
+
+def test_what_costs_least_makes_way_at_a_full_broker():
+    """Of two that run where a heavy stream begins, the one goes for which it matters less."""
+    nodes = [{"id": name, "capacity": 2} for name in NAMES]
+    contents = [
+        {"id": name, "rates": {"a": rate}} for name, rate in (("H", 100), ("M", 20), ("L", 1))
+    ]
+    tasks = [{"id": f"T{c['id']}", "inputs": [c["id"]], "cost": 1, "rate": 0} for c in contents]
+    document = CHAIN | {"nodes": nodes, "contents": contents, "tasks": tasks}
+    context = context_of(document, [4, 0, 0], penalty=1e6)
+    assert Eject().propose(context, 0)
+    assert context.evaluator.hosts == [0, 0, 1]
+    assert context.evaluator.flow == pytest.approx(1, abs=1e-3)
+    assert Eject().propose(context, 0) == []  # nothing is cheaper than where it is
+    assert context.evaluator.hosts == [0, 0, 1]
+
+
+def test_all_that_streams_connect_at_a_broker_goes_together():
+    """Of three in a chain of shared streams any two would leave a stream behind."""
+    tasks = [
+        {"id": name, "inputs": inputs, "cost": 1, "rate": 1, "destinations": ["a"]}
+        for name, inputs in (("T", ["C"]), ("U", ["C", "D"]), ("V", ["D"]))
+    ]
+    contents = [{"id": name, "rates": {"a": 10}} for name in "CD"]
+    context = context_of(CHAIN | {"contents": contents, "tasks": tasks}, [2, 2, 2])
+    evaluator = context.evaluator
+    whole = evaluator.delta([(0, 0), (1, 0), (2, 0)], 0.0)
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        assert evaluator.delta([(piece, 0) for piece in pair], 0.0) > whole
+    undo = Together().settle(context, 0)
+    assert evaluator.hosts == [0, 0, 0]
+    for change in reversed(undo):
+        evaluator.undo(change)
+    assert evaluator.hosts == [2, 2, 2]
