@@ -222,7 +222,8 @@ class Runner:
 
     def handle(self, message: "Message") -> None:
         """Handle a message before all that waits: at once, but for work that takes many slices."""
-        self._finish()
+        if self._work is not None:
+            self._finish()
         self._advance(message, self._machine.work(message, self.clock.now_ms()))
 
     def _advance(self, message: "Message", work: "Slices[list[Effect]]") -> None:

@@ -43,7 +43,7 @@ def test_it_is_told_what_a_text_would_change(broker, face, tmp_path, capsys):
     assert lines[:5] == [
         "S of anna: there already, goes on with its state",
         "T of anna: changed, begins anew",
-        "  Low: goes on with its state",
+        "  Low: begins with nothing",  # as it would if S were not there
         "  T: what is held of B goes on",
         "High: ends, as nobody needs it then",
     ]

@@ -160,8 +160,8 @@ hurries-nobody: who hurries waits for what is owed as long as others
 + ()
 
 hurries-here-alone: who hurries is not heard beyond the next broker
-- self._hurries[peer] = None
-+ self._hurries.pop(peer, None)
+- self.hurries[peer] = None
++ self.hurries.pop(peer, None)
 
 hurries-for-ever: to who has hurried once all that is owed goes at once
 - self._hurried = {peer: until for peer, until in self._hurried.items() if until >= now}

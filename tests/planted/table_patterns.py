@@ -294,8 +294,8 @@ AGENT = part(
     "broker/engine/pattern/staged_agent.py",
     r"""
 ready-one-too-many: events are taken before the watermark has passed
-- until = WATERMARK_END if plan.at_once else self._watermark
-+ until = WATERMARK_END if plan.at_once else self._watermark + 1
+- (since, WATERMARK_END) if plan.at_once else (None, self._watermark)
++ (since, WATERMARK_END) if plan.at_once else (None, self._watermark + 1)
 
 key-null-is-a-group: events without a key make a group
 -             if key is None:

@@ -158,8 +158,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             return
         self._promised_at = self._now
         if changed := self._promises(self._intake.clock.promised, self._now):
-            self.told.update(changed)
-            self.told = {name: one for name, one in self.told.items() if one is not None}
+            self.told = {key: ms for key, ms in {**self.told, **changed}.items() if ms is not None}
             position = self.own.promise()
             if self.spreads:
                 self.fresh.append(Fresh(position, [], changed))
@@ -178,7 +177,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def awaited(self) -> dict[int | None, dict[str, int]]:
         """Return, by wait and type, how far that has to come before tasks here report more."""
-        return by_wait(self._matcher.due(self._foreseen, ends=True, due_of=next_report))
+        due = self._matcher.due(self._foreseen, ends=True, due_of=next_report)
+        return by_wait(due) if due else {}
 
     def due_to_promise(self, now: int) -> bool:
         """Tell whether others would be told something new; asking changes nothing."""

@@ -146,7 +146,7 @@ class ProgressRelay:
             awaited = [network.awaited() for network in self._waiting()]
             ledger.expect([times for waits in awaited for times in waits.values()])
         peers = [peer for peer in self._sessions.standing if self.speaks(peer)]
-        for asker in ledger.take_hurries():
+        for asker in ledger.take_hurries() if ledger.hurries else ():
             via, wanted = self._along.via, self._along.toward(asker)
             ways = dict.fromkeys([via[origin] for origin, _ in wanted if origin in via])
             for peer in ways:

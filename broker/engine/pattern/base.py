@@ -83,6 +83,7 @@ class Stage(Protocol):
 
 Make = Callable[["Site"], Stage]
 
+SWEEP_MS = 60_000  # silent partitions are looked at for what has expired so often, or rarer
 ASK_SHARE = 8  # what is looked through is looked through once in so many parts of its number
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from broker.engine.limits import Limits
 from broker.engine.pattern.assigned import assigned_end, later_ms, types_begun_at_ends
+from broker.engine.pattern.base import SWEEP_MS
 from broker.engine.pattern.chain_store import links_of
 from broker.engine.pattern.completion import Completion
 from broker.engine.pattern.hold import (
@@ -50,7 +51,6 @@ from language.walk import descendants
 Kind = Literal["single", "sharded", "aggregate"]
 
 DAY_LONGEST_MS = DAY_MS + 3_600_000  # a day on which clocks go back
-SWEEP_MS = 60_000  # partitions without events are looked at for what has expired so often, or rarer
 
 
 @dataclass(frozen=True, slots=True)

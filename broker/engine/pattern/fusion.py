@@ -20,7 +20,7 @@ from typing import Any
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, events_of, holds_any, sort_in_order
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.base import Site, end_of, start_of
+from broker.engine.pattern.base import SWEEP_MS, Site, end_of, start_of
 from broker.engine.pattern.build import Builder
 from broker.engine.pattern.durations import Foresight
 from broker.engine.pattern.join import Join, JoinWriter
@@ -125,7 +125,7 @@ class FusedPlan:
         # Where events are consumed an older candidate may come to be the latest.
         self._latest_only = not consuming
         self._foresight, self._doubt = foresight, builder.doubt
-        self.horizon_ms: int | None = None  # the longest that a store keeps
+        self.sweep_ms = WATERMARK_END  # how often silent groups forget what has expired
         self._kept: list[tuple[int, int | None, int | None]] = []
         # Asked again only when a type has begun to last, or lasts longer than it did.
         self._changes = (-1, 0)  # of durations and doubts, when it was asked how long is kept
@@ -153,7 +153,7 @@ class FusedPlan:
         )
         # Where each may choose the latest of the other, instants go one by one.
         self.stepwise = any(fused.right_first for fused in self.joints)
-        # With the limit first, as `horizon_ms` must hold whatever comes; `look_ahead` shortens it.
+        # With the limit first, as `sweep_ms` must hold whatever comes; `look_ahead` shortens it.
         self._keep(foresight.durations.limit_ms)
 
     def look_ahead(self) -> None:
@@ -172,7 +172,8 @@ class FusedPlan:
             if self._latest_only and _latest_only(joint):
                 fused.latest_within_ms = duration_max_ms if joint.operator in FOLLOWS else 0
         self._kept = self._keeps()
-        self.horizon_ms = self._horizon_ms()
+        horizon_ms = self._horizon_ms()
+        self.sweep_ms = WATERMARK_END if horizon_ms is None else max(SWEEP_MS, horizon_ms)
 
     def asks_durations(self) -> bool:
         """Return True where what is kept depends on how long events may last."""

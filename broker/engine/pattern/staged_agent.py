@@ -109,8 +109,7 @@ class StagedAgent(StagedGroups):
 
     def next_due(self) -> int | None:
         """Return the least watermark at which `feed` without events could report; None if never."""
-        times = [self._pending.first_end, self._agenda.first()]
-        known = [time for time in times if time is not None]
+        known = [ms for ms in (self._pending.first_end, self._agenda.first()) if ms is not None]
         # What is fused has decided all that it can; only what `last` chooses among may wait.
         open_size = self._size if self.plan.timed else 0
         if open_size or (self.plan.fused is None and self._patience and self._patience.count):
@@ -178,13 +177,13 @@ class StagedAgent(StagedGroups):
             taken.append((at, passed))
         if plan.fused is not None and plan.observes:
             plan.fused.look_ahead()
-        if plan.fused is not None and plan.at_once:  # any order will do
+        ahead, until = (since, WATERMARK_END) if plan.at_once else (None, self._watermark)
+        if plan.fused is not None and plan.at_once and not self._is_new:  # any order will do
             released = by_end(taken)
         else:
-            until = WATERMARK_END if plan.at_once else self._watermark
             released = pending.pass_through(taken, until)
+            self._is_new = False
         if self._patience is not None:
-            ahead = since if plan.at_once else None
             return self._patience.put(released, self._partitions, ahead, eager=self._crowded)
         touched: dict[Group, None] = {}
         for at, event in released:
@@ -216,8 +215,7 @@ class StagedAgent(StagedGroups):
         partition, plan = self._partitions[key], self.plan
         if not partition.open:
             plan.open(partition, self._begin)
-        entries = partition.fresh
-        if entries:
+        if entries := partition.fresh:
             partition.fresh = []
             if self._patience is not None:
                 self._patience.count -= len(entries)

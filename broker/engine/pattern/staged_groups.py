@@ -13,13 +13,14 @@ from typing import Any, Protocol
 from broker.engine.event.agent import WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
-from broker.engine.pattern.base import least
+from broker.engine.pattern.base import SWEEP_MS, least
 from broker.engine.pattern.choice import due
 from broker.engine.pattern.ending import ending_of
+from broker.engine.pattern.fusion import FusedPlan
 from broker.engine.pattern.lone import LoneAtom
 from broker.engine.pattern.patience import Group
 from broker.engine.pattern.staged_partition import Partition
-from broker.engine.pattern.staged_plan import SWEEP_MS, StagedPlan
+from broker.engine.pattern.staged_plan import StagedPlan
 from broker.engine.runtime.agenda import Agenda
 from broker.engine.runtime.pending import Pending
 
@@ -75,6 +76,7 @@ class StagedGroups:
         self._moved: dict[Group, Partition] = {}  # those of which that is to be asked anew
         self._size = 0
         self._watermark = WATERMARK_NONE
+        self._is_new = True  # what another agent left may wait, which had to keep an order
         self._swept = WATERMARK_NONE
         self.dropped_overflow = self.dropped_groups = self.outlasting = 0
 
@@ -137,7 +139,8 @@ class StagedGroups:
     def _sweep(self, touched: dict[Group, None]) -> list[Group]:
         """Let silent partitions drop what has expired, now and then; return those that may go."""
         # What is fused goes after a silent look, as a new one costs more; of many, all at once.
-        period_ms = max(SWEEP_MS, self.plan.sweep_ms())
+        fused = self.plan.fused
+        period_ms = fused.sweep_ms if isinstance(fused, FusedPlan) else SWEEP_MS
         if self._watermark // period_ms == self._swept // period_ms:
             return []
         self._swept = self._watermark

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.filter.conditions import slots_read
 from broker.engine.pattern.base import Make, Site
@@ -46,7 +45,6 @@ from broker.engine.pattern.verdicts import Doubt, certainty_at, certainty_of
 from language.tree import Case, Subscription
 
 DURATION_MAX_MS = 7 * 86_400_000
-SWEEP_MS = 60_000  # partitions are swept for what has expired at most so often
 NOTHING_WAITS = Waiting()  # in all partitions where occurrences do not wait for their turn
 
 
@@ -208,13 +206,6 @@ class StagedPlan:
         assert self._make is not None
         site.leaves = [None] * len(self.layout.leaves)
         partition.site, partition.root = site, self._make(site)
-
-    def sweep_ms(self) -> int:
-        """Return how often partitions to which nothing comes are looked at."""
-        if not isinstance(self.fused, FusedPlan):
-            return SWEEP_MS
-        horizon_ms = self.fused.horizon_ms
-        return WATERMARK_END if horizon_ms is None else max(SWEEP_MS, horizon_ms)
 
     # --- a step --------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ class ProgressLedger:
         self._heard = False  # a neighbour's question
         self._ways = 0
         self._hurried: dict[str, int] = {}  # by neighbour that wants all that is owed: until when
-        self._hurries: dict[str, None] = {}  # for whom others are to be asked the same
+        self.hurries: dict[str, None] = {}  # for whom others are to be asked the same
 
     # --- what is awaited -------------------------------------------------------------------
 
@@ -166,11 +166,11 @@ class ProgressLedger:
     def hurry(self, peer: str, now: int) -> None:
         """Note that a neighbour, or a task here, wants all that is owed by now."""
         self._hurried[peer] = now + HURRY_MS
-        self._hurries[peer] = None
+        self.hurries[peer] = None
 
     def take_hurries(self) -> list[str]:
         """Return for whom others are to be asked for all that they owe."""
-        taken, self._hurries = list(self._hurries), {}
+        taken, self.hurries = list(self.hurries), {}
         return taken
 
     def hear(self, peer: str, said: Awaited, now: int) -> None:
@@ -280,8 +280,9 @@ class ProgressLedger:
                         self._changed = True
             if come and toward in self._owed:
                 due.append(toward)
-        self._hurried = {peer: until for peer, until in self._hurried.items() if until >= now}
-        due += [toward for toward in self._hurried if toward in self._owed]
+        if self._hurried:
+            self._hurried = {peer: until for peer, until in self._hurried.items() if until >= now}
+            due += [toward for toward in self._hurried if toward in self._owed]
         overdue = [toward for toward in self._owed if self._due_ms(toward) <= now]
         return list(dict.fromkeys([*due, *overdue]))
 
