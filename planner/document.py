@@ -236,10 +236,7 @@ def _object(value: object, path: str) -> Mapping[str, Any]:
 
 
 def _list(
-    top: Mapping[str, Any],
-    name: str,
-    read: Callable[[Mapping[str, Any], str], T],
-    entries_max: int,
+    top: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any], str], T], entries_max: int
 ) -> tuple[T, ...]:
     value = top.get(name)
     if value is None:

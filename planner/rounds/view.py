@@ -14,14 +14,7 @@ import msgspec
 
 from planner.layout import Layout
 from planner.network import Network
-from planner.rounds.tables import (
-    HERE,
-    Hosted,
-    LaidAggregate,
-    LaidStream,
-    Tables,
-    laid_tables,
-)
+from planner.rounds.tables import HERE, Hosted, LaidAggregate, LaidStream, Tables, laid_tables
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):

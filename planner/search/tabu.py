@@ -1,8 +1,9 @@
 """Tabu search as the paper has it: always the best move that is not forbidden, even for the worse.
 
 Owns the choice of a step and what it forbids. Must not know when the search ends, nor what is best
-of all. Invariant: a step moves one piece, or lets two change places; a piece does not return to a
-broker that it left lately, unless that makes a better placement than any since the start.
+of all. Invariant: a step moves one piece, or what is connected at a broker, or lets two change
+places; a piece does not return to a broker that it left lately, unless that makes a better
+placement than any since the start.
 
 Paper 003, section 4.2, algorithm 2, with three repairs. All candidates of a step are weighed from
 the same placement (the paper's loop over tasks stacks one on another). What is forbidden is a
@@ -13,6 +14,8 @@ search crosses what is not feasible.
 from math import inf
 
 from planner.search.context import MoveContext
+from planner.search.evaluator import Moves
+from planner.search.moves.kinds import Together
 
 TENURE_MIN, TENURE_SPREAD = 6, 10
 """Steps for which a piece may not return to where it was."""
@@ -22,10 +25,10 @@ DEARER, CHEAPER = 1.6, 1 / 1.3
 # Moves that are tried out where links are limited, since rows do not tell what links cost.
 TRIED = 4
 SAME = 1e-9
+# What is connected at a broker costs a row each, so now and then that of some pieces is looked at.
+GROUPS_EVERY, GROUPS_MAX = 8, 40
 # What a step takes beside rows, for each piece: so many brokers are compared.
 WEIGHED = 20
-
-Moves = list[tuple[int, int]]
 
 
 class TabuSearch:
@@ -64,18 +67,23 @@ class TabuSearch:
         if not evaluator.loads.broken and evaluator.flow < self.best:
             self.best = evaluator.flow
         self._adapt()
-        return ("", "relocate", "swap")[len(moves)]
+        if len(moves) == 2 and evaluator.hosts[moves[0][0]] != evaluator.hosts[moves[1][0]]:
+            return "swap"
+        return ("", "relocate", Together.name)[min(2, len(moves))]
 
     def _choose(self) -> Moves:
-        context = self.context
+        context, instance = self.context, self.context.instance
         ranked = self._relocations()
-        if context.instance.capped:
-            least = min(ranked)[0] if ranked else inf
-            ranked += self._exchanges(least)
+        if instance.capped:
+            ranked += self._exchanges(min(ranked)[0] if ranked else inf)
+        if self.steps % GROUPS_EVERY == 0:
+            count = min(instance.pieces, GROUPS_MAX)
+            for piece in context.random.sample(range(instance.pieces), count):
+                ranked += Together.cheapest(context, piece)
         if not ranked:
             return []
         ranked.sort(key=lambda scored: scored[0])
-        if context.instance.limited:
+        if instance.limited:
             return self._tried_out([moves for _, moves in ranked[:TRIED]])
         least = ranked[0][0]
         equal = [moves for score, moves in ranked if score <= least + SAME * abs(least)]

@@ -7,10 +7,12 @@ A new move is a class here (or in a file beside this) with a `name`, `fits` and 
 entry in `OPERATORS` of `planner.search.search`.
 """
 
+from collections.abc import Iterator
 from random import Random
 from typing import ClassVar, Protocol
 
 from planner.search.context import Changes, MoveContext
+from planner.search.evaluator import Moves
 
 
 class MoveKind(Protocol):
@@ -84,13 +86,19 @@ class Together:
 
     def settle(self, context: MoveContext, piece: int) -> Changes:
         """Bring all that is connected with `piece` at its broker, or else two, to the cheapest."""
-        origin, group = context.evaluator.hosts[piece], self._connected(context, piece)
-        for size in dict.fromkeys((len(group), 2)):
-            if len(group) >= size > 1:
-                _, host = min(context.choices(group[:size]), default=(0.0, origin))
-                if host != origin:
-                    return [context.evaluator.apply([(each, host) for each in group[:size]])]
-        return []
+        brought = self.cheapest(context, piece)
+        return next(([context.evaluator.apply(moves)] for _, moves in brought), [])
+
+    @classmethod
+    def cheapest(cls, context: MoveContext, piece: int) -> Iterator[tuple[float, Moves]]:
+        """Yield the same of all that is connected, and of two, with what it changes."""
+        origin, group = context.evaluator.hosts[piece], cls._connected(context, piece)
+        for size in dict.fromkeys((len(group), 2)) if len(group) > 1 else ():
+            scores = context.choices(group[:size])
+            score, host = min(scores, default=(0.0, origin))
+            if host != origin:
+                score -= sum(now for now, place in scores if place == origin)
+                yield score, [(each, host) for each in group[:size]]
 
     @staticmethod
     def _connected(context: MoveContext, piece: int, random: Random | None = None) -> list[int]:
