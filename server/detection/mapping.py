@@ -48,9 +48,8 @@ def event_of(
     }
     named: dict[str, Any] = {}
     for part in (result.get("values"), result.get("group")):  # the group has the last word
-        if isinstance(
-            part, dict
-        ):  # as JSON is decoded: to ask for any mapping costs five times that
+        # JSON is decoded to dicts: to ask for any mapping costs five times that.
+        if isinstance(part, dict):
             named.update(part)
     for key, value in named.items():
         if isinstance(value, _SCALARS):
