@@ -398,7 +398,7 @@ def test_what_ran_at_its_home_before_there_were_cells_begins_with_nothing_and_sa
     asking = messages.SpecificationSubmitted("x", "r", TOGETHER.format(one=1, two=1))
     before.handle(asking, 1_000)
     keys = tuple(before.catalogue.subscriptions)
-    before.handle(messages.NetworkTold(Activated(keys)), 1_000)
+    before.handle(messages.NetworkTold(Activated(keys, apart=True)), 1_000)
     assert [each.state for each in before.catalogue.subscriptions.values()] == ["active"] * 2
     taken_up, _ = DurableBroker.recover(
         replace(options, cells=True), Limits(), before.snapshot(), (), 0, 1_000
