@@ -17,7 +17,7 @@ import msgspec
 from broker.core.network.needs import asked_operators, primitives
 from broker.core.operators.times import Times
 from broker.core.operators.wording import in_words
-from broker.engine.pattern.bounds import Inputs, bounds_of, stated
+from broker.engine.pattern.bounds.bounds import Inputs, bounds_of, stated
 from broker.engine.runtime.succession import Heir, heirs_of
 from language import EventType, Specification
 

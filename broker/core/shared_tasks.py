@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from broker.engine.limits import LimitReachedError
-from broker.engine.runtime.instances import like, merge
+from broker.engine.runtime.likeness import like, merge
 from broker.engine.runtime.succession import Heir, take_over
 
 if TYPE_CHECKING:

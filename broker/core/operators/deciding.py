@@ -20,7 +20,7 @@ from math import inf, nextafter
 
 from broker.core.operators import reasons
 from broker.core.operators.times import Times
-from broker.engine.pattern.operands import (
+from broker.engine.pattern.layout.operands import (
     Gathered,
     Joint,
     Leaf,
@@ -30,8 +30,8 @@ from broker.engine.pattern.operands import (
     Silence,
     operands,
 )
-from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.timing import Timing
+from broker.engine.pattern.layout.pattern import Layout
+from broker.engine.pattern.times.timing import Timing
 
 WAYS_MAX = 8  # of a pattern in which each place may stay empty: one operator each
 

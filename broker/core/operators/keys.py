@@ -18,7 +18,7 @@ from typing import Any
 from broker.core.operators.conditions import members_of, read_condition, text_of, travels
 from broker.core.routing.operator import Key, Range, Region
 from broker.engine.event.expressions import RESERVED_CODE
-from broker.engine.pattern.operands import Leaf
+from broker.engine.pattern.layout.operands import Leaf
 from language.lexicon import MIRRORED
 from language.printing.expressions import expression_text
 from language.tree import (

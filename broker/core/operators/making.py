@@ -18,8 +18,8 @@ from broker.core.operators.keys import key_of
 from broker.core.operators.times import Times
 from broker.core.routing.operator import Key, Operator
 from broker.engine.event.identity import digest
-from broker.engine.pattern.operands import Leaf
-from broker.engine.pattern.pattern import Layout, lay_out
+from broker.engine.pattern.layout.operands import Leaf
+from broker.engine.pattern.layout.pattern import Layout, lay_out
 from language.taskgraph import cases_of
 from language.tree import Case, Definition
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from broker.core.operators import deciding, keys, making, times
-from broker.engine.pattern import timing
+from broker.engine.pattern.times import timing
 from tests.broker.core.operators.test_what_travels import WRITTEN, Counts, hold, hold_written
 
 STANDS_IN = {
