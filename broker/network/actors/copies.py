@@ -22,10 +22,10 @@ class Copy(Struct, frozen=True):
     them has published it, and then to where the actor is by now. None: somebody else sees to that.
     """
 
-    broker: str
-    serial: int
-    actor: str
-    payload: bytes
+    broker: str  # where it goes
+    serial: int  # by which it is taken
+    actor: str  # one name, perhaps of several clients
+    payload: bytes  # as it is published
     version: int = 0
     asks: Asks = ()
 
@@ -37,11 +37,11 @@ class Copies:
     """
 
     def __init__(self, copies_max: int) -> None:
-        self.life = 0
+        self.life = 0  # 0: nothing was ever copied
         self.fresh: list[Copy] = []
-        self._max = copies_max
-        self._serial: dict[str, int] = {}
-        self._kept: dict[str, deque[Copy]] = {}
+        self._max = copies_max  # for each broker
+        self._serial: dict[str, int] = {}  # by broker: the last number
+        self._kept: dict[str, deque[Copy]] = {}  # by broker, in order
 
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))
@@ -49,7 +49,7 @@ class Copies:
     def add(self, to: tuple[str, int], actor: str, payload: bytes, asks: Asks, now: int) -> bool:
         """Keep a copy for a broker (its name, version); whether the oldest had to go for it."""
         broker, version = to
-        self.life = self.life or now
+        self.life = self.life or now  # the time of the first copy: another disk has another
         serial = self._serial[broker] = self._serial.get(broker, 0) + 1
         one = Copy(broker, serial, actor, payload, version, asks)
         kept = self._kept.setdefault(broker, deque())

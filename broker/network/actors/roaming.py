@@ -18,15 +18,15 @@ from msgspec import Struct
 
 ROAMING_MS = 30_000  # time enough to connect elsewhere; what is older alarms nobody in time
 PUBLISHED_MAX = 10_000  # results that are known again when they come on another way: 1 MB
-_DIGEST_BYTES = 16
+_DIGEST_BYTES = 16  # of what was published: few enough to keep many
 
 
 class Held(Struct, frozen=True):
     """A result for an actor."""
 
-    until: int
-    actor: str
-    payload: bytes
+    until: int  # then it is let go
+    actor: str  # as it listened
+    payload: bytes  # as it would be published
 
 
 class Roaming:
@@ -36,7 +36,7 @@ class Roaming:
     """
 
     def __init__(self, held_max: int) -> None:
-        self._max = held_max
+        self._max = held_max  # of results, and of actors each
         self._left: dict[str, int] = {}  # actors that listen nowhere, and since when, in that order
         self._held: deque[Held] = deque()
         self._published: dict[bytes, None] = {}  # not part of the state: see `first`

@@ -21,7 +21,7 @@ _Groups = list[tuple[Any, list[Any]]]
 
 class _Plain(Struct, frozen=True):
     rows: list[tuple[str, int, list[tuple[int, _Groups]]]] = []
-    sources: dict[int, bytes] = {}
+    sources: dict[int, bytes] = {}  # by pane: digests of sources, joined
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -39,21 +39,21 @@ class FrameError(Exception):
 class Hello(Struct, array_like=True, frozen=True, tag="hello"):
     """The sender is at session `mine`, has heard of the other's `echo`, and holds this tree."""
 
-    mine: int
-    echo: int
-    tree: str
+    mine: int  # the number of the sender's session
+    echo: int  # 0: it has heard of none yet
+    tree: str  # a digest of the overlay tree
 
 
 class States(Struct, array_like=True, frozen=True, tag="states"):
     """Links, as the topology tells them."""
 
-    data: bytes
+    data: bytes  # as `broker.network.overlay.told` packs them
 
 
 class Routed(Struct, array_like=True, frozen=True, tag="routed"):
     """Carry what one router says to the next."""
 
-    message: Advertise | Withdraw | Want | Unwant
+    message: Advertise | Withdraw | Want | Unwant  # for the router of the neighbour alone
 
 
 class Here(Struct, array_like=True, frozen=True, tag="here"):
@@ -63,8 +63,8 @@ class Here(Struct, array_like=True, frozen=True, tag="here"):
     it promises nothing.
     """
 
-    origin: str
-    types: tuple[str, ...]
+    origin: str  # by its broker's name
+    types: tuple[str, ...]  # none: of any
     bounds: Bounds | None = None
 
 
@@ -72,7 +72,7 @@ class Gone(Struct, array_like=True, frozen=True, tag="gone"):
     """This way leads to the origin no more; it promised to be back in so many ms, 0: it did not."""
 
     origin: str
-    back_within_ms: int = 0
+    back_within_ms: int = 0  # so that nobody gives up on a short restart
 
 
 class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
@@ -86,17 +86,17 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     that the host has already, each by how far it lies behind the one before.
     """
 
-    host: str
-    origin: str
-    serial: int
-    life: int
-    position: int | None
-    types: dict[str, Attributes]
+    host: str  # who asks, by its broker's or cell's name
+    origin: str  # whom it asks, however many hops away
+    serial: int  # ascends at the host: an older answer is passed over
+    life: int  # of the origin, as the host knows it; 0: it knows none
+    position: int | None  # all of it up to here is on the host's disk
+    types: dict[str, Attributes]  # with the declarations by which the host reads them
     keys: tuple[Key, ...] | None = None
-    absent: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()  # so that brokers on the way keep nothing back in vain
     newest: int | None = None
-    quiet: bool = False
-    taken: tuple[int, ...] = ()
+    quiet: bool = False  # a broker on the way is unsure and wants to hear the answer pass
+    taken: tuple[int, ...] = ()  # spares them from travelling twice
 
     def positions_taken(self, life: int) -> frozenset[int]:
         """Return the positions that an origin in this life need not offer."""
@@ -113,18 +113,18 @@ class Fold(Struct, array_like=True, frozen=True, tag="fold"):
     `since` as they are. `again`: what the host has of panes that are not complete it takes back.
     """
 
-    host: str
+    host: str  # who owns the windows
     origin: str
-    serial: int
+    serial: int  # as in `Reoffer`
     life: int
-    position: int | None
+    position: int | None  # behind it nothing has been folded yet
     keep: int | None
     types: dict[str, Attributes]
-    text: bytes
-    tasks: tuple[str, ...]
+    text: bytes  # the definitions, as whoever submitted wrote them
+    tasks: tuple[str, ...]  # of several that share one definition, all
     ids: int
-    raw: bool = False
-    since: int | None = None
+    raw: bool = False  # after a conflict: two origins had events of one source
+    since: int | None = None  # events that ended before are in the rows already
     again: bool = False
 
 
@@ -134,11 +134,11 @@ class Folded(Struct, array_like=True, frozen=True, tag="folded"):
     `last`: the answer is whole; `more`: the host is to ask again for the rest.
     """
 
-    host: str
+    host: str  # rows are for one host, never shared on the way
     serial: int
-    what: told.Folded
-    last: bool = True
-    more: bool = False
+    what: told.Folded  # with the positions that it stands for
+    last: bool = True  # parts of one answer come in order
+    more: bool = False  # the origin spares the link a long answer at once
 
 
 class Doubted(Struct, array_like=True, frozen=True, tag="doubted"):
@@ -150,10 +150,10 @@ class Doubted(Struct, array_like=True, frozen=True, tag="doubted"):
 class Stored(Struct, array_like=True, frozen=True, tag="stored"):
     """A host has on its disk all that it needs of the origin up to a position."""
 
-    host: str
+    host: str  # whose disk has it
     origin: str
-    life: int
-    position: int
+    life: int  # positions of another life say nothing
+    position: int  # the origin may let go of all up to it
 
     @property
     def upto(self) -> StoredUpto:
@@ -167,8 +167,8 @@ class Passed(Struct, array_like=True, frozen=True, tag="passed"):
     `serial` counts those of an origin in a session; 0: the sender does not count.
     """
 
-    what: Forwarded
-    serial: int = 0
+    what: Forwarded  # one frame for all hosts beyond, or they would share nothing
+    serial: int = 0  # a hole in the count shows what was lost
 
 
 class Offered(Struct, array_like=True, frozen=True, tag="offered"):
@@ -177,11 +177,11 @@ class Offered(Struct, array_like=True, frozen=True, tag="offered"):
     `newest`: no event that the origin has admitted so far ends later; None: it does not say.
     """
 
-    host: str
-    serial: int
+    host: str  # nobody else may take it for complete
+    serial: int  # of the question
     what: Forwarded
-    last: bool
-    more: bool
+    last: bool  # only the last part carries what is promised
+    more: bool  # as many were kept as fit into one answer
     newest: int | None = None
 
 
@@ -191,9 +191,9 @@ class Listening(Struct, array_like=True, frozen=True, tag="listening"):
     `version` ascends at that broker with each change.
     """
 
-    broker: str
+    broker: str  # where they are connected
     hops: int
-    actors: tuple[str, ...]
+    actors: tuple[str, ...]  # the whole set, so that nothing has to be taken back
     version: int = 0
 
 
@@ -203,13 +203,13 @@ class Copied(Struct, array_like=True, frozen=True, tag="copied"):
     `version` and `asks`: see `broker.network.actors.copies.Copy`.
     """
 
-    home: str
-    to: str
-    life: int
-    floor: int
-    serial: int
-    actor: str
-    payload: bytes
+    home: str  # whose outbox has the result
+    to: str  # where the actor listened when it left the home
+    life: int  # numbers of another life are other copies
+    floor: int  # what lies before it was taken or let go
+    serial: int  # ascends for each pair of home and broker
+    actor: str  # the name on whose topic it is published
+    payload: bytes  # as subscribers get it
     version: int = 0
     asks: Asks = None
 
@@ -217,16 +217,16 @@ class Copied(Struct, array_like=True, frozen=True, tag="copied"):
 class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):
     """A broker has the copies of a home up to this number."""
 
-    home: str
-    broker: str
-    life: int
+    home: str  # that may let go of them
+    broker: str  # that has them
+    life: int  # as the copy had it
     serial: int
 
 
 class Planned(Struct, array_like=True, frozen=True, tag="planned"):
     """A word of those who decide where tasks run (`broker.core.coordinator`)."""
 
-    data: bytes
+    data: bytes  # of the planner's own form, which nobody on the way reads
 
 
 Sealed: TypeAlias = (
@@ -265,7 +265,7 @@ Sealed: TypeAlias = (
 class Frame(Struct, array_like=True, frozen=True, tag="sealed"):
     """A frame of the session that the sender calls `mine` and the other `echo`."""
 
-    mine: int
+    mine: int  # 16 bytes of both numbers in each frame
     echo: int
     body: Sealed
 
@@ -273,7 +273,7 @@ class Frame(Struct, array_like=True, frozen=True, tag="sealed"):
 class ShortFrame(Struct, array_like=True, frozen=True, tag="s"):
     """The same with a digest of both numbers, which are long."""
 
-    seal: int
+    seal: int  # 4 bytes: enough to tell two sessions apart
     body: Sealed
 
 
@@ -283,15 +283,15 @@ AnyFrame: TypeAlias = Hello | States | Frame | ShortFrame
 class Bundle(Struct, array_like=True, frozen=True, tag="bundle"):
     """Several frames in order, pressed by zlib or as they are."""
 
-    is_pressed: bool
-    frames: bytes
+    is_pressed: bool  # incompressible ones stay as they are
+    frames: bytes  # an array of frames, as one would be alone
 
 
 BUNDLES_SINCE = 3  # the version of frames that has them
 SCOPES_SINCE = 4  # the version whose words of planning have a scope; before, all was for all
 PRESSED_BYTES_MIN = 200  # shorter ones hardly get smaller
 BUNDLE_BYTES_MAX = 2 * 1024 * 1024  # unpressed: twice what a link takes
-_LEVEL = 6
+_LEVEL = 6  # of zlib: beyond it costs time and gains little
 
 encoded = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(AnyFrame | Bundle).decode

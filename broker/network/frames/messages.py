@@ -21,9 +21,9 @@ class LinkUp(Struct, frozen=True):
     """
 
     peer: str
-    fresh: bool
-    cost: int = 1
-    version: int = VERSION
+    fresh: bool  # a link that merely came back goes on where it was
+    cost: int = 1  # as configured; the tree takes the cheapest links
+    version: int = VERSION  # of the frames' form that both ends understand
 
 
 class LinkDown(Struct, frozen=True):
@@ -42,14 +42,14 @@ class NameRefused(Struct, frozen=True):
     """A neighbour has no link for this process, as it has one to another of the same name."""
 
     peer: str
-    reason: str
+    reason: str  # for the log, as the neighbour worded it
 
 
 class FramesReceived(Struct, frozen=True):
     """Frames of a neighbour came, in order."""
 
     peer: str
-    frames: tuple[bytes, ...]
+    frames: tuple[bytes, ...]  # bytes as they came: reading them may fail
 
 
 class ForgetRequested(Struct, frozen=True):
@@ -61,22 +61,22 @@ class ForgetRequested(Struct, frozen=True):
 class DrainRequested(Struct, frozen=True):
     """Somebody wants this broker to be rid of all tasks, or to take some up again."""
 
-    drained: bool
+    drained: bool  # False: it may take tasks again
 
 
 class TakeOverRequested(Struct, frozen=True):
     """Somebody wants this broker to take over a home; `is_forced`: although that is reachable."""
 
-    home: str
-    client: str = ""
-    is_forced: bool = False
-    reply_to: Any = None
+    home: str  # whose broker is lost
+    client: str = ""  # who asks, for the log
+    is_forced: bool = False  # two homes at once are what a person has to rule out
+    reply_to: Any = None  # whatever answers the request
 
 
 class ResultsRead(Struct, frozen=True):
     """All registered readers of the log have read it up to an offset; None: there are none."""
 
-    offset: int | None
+    offset: int | None  # nobody may let go of results beyond it
 
 
 class ResultsDelivered(Struct, frozen=True):
@@ -88,7 +88,7 @@ class ResultsDelivered(Struct, frozen=True):
 class CpuUsed(Struct, frozen=True):
     """The process has used so much CPU since it began, and may use so much in a second."""
 
-    used_ms: int
+    used_ms: int  # since the process began: differences survive a lost report
     granted_ms_per_s: int
 
 
@@ -100,7 +100,7 @@ class CellPlaced(Struct, frozen=True):
     """
 
     cell: str
-    broker: str
+    broker: str  # may be the home itself
 
 
 FromNetwork: TypeAlias = (

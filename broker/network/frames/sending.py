@@ -16,7 +16,7 @@ from broker.engine.ingest.event_bytes import packed
 from broker.network.frames.told import Forwarded, Watermarks
 from broker.network.replication.progress import Advanced, Claimed
 
-PART_EVENTS = 512
+PART_EVENTS = 512  # as many as are worth one step of a host
 PART_BYTES = 512 * 1024  # half of what a link takes as one message
 
 Row = tuple[int, Event]
@@ -66,7 +66,7 @@ def cut(rows: Sequence[Row]) -> list[Sequence[Row]]:
 
 ENDED = -1  # in the place of a time: there is no source of the type any more
 UNKNOWN = -2  # likewise: nothing is promised yet
-_NONE = packed([])
+_NONE = packed([])  # what a frame carries that only claims
 
 
 class Passage(NamedTuple):
@@ -75,8 +75,8 @@ class Passage(NamedTuple):
     `hurry`: see `Claimed`.
     """
 
-    what: Forwarded
-    serial: int
+    what: Forwarded  # a claim is one, too, without events
+    serial: int  # 0: the sender does not count
     is_new: bool = False
     hurry: bool = False
 

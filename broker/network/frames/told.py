@@ -60,13 +60,13 @@ class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
 
     outlasts: ClassVar[bool] = True
 
-    origin: str
-    life: int
-    after: int
-    upto: int
-    positions: list[int]
-    events: bytes
-    watermarks: Watermarks
+    origin: str  # whose events they are
+    life: int  # of that origin's journal
+    after: int  # the receiver has all up to here, or sees a gap
+    upto: int  # nothing in between is missing but what was kept back
+    positions: list[int]  # one for each event, ascending
+    events: bytes  # as one array: a relay passes them on unread
+    watermarks: Watermarks  # by input, in ms: no earlier event will come
     whole: bool = False
     again: bool = False
     held_after: int | None = None
@@ -88,13 +88,13 @@ class Folded(Struct, array_like=True, frozen=True, tag="folded"):
 
     outlasts: ClassVar[bool] = True
 
-    origin: str
+    origin: str  # as in `Forwarded`
     life: int
     after: int
     upto: int
-    rows: bytes
-    positions: list[int]
-    events: bytes
+    rows: bytes  # empty where `raw`
+    positions: list[int]  # of the raw events
+    events: bytes  # packed, where `raw`
     watermarks: Watermarks
     raw: bool = False
     whole: bool = False
@@ -111,8 +111,8 @@ class Incarnated(Struct, array_like=True, frozen=True, tag="incarnated"):
 
     outlasts: ClassVar[bool] = True
 
-    life: int
-    position: int
+    life: int  # ascends with each beginning that shares less than all
+    position: int  # of the life before, up to which both are one
     watermarks: dict[str, int]
     rewound: bool = False
 
@@ -125,8 +125,8 @@ class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
 
     outlasts: ClassVar[bool] = True
 
-    origin: str
-    types: tuple[str, ...]
+    origin: str  # by its broker's name
+    types: tuple[str, ...]  # as it advertises them
 
 
 class TimesPromised(Struct, array_like=True, frozen=True, tag="times"):
@@ -134,7 +134,7 @@ class TimesPromised(Struct, array_like=True, frozen=True, tag="times"):
 
     outlasts: ClassVar[bool] = True
 
-    uncertainty_ms: int
+    uncertainty_ms: int  # the greatest of all
 
 
 class SourceShown(Struct, array_like=True, frozen=True, tag="shown"):
@@ -142,7 +142,7 @@ class SourceShown(Struct, array_like=True, frozen=True, tag="shown"):
 
     outlasts: ClassVar[bool] = True
 
-    source: str
+    source: str  # by the name that it gives itself
     type_name: str
 
 
@@ -151,7 +151,7 @@ class TypesAnswered(Struct, array_like=True, frozen=True, tag="answered"):
 
     outlasts: ClassVar[bool] = True
 
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # events of these may be let in now
 
 
 class HostInterested(Struct, array_like=True, frozen=True, tag="interested"):
@@ -162,8 +162,8 @@ class HostInterested(Struct, array_like=True, frozen=True, tag="interested"):
 
     outlasts: ClassVar[bool] = True
 
-    host: str
-    types: dict[str, Attributes]
+    host: str  # a broker or a cell
+    types: dict[str, Attributes]  # the origin keeps these alone for it
     position: int | None
 
 
@@ -181,7 +181,7 @@ class Activated(Struct, array_like=True, frozen=True, tag="activated"):
 
     outlasts: ClassVar[bool] = True
 
-    subscriptions: tuple[tuple[str, str], ...]
+    subscriptions: tuple[tuple[str, str], ...]  # by subscriber and name
 
 
 class BrokerForgotten(Struct, array_like=True, frozen=True, tag="forgotten"):
@@ -197,8 +197,8 @@ class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):
 
     outlasts: ClassVar[bool] = False
 
-    broker: str
-    life: int
+    broker: str  # where they listen
+    life: int  # of this home's numbers
     serial: int
 
 
@@ -207,9 +207,9 @@ class CopyUnheard(Struct, array_like=True, frozen=True, tag="unheard"):
 
     outlasts: ClassVar[bool] = True
 
-    actor: str
-    payload: bytes
-    asks: Asks
+    actor: str  # for whom the result is
+    payload: bytes  # as it is published
+    asks: Asks  # where to try next, in order
 
 
 class OutOfReach(Struct, array_like=True, frozen=True, tag="out_of_reach"):

@@ -30,8 +30,8 @@ class Held(Struct):
     """
 
     after: int
-    of_rows: set[bytes] = field(default_factory=set)
-    of_events: set[bytes] = field(default_factory=set)
+    of_rows: set[bytes] = field(default_factory=set)  # digests of sources
+    of_events: set[bytes] = field(default_factory=set)  # likewise, of what came raw
     unknown: bool = False
     rows: bool = False  # whether there are any
 
@@ -52,7 +52,7 @@ class Gathered:
         self.doubted: dict[str, int] = {}  # by maker: the position to begin again behind
         self.raw: dict[str, int] = {}  # by maker: panes since it shared a source
         self.first_open: int | None = None  # all panes before are complete
-        self._panes: dict[int, dict[str, Held]] = {}
+        self._panes: dict[int, dict[str, Held]] = {}  # by pane, maker
         self._count = 0  # digests that are remembered
         self._sources_max = sources_max
         self._events_max = events_max

@@ -30,15 +30,15 @@ Key = tuple[str, str]
 class Asked(Struct):
     """A question to an origin that is not answered yet."""
 
-    serial: int
+    serial: int  # of the question under way
     at: int
 
 
 class _TaskNeed(Struct):
     """Operators of a task, by what was known of the times of its events."""
 
-    bounds: dict[str, TimeBound]
-    operators: tuple[Operator, ...]
+    bounds: dict[str, TimeBound]  # under which the operators were made
+    operators: tuple[Operator, ...]  # of this task alone
     far: dict[str, int]
 
 
@@ -58,17 +58,17 @@ class Needs:
         joins_ms: int | None = None,
         promised: KnownPromises | None = None,
     ) -> None:
-        self.operators: dict[str, Operator] = {}
-        self.asked: dict[str, Asked] = {}
+        self.operators: dict[str, Operator] = {}  # by id, of all tasks
+        self.asked: dict[str, Asked] = {}  # by origin
         self.waits: dict[Key, dict[str, int]] = {}  # by subscription: origin → least serial
         self.probe = 0  # behind whose answer all that can be reached know what is needed
-        self._times = times
+        self._times = times  # without any promise
         self._joins_ms = joins_ms
-        self._serial = first
-        self._promised = promised
+        self._serial = first  # ascends behind a number of this process
+        self._promised = promised  # by type
         self._version = 0
         self._uncertainty_ms = 0
-        self._by_task: dict[str, _TaskNeed] = {}
+        self._by_task: dict[str, _TaskNeed] = {}  # by the task's key
 
     def changed(
         self, tasks: Mapping[str, Task], tell: Callable[[TimesPromised], None] | None = None

@@ -24,7 +24,7 @@ GAPS_MAX = 4_096  # of one question, some bytes each; what lies behind them is o
 class OriginsHeard(Protocol):
     """A core that hears of origins."""
 
-    upstream: dict[str, Upstream]
+    upstream: dict[str, Upstream]  # by origin
 
     def watermarks_of(self, origin: str) -> dict[str, int]:
         """Return what an origin has promised, by type."""
@@ -39,12 +39,12 @@ class Upstream(Struct):
     source's events have come.
     """
 
-    life: int = 0
-    position: int | None = None
+    life: int = 0  # 0: nothing was heard of it
+    position: int | None = None  # None: it begins
     lost: int = 0  # positions that it could not offer any more
     types: tuple[str, ...] = ()
-    ahead: int = 0
-    beyond: dict[int, None] = {}
+    ahead: int = 0  # the greatest that came, holes or not
+    beyond: dict[int, None] = {}  # those that came, behind a hole
     order: list[int] = []  # the same as a heap: the least one first
 
     def begin(self, life: int, position: int) -> None:

@@ -64,10 +64,10 @@ class KeptBack(dict[int, Waiting]):
             self._order(position, one)
 
     def _order_anew(self) -> None:
-        self._ordered = len(self)
+        self._ordered = len(self)  # entries of the heaps, gone ones included
         self._positions: Heap = []
-        self._ends: dict[str, Heap] = {}
-        self._overs: dict[Kind, Heap] = {}
+        self._ends: dict[str, Heap] = {}  # by type: what a task may wait for
+        self._overs: dict[Kind, Heap] = {}  # by kind: what may be let go
         for position, one in self.items():
             self._order(position, one)
 
@@ -146,7 +146,7 @@ Place: TypeAlias = tuple[str, int]  # (origin, position)
 class SpeaksProgress(Protocol):
     """Progress among neighbours, as far as it matters here."""
 
-    ledger: ProgressLedger
+    ledger: ProgressLedger  # who waits for which time
 
     def speaks(self, peer: str) -> bool:
         """Return if a neighbour says what is waited for."""
@@ -180,14 +180,14 @@ class SaysClaim(Protocol):
 class WithholdingTools(NamedTuple):
     """Parts of a broker that `Withholding` uses; `promised`: the times that origins promised."""
 
-    ways: Ways
-    router: GrowingRouter
-    counts: dict[str, int]
-    limits: Limits
-    progress: SpeaksProgress
-    partners: KnowsPartners
-    promised: Callable[[str], Watermarks]
-    say: SaysClaim
+    ways: Ways  # where origins are
+    router: GrowingRouter  # who wants what
+    counts: dict[str, int]  # for the status
+    limits: Limits  # how much may wait
+    progress: SpeaksProgress  # what tasks beyond wait for
+    partners: KnowsPartners  # whether all that may come would come here
+    promised: Callable[[str], Watermarks]  # by origin
+    say: SaysClaim  # a neighbour is told at once
 
 
 class Withholding:

@@ -31,10 +31,10 @@ class LinkOutlet:
     """The frames of one broker; `bundle` makes one of several, for neighbours that `take` it."""
 
     def __init__(self, bundle: Bundle, takes: Callable[[str], bool]) -> None:
-        self._bundle = bundle
-        self._takes = takes
+        self._bundle = bundle  # the form of several frames is not this part's
+        self._takes = takes  # an old version takes single frames alone
         self._held: dict[str, list[SendFrame]] = {}  # control, by neighbour
-        self._sent_ms: dict[str, int] = {}
+        self._sent_ms: dict[str, int] = {}  # by neighbour: a pause is counted from here
         self.sent: dict[str, KindTraffic] = {}  # by neighbour
 
     def pass_on(self, effects: Sequence[E], now: int) -> list[E | SendFrame]:

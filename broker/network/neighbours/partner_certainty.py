@@ -60,11 +60,11 @@ class CertaintyTools(NamedTuple):
     """
 
     me: str
-    ways: Ways
-    standing: Callable[[], Iterable[str]]
+    ways: Ways  # which way origins are
+    standing: Callable[[], Iterable[str]]  # neighbours with a session
     inside: Container[str]
-    types: Callable[[], tuple[str, ...]]
-    joined: Callable[[str], Joined]
+    types: Callable[[], tuple[str, ...]]  # of own sources
+    joined: Callable[[str], Joined]  # what a neighbour wants together
     say: Callable[[str, frames.Doubted], object]
     ask_quietly: Callable[[str], None]
     withheld: Callable[[], LetsTravel]
@@ -73,8 +73,8 @@ class CertaintyTools(NamedTuple):
 class _Fresh(Struct):
     """Hold the operators of a neighbour that nothing is certain of yet: what they ask for."""
 
-    wants: list[Wants] = field(default_factory=list)
-    types: dict[str, None] = field(default_factory=dict)
+    wants: list[Wants] = field(default_factory=list)  # what a neighbour added
+    types: dict[str, None] = field(default_factory=dict)  # of partners among it
 
     def add(self, keys: Iterable[Key], wants: Wants) -> None:
         """Take one more."""
@@ -93,11 +93,11 @@ class PartnerCertainty:
         self.asks_at: int | None = None  # when hosts are to be asked to ask again
         self._tools = tools
         self._correlates = correlates
-        self._certainty = Certainty()
+        self._certainty = Certainty()  # what hosts and origins said
         self._bounds: dict[str, int | None] = {}  # by neighbour, until something changes
         self._joined: dict[str, Joined] = {}  # likewise
-        self._fresh: dict[str, _Fresh] = {}
-        self._ask_ms = ASK_MS
+        self._fresh: dict[str, _Fresh] = {}  # by neighbour: not yet settled
+        self._ask_ms = ASK_MS  # grows while nobody answers
 
     # --- what is certain -------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class PartnerCertainty:
             if self._certainty.may_ask(peer, [tools.me, *tools.ways.via]):
                 for origin, _ in tools.ways.toward(peer):
                     tools.say(peer, frames.Doubted(origin))
-        self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)
+        self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)  # as questions are not free
 
 
 def _wants(operator: Operator) -> Wants:

@@ -42,9 +42,9 @@ PROBES_SINCE = 2  # the version of frames that has them
 
 
 class _Session(Struct):
-    mine: int
+    mine: int  # ascends over all neighbours and processes
     peer: int = 0  # the last number heard; 0: none
-    stands: bool = False
+    stands: bool = False  # both have the other's number, and one tree
 
 
 class Sessions:
@@ -54,11 +54,11 @@ class Sessions:
     """
 
     def __init__(self, first: int) -> None:
-        self.tree = ""
-        self._next = first
-        self._all: dict[str, _Session] = {}
+        self.tree = ""  # a digest: both ends must agree
+        self._next = first  # with room for a life's sessions
+        self._all: dict[str, _Session] = {}  # by neighbour
         self._versions: dict[str, int] = {}  # of links with other brokers
-        self.outlet = LinkOutlet(bundled, self.bundles)
+        self.outlet = LinkOutlet(bundled, self.bundles)  # frames leave a session through it
 
     def __contains__(self, peer: str) -> bool:
         """Tell whether a session stands."""
@@ -150,11 +150,11 @@ class FrameSender(Generic[E]):
 
     def __init__(self, sessions: Sessions, ways: Ways) -> None:
         self.out: list[E | SendFrame] = []
-        self.inside: dict[str, None] = {}
+        self.inside: dict[str, None] = {}  # cells, which need no link
         self.behind = 0  # the record that must be durable before what is said now leaves
         self.via = ways.via
-        self.traffic = LinkTraffic()
-        self._sessions = sessions
+        self.traffic = LinkTraffic()  # by link and type, for who looks
+        self._sessions = sessions  # by which frames are sealed
 
     def say(self, peer: str, body: Sealed, after: int = 0, events: int = -1) -> None:
         """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""

@@ -33,12 +33,12 @@ class Claim(Struct):
     hosts would pass by its events, so this is said at once.
     """
 
-    hosts: dict[str, None] = field(default_factory=dict)
+    hosts: dict[str, None] = field(default_factory=dict)  # for whom, beyond this neighbour
     after: int | None = None
     upto: int = 0
-    watermarks: Watermarks = field(default_factory=dict)
-    back: KeptBack = field(default_factory=KeptBack)
-    serial: int = 0
+    watermarks: Watermarks = field(default_factory=dict)  # promised together with it
+    back: KeptBack = field(default_factory=KeptBack)  # what holds the claim back
+    serial: int = 0  # of the last that was said
     limited: dict[str, int] = field(default_factory=dict)  # promised short of what was heard
     broken: bool = False  # something is missing before it: the other end is to see that at once
     life: int = 0  # that was said last
@@ -126,11 +126,11 @@ class Came(Struct):
     `upto` None: nothing has come since somebody here or beyond needs something of it.
     """
 
-    life: int = 0
+    life: int = 0  # 0: nothing came yet
     upto: int | None = None
-    complete: int = 0
+    complete: int = 0  # behind which something may be kept back
     serial: int = 0
-    watermarks: Watermarks = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=dict)  # the last that were promised
 
     def begin(self) -> None:
         """Begin: what comes next comes first."""
@@ -153,10 +153,10 @@ class Ways:
 
     def __init__(self) -> None:
         self.via: dict[str, str] = {}
-        self.types: dict[str, tuple[str, ...]] = {}
-        self.came: dict[str, Came] = {}
-        self._claims: dict[str, dict[str, Claim]] = {}
-        self.promises = HeardPromises()
+        self.types: dict[str, tuple[str, ...]] = {}  # by origin: those it told
+        self.came: dict[str, Came] = {}  # by origin: what has passed here
+        self._claims: dict[str, dict[str, Claim]] = {}  # by neighbour, origin
+        self.promises = HeardPromises()  # of how certain times are
         self.changes = 0  # how often a way was another, or opened
 
     def here(

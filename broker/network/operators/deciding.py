@@ -43,11 +43,11 @@ class Group:
     Distances are less than `delta_t_ms` and `delta_l` (None: any), see routing.operator.Operator.
     """
 
-    mandatory: tuple[Leaf, ...]
-    optional: tuple[Leaf, ...]
-    delta_t_ms: int
-    delta_l: float | None
-    why: str
+    mandatory: tuple[Leaf, ...]  # all of these have to be there
+    optional: tuple[Leaf, ...]  # these may be
+    delta_t_ms: int  # of the whole group
+    delta_l: float | None  # None: wherever
+    why: str  # for people
 
 
 @dataclass(slots=True)
@@ -58,10 +58,10 @@ class Travel:
     do, whatever they say, because of what `why_whole` tells.
     """
 
-    groups: list[Group] = field(default_factory=list)
-    alone: list[tuple[Leaf, str]] = field(default_factory=list)
-    whole: tuple[str, ...] = ()
-    why_whole: str = ""
+    groups: list[Group] = field(default_factory=list)  # each asks for its events together
+    alone: list[tuple[Leaf, str]] = field(default_factory=list)  # with the reason
+    whole: tuple[str, ...] = ()  # types of which every event counts
+    why_whole: str = ""  # one reason for all of them
 
 
 def decide(
@@ -97,7 +97,7 @@ class _Members:
     and why.
     """
 
-    mandatory: list[Leaf] = field(default_factory=list)
+    mandatory: list[Leaf] = field(default_factory=list)  # of a group that is being made
     optional: list[Leaf] = field(default_factory=list)
     apart: list[Operand] = field(default_factory=list)
     single: list[tuple[Operand, str]] = field(default_factory=list)
@@ -110,7 +110,7 @@ class _Decider:
         self.travel = Travel()
         self._here = here
         self._delta_t_ms_max = times.delta_t_ms_max
-        self._timing = Timing(times.known(made))
+        self._timing = Timing(times.known(made))  # how far apart the operands' events may be
         self._chain = _plain_chain(layout)
 
     # --- operands whose occurrences must be what they are -----------------------------------

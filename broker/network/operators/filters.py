@@ -80,9 +80,9 @@ def covered_by(filters: tuple[Filter, ...]) -> dict[Filter, dict[Filter, None]]:
 class _Asked(NamedTuple):
     """A key, and by attribute between which values events surely lie in it, and may."""
 
-    key: Key
-    inner: dict[str, Cuts]
-    outer: dict[str, Cuts]
+    key: Key  # as it was asked for
+    inner: dict[str, Cuts]  # what surely passes
+    outer: dict[str, Cuts]  # what may pass
     comparable: bool  # an end that is no number is in no order
 
 

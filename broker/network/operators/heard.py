@@ -25,8 +25,8 @@ from broker.network.routing.matching.rows import RowIndex, row_of
 
 KEYS_MAX = 1_024  # a task has a key for each event that it binds, and few have more than ten
 CHARS_MAX = 262_144  # of the keys that go with a question, written out: a part of a link's message
-_NUMBERS = {"box": 4, "circle": 3}
-_CORNERS_MIN = 3
+_NUMBERS = {"box": 4, "circle": 3}  # of a shape whose count is fixed
+_CORNERS_MIN = 3  # fewer enclose nothing
 
 
 def heard(operator: Operator) -> Operator:

@@ -33,9 +33,9 @@ from language.tree import (
 )
 from language.walk import conjuncts, rewrite
 
-NUMBERS = frozenset(("int", "float"))
-EQUALS = frozenset(("text", "bool"))
-_SOURCE = frozenset(("source", "srcid"))
+NUMBERS = frozenset(("int", "float"))  # what a range can be of
+EQUALS = frozenset(("text", "bool"))  # what only equals
+_SOURCE = frozenset(("source", "srcid"))  # both names that the language knows
 
 
 def key_of(leaf: Leaf, kinds: Mapping[str, str], *, alone: bool = True) -> Key:
@@ -86,8 +86,8 @@ def _bare(node: Node) -> Node:
 class _Said:
     """Gather what conditions say of one event; `more`: they say more than the fields can."""
 
-    kinds: Mapping[str, str]
-    source: str | None = None
+    kinds: Mapping[str, str]  # of attributes, as declared
+    source: str | None = None  # what the conditions before said
     location: str | None = None
     region: Region | None = None
     ranges: dict[str, Range] = field(default_factory=dict)

@@ -44,8 +44,8 @@ def operators_of(graph: TaskGraph, root: str, times: Times) -> tuple[Operator, .
 class Reasoned(NamedTuple):
     """An operator, and why its events travel as it says."""
 
-    operator: Operator
-    why: str
+    operator: Operator  # as it is asked
+    why: str  # in words
 
 
 def task_operators(

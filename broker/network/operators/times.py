@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.engine.limits import Limits
     from broker.network.replication.time_promises import TimeBound
 
-DAY_MS = 86_400_000
+DAY_MS = 86_400_000  # in ms
 WEEK_MS = 604_800_000
 
 

@@ -32,8 +32,8 @@ UNHEARD_NAMED_MAX = 20  # brokers in one line of the log
 class Interest(Struct):
     """Record what a host needs: types as it declares them; it has stored all up to `position`."""
 
-    types: dict[str, Attributes]
-    position: int
+    types: dict[str, Attributes]  # that it needs
+    position: int  # all up to it is on its disk
 
 
 class OwnLog:
@@ -43,16 +43,16 @@ class OwnLog:
     """
 
     def __init__(self, retained_events_max: int) -> None:
-        self.descent = Descent()
+        self.descent = Descent()  # which lives share which positions
         self.is_asking = False  # in which life to go on: nothing is promised meanwhile
-        self.position = 0
-        self.hosts: dict[str, Interest] = {}
+        self.position = 0  # of the last event or promise
+        self.hosts: dict[str, Interest] = {}  # by name, cells included
         self.lapsed = 0  # how many events the limit took
         self.floor = 0  # events up to this position may be gone
         self.trimmed = 0  # the last that all hosts had stored
         self._max = retained_events_max
-        self._kept: deque[tuple[int, Event]] = deque()
-        self._needed: frozenset[str] = frozenset()
+        self._kept: deque[tuple[int, Event]] = deque()  # by position; the oldest go first
+        self._needed: frozenset[str] = frozenset()  # types, of all hosts
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -57,11 +57,11 @@ class RoutedOperator:
     __slots__ = ("came_from", "covered", "leads", "operator", "plan")
 
     def __init__(self, operator: Operator, came_from: str) -> None:
-        self.operator = operator
-        self.came_from = came_from
-        self.covered = False
-        self.leads: tuple[str, ...] = ()
-        self.plan: Plan = {}
+        self.operator = operator  # as it was asked for
+        self.came_from = came_from  # where its events go
+        self.covered = False  # nothing is asked of others on its behalf
+        self.leads: tuple[str, ...] = ()  # the keys that go first
+        self.plan: Plan = {}  # what was asked of whom for it
 
 
 class Router:
@@ -86,11 +86,11 @@ class Router:
             raise ValueError("centralised propagation needs a CentralRouter")
         self._strategy = strategy
         self._releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
-        self._rates = SourceRates()
-        self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}
+        self._rates = SourceRates()  # of own sources alone
+        self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}  # by direction, id
         self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.points)}
-        self._asking: dict[str, Asking] = {}
-        self._directory = Directory([LOCAL])
+        self._asking: dict[str, Asking] = {}  # by neighbour
+        self._directory = Directory([LOCAL])  # who is where
         self._link(neighbours)
 
     # --- what it holds ---------------------------------------------------------------------

@@ -12,7 +12,7 @@ import msgspec
 
 from broker.network.routing.advertisement.operator import Advertisement, Operator
 
-LOCAL = ""
+LOCAL = ""  # no broker's name: names are never empty
 """In the place of a neighbour's name: the broker's own sources and subscriptions."""
 
 
@@ -25,7 +25,7 @@ class Advertise(msgspec.Struct, frozen=True, tag=True):
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
     """A source sends no longer."""
 
-    source: str
+    source: str  # by its name; the neighbour forgets what it said
 
 
 class Want(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -35,13 +35,13 @@ class Want(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """
 
     operator: Operator
-    covered: bool = False
+    covered: bool = False  # the other end matches it, and asks nobody for it
 
 
 class Unwant(msgspec.Struct, frozen=True, tag=True):
     """The operator of that id asks no longer."""
 
-    id: str
+    id: str  # of the operator that is taken back
 
 
 class Events(msgspec.Struct, frozen=True):
@@ -51,8 +51,8 @@ class Events(msgspec.Struct, frozen=True):
     gets its own result set once for each of them.
     """
 
-    events: list[Any]
-    copies: int
+    events: list[Any]  # each once in this direction, whatever wants it
+    copies: int  # as many as travel where each result travels by itself
 
 
 class LeadEvents(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class LeadEvents(msgspec.Struct, frozen=True):
     They are charged as events are.
     """
 
-    events: list[Any]
+    events: list[Any]  # so that what waits for them is released
     copies: int
 
 
@@ -70,7 +70,7 @@ class Results(msgspec.Struct, frozen=True):
     charged once for each operator) or, at LOCAL, to the subscriptions of these ids.
     """
 
-    events: list[tuple[Any, tuple[str, ...]]]
+    events: list[tuple[Any, tuple[str, ...]]]  # each with the subscriptions that it is for
 
 
 Carried = Events | LeadEvents | Results
@@ -80,5 +80,5 @@ Message = Advertise | Withdraw | Want | Unwant | Carried
 class Send(NamedTuple):
     """Send a message to a neighbour, or to LOCAL."""
 
-    to: str
+    to: str  # a neighbour, or LOCAL
     message: Message

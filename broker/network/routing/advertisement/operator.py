@@ -19,11 +19,11 @@ Scalar = bool | int | float | str
 class Range(msgspec.Struct, frozen=True, order=True, array_like=True):
     """The numbers that one attribute may have; None: unbounded. Open: the end does not belong."""
 
-    attribute: str
+    attribute: str  # of the event's own, or a reserved one
     low: float | None = None
     high: float | None = None
-    low_open: bool = False
-    high_open: bool = False
+    low_open: bool = False  # `>` and not `>=`
+    high_open: bool = False  # `<` and not `<=`
 
 
 class Region(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -33,9 +33,9 @@ class Region(msgspec.Struct, frozen=True, order=True, array_like=True):
     polygon x0, y0, x1, y1, …; in metres where `metric`, else latitude and longitude in degrees.
     """
 
-    shape: Literal["box", "circle", "polygon"]
-    numbers: tuple[float, ...]
-    metric: bool = False
+    shape: Literal["box", "circle", "polygon"]  # as in the language
+    numbers: tuple[float, ...]  # flat, so that two that are equal compare equal
+    metric: bool = False  # the plane of a building, not the globe
 
 
 class Key(msgspec.Struct, frozen=True, array_like=True):
@@ -51,15 +51,15 @@ class Key(msgspec.Struct, frozen=True, array_like=True):
     need not be found (projection of abstract subscriptions onto one of several directions).
     """
 
-    name: str
-    type_name: str
-    source: str | None = None
-    location: str | None = None
-    region: Region | None = None
-    ranges: tuple[Range, ...] = ()
-    equals: tuple[tuple[str, Scalar], ...] = ()
-    condition: str = ""
-    optional: bool = False
+    name: str  # unique within the operator
+    type_name: str  # events of other types never pass
+    source: str | None = None  # None: of any
+    location: str | None = None  # None: anywhere
+    region: Region | None = None  # None: anywhere, or not known where
+    ranges: tuple[Range, ...] = ()  # what an index can look up
+    equals: tuple[tuple[str, Scalar], ...] = ()  # of texts and truth values, which have no order
+    condition: str = ""  # costs a call for each event that passes the rest
+    optional: bool = False  # not needed for a match to be complete
 
     @property
     def exact(self) -> bool:
@@ -82,23 +82,23 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     them (`broker.network.routing.leads`), and those that come from elsewhere count as well.
     """
 
-    id: str
-    keys: tuple[Key, ...]
-    delta_t_ms: int | None = None
-    delta_l: float | None = None
+    id: str  # a digest of all else, where it is made of a task
+    keys: tuple[Key, ...]  # one: it needs no partners
+    delta_t_ms: int | None = None  # None: no partner is near in time
+    delta_l: float | None = None  # None: wherever they are
     strict: bool = False
-    correlated: bool = True
+    correlated: bool = True  # False: an event travels whatever else comes
     since_ms: int | None = None
-    main: str = ""
-    silent: tuple[str, ...] = ()
+    main: str = ""  # of binary joins alone
+    silent: tuple[str, ...] = ()  # their events go another way and count here
 
 
 class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
     """State what a source says of an attribute's values: none lies outside `low`..`high`."""
 
-    attribute: str
-    low: float
-    high: float
+    attribute: str  # by its name in events of the source
+    low: float  # included
+    high: float  # included
 
 
 class Advertisement(msgspec.Struct, frozen=True, array_like=True):
@@ -110,9 +110,9 @@ class Advertisement(msgspec.Struct, frozen=True, array_like=True):
     type that is not among them the rate is not known yet.
     """
 
-    source: str
-    types: tuple[str, ...]
-    location: str | None = None
-    position: Position | None = None
-    domain: tuple[Bounds, ...] = ()
-    rates: tuple[tuple[str, int], ...] = ()
+    source: str  # unique in the whole network
+    types: tuple[str, ...]  # sorted
+    location: str | None = None  # as a path from the root
+    position: Position | None = None  # where it stands still
+    domain: tuple[Bounds, ...] = ()  # lets a range that nothing can meet go unasked
+    rates: tuple[tuple[str, int], ...] = ()  # decides who waits for whom

@@ -34,7 +34,7 @@ class Change(NamedTuple):
     directions than before, None: not known, so perhaps of any.
     """
 
-    old: Advertisement | None
+    old: Advertisement | None  # None: it is new
     types: set[str] | None
 
 

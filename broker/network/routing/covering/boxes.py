@@ -31,8 +31,8 @@ ANYTHING: Cuts = (-inf, inf)
 class Box(NamedTuple):
     """The product of half-open ranges of cuts, one for each axis."""
 
-    lows: tuple[float, ...]
-    highs: tuple[float, ...]
+    lows: tuple[float, ...]  # included
+    highs: tuple[float, ...]  # not included, so that boxes can touch without sharing
 
     @property
     def axes(self) -> int:

@@ -47,10 +47,10 @@ class Counts:
     `parts` is the work of the exact checks, see `search`.
     """
 
-    checks: int = 0
-    covered: int = 0
+    checks: int = 0  # questions asked
+    covered: int = 0  # those answered with yes
     parts: int = 0
-    over_budget: int = 0
+    over_budget: int = 0  # answers that may be a false no
 
 
 def covered(box: Box, boxes: Sequence[Box], budget: int = BUDGET) -> bool:
@@ -77,11 +77,11 @@ class CoverIndex:
     def __init__(
         self, axes: int, check: Check = Check.EXACT, *, budget: int = BUDGET, guesses: int = POINTS
     ) -> None:
-        self._check = check
-        self._budget = budget
-        self._guesses = guesses
-        self._table = Table(axes)
-        self.counts = Counts()
+        self._check = check  # fixed: answers by different checks cannot be mixed
+        self._budget = budget  # parts of one exact search
+        self._guesses = guesses  # points of one sampled search
+        self._table = Table(axes)  # of the boxes as they surely are, never wider
+        self.counts = Counts()  # for the benches; no answer depends on them
 
     def __len__(self) -> int:
         return len(self._table)

@@ -39,17 +39,17 @@ SLACK = 1e-9  # of the volume: far above what rounding can add up to, so that it
 class Verdict(NamedTuple):
     """The outcome of a search: the numbers of the boxes that it needed to cover all, ascending."""
 
-    covered: bool
-    places: tuple[int, ...] = ()
-    parts: int = 0
-    over_budget: bool = False
+    covered: bool  # False may be wrong where `over_budget`
+    places: tuple[int, ...] = ()  # as long as these stay, the answer stays
+    parts: int = 0  # the work that it took
+    over_budget: bool = False  # it was given up
 
 
 class Part(NamedTuple):
     """A part of the asked box by its own `sides`, and the rows that meet it, the widest first."""
 
-    sides: Row
-    rows: list[Row]
+    sides: Row  # low ends, then high ends negated
+    rows: list[Row]  # those that share some volume with it
 
     @property
     def axes(self) -> int:

@@ -37,8 +37,8 @@ class Table:
 
     def __init__(self, axes: int) -> None:
         self._axes = axes
-        self._rows: dict[str, Row] = {}
-        self._names: dict[int, str] = {}
+        self._rows: dict[str, Row] = {}  # by name
+        self._names: dict[int, str] = {}  # by number, which ascends
         self._added = 0
         self._orders: list[tuple[list[float], list[Row]]] = [([], []) for _ in range(2 * axes)]
 

@@ -17,8 +17,8 @@ _Class = tuple[Any, ...]
 
 
 class _Item(NamedTuple):
-    operator: Operator
-    kind: _Class
+    operator: Operator  # as it was asked for
+    kind: _Class  # only operators of one class can cover each other
     box: Box | None  # None: cannot be compared
     by: tuple[str, ...] | None  # None: not covered
 
@@ -27,10 +27,10 @@ class Covers:
     """Operators by id, each covered by others of its class or not."""
 
     def __init__(self, check: Check, points: int = POINTS) -> None:
-        self._check = check
-        self._points = points
+        self._check = check  # for all classes
+        self._points = points  # of a sampled check
         self._items: dict[str, _Item] = {}
-        self._classes: dict[_Class, CoverIndex] = {}
+        self._classes: dict[_Class, CoverIndex] = {}  # an index each, made when first needed
         self._covering: dict[str, dict[str, None]] = {}  # by coverer, in the order of covering
 
     def __contains__(self, name: str) -> bool:

@@ -32,8 +32,8 @@ class Sampled(NamedTuple):
     the chance at most that "covered" is wrong, (1 - rho) ** guesses; 0 where it is certain.
     """
 
-    covered: bool
-    guesses: int = 0
+    covered: bool  # no point was found outside of all
+    guesses: int = 0  # points that were looked at
     rho: float = 1.0
     error: float = 0.0
 

@@ -40,7 +40,7 @@ class Probing:
     def __init__(self, events: Store, compile_condition: Compile) -> None:
         self.heard = Store(events.numbers)
         self._events = events
-        self._compile = compile_condition
+        self._compile = compile_condition  # of conditions in words
         self._bits: dict[str, int] = {}
         self._matchers: dict[str, Matcher] = {}  # of neighbours that have to be told
         self._shed: tuple[int, int] | None = None  # as `shed` was called last

@@ -34,8 +34,8 @@ class _Counted(Struct):
     """Events of one type of a source since a time, and the power that was said last."""
 
     since: int | None = None  # None: since the next look
-    count: int = 0
-    last: int | None = None
+    count: int = 0  # since then
+    last: int | None = None  # None: too few to say
 
 
 class SourceRates:
@@ -45,9 +45,9 @@ class SourceRates:
     """
 
     def __init__(self) -> None:
-        self._counted: dict[str, dict[str, _Counted]] = {}
-        self._since: dict[str, int] = {}
-        self._now = 0
+        self._counted: dict[str, dict[str, _Counted]] = {}  # by source, type
+        self._since: dict[str, int] = {}  # by source: when it was first known, here or elsewhere
+        self._now = 0  # of the last look
 
     def count(self, event: EventView) -> None:
         """Count an event of a source here."""

@@ -28,12 +28,12 @@ class EventReleases:
     def __init__(
         self, strategy: Strategy, compile_condition: Compile, held_max: int, *, waits: bool
     ) -> None:
-        self.shed_count = 0
-        self._strategy = strategy
-        self._compile = compile_condition
-        self._held_max = held_max
+        self.shed_count = 0  # the status shows it
+        self._strategy = strategy  # whether results share events
+        self._compile = compile_condition  # of conditions in words
+        self._held_max = held_max  # with probes
         self._waits = waits
-        self._store = Store()
+        self._store = Store()  # events of all directions, each once
         self.probing = Probing(self._store, compile_condition)
         self.bits: dict[str, int] = {LOCAL: 0}
         self.matchers: dict[str, Matcher] = {LOCAL: self._matcher(LOCAL)}

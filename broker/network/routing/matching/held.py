@@ -48,9 +48,9 @@ class EventView(Protocol):
 
 # In the place of an attribute's name: when the event began, and where it was. No attribute's name
 # begins with a zero character.
-START = "\0start"
-METRES = ("\0x", "\0y")
-DEGREES = ("\0latitude", "\0longitude")
+START = "\0start"  # no attribute begins with NUL
+METRES = ("\0x", "\0y")  # of the plane
+DEGREES = ("\0latitude", "\0longitude")  # of the globe
 
 SPOTS_MAX = 16_384  # places that events come from, told apart by a number; more are told anew
 
@@ -65,13 +65,13 @@ class Held:
     __slots__ = ("end", "event", "place", "sent", "spot", "start", "via")
 
     def __init__(self, event: EventView, via: str, spot: int = 0) -> None:
-        self.event = event
+        self.event = event  # as it came: nobody else keeps it
         self.spot = spot
         self.via = via  # the neighbour it came from
-        self.start: int = event.start
-        self.end: int = event.end
-        self.sent = 0
-        self.place = place_of(event.position)
+        self.start: int = event.start  # read often, so taken once
+        self.end: int = event.end  # in ms, as the start
+        self.sent = 0  # bits of directions that have it, or were told of it
+        self.place = place_of(event.position)  # None: it says no place
 
     def value(self, attribute: str) -> Any:
         """An attribute's value, None where it is missing."""

@@ -28,9 +28,9 @@ Found = tuple["Hit", int]
 class Variant(NamedTuple):
     """Bound how far apart events may be: `strict` less than the bounds, else at most."""
 
-    delta_t_ms: int
-    delta_l: float | None
-    strict: bool
+    delta_t_ms: int  # no two events further apart
+    delta_l: float | None  # None: nothing is asked of places
+    strict: bool  # whether the bounds themselves are too far
 
     def within(self, duration_ms: int) -> bool:
         """Tell whether a match may last so long."""
@@ -56,8 +56,8 @@ class Hit:
 
     def __init__(self, held: Held, place: int, mask: int) -> None:
         self.held = held
-        self.start = held.start
-        self.end = held.end
+        self.start = held.start  # for searches by time, which compare plain numbers
+        self.end = held.end  # likewise
         self.place = place
         self.mask = mask
         self.got = 0

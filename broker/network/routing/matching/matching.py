@@ -41,16 +41,16 @@ class Role(NamedTuple):
     """A key of a shape. `silent`: its events complete matches, but are not wanted themselves."""
 
     type_name: str
-    optional: bool
-    silent: bool
+    optional: bool  # may stay empty
+    silent: bool  # its events count and do not travel
 
 
 class Released(NamedTuple):
     """An event to go, and the operators that it goes for: those of `shape` set in `slots`."""
 
     held: Held
-    shape: Shape
-    slots: int
+    shape: Shape  # where it was found
+    slots: int  # bits of the operators that it completes
 
     @property
     def names(self) -> list[str]:
@@ -64,9 +64,9 @@ class Waiting(NamedTuple):
     Its partners are of `types` (one of each at least), and no further from it than `delta_t_ms`.
     """
 
-    held: Held
+    held: Held  # what stays
     delta_t_ms: int
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # of the partners that are missing
 
     @property
     def over_ms(self) -> int:
@@ -78,7 +78,7 @@ class Joined(NamedTuple):
     """State what operators join: how far apart at most, of which types."""
 
     delta_t_ms: int
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # that must find each other
 
 
 class Part(NamedTuple):
@@ -108,10 +108,10 @@ class Shape:
     """Operators that have the same types and the same optional and silent keys."""
 
     def __init__(self, roles: tuple[Role, ...]) -> None:
-        self.places = [Place(role) for role in roles]
-        self.single = len(roles) == 1
-        self.names: dict[int, str] = {}
-        self.variants: dict[Variant, int] = {}
+        self.places = [Place(role) for role in roles]  # in the order of the roles
+        self.single = len(roles) == 1  # then nothing has to be joined
+        self.names: dict[int, str] = {}  # operators by slot
+        self.variants: dict[Variant, int] = {}  # slots by bounds: those are searched together
         self._free: deque[tuple[int, int]] = deque()  # (slot, when it was left)
         self._next = 0
 
@@ -141,10 +141,10 @@ class Matcher:
     """
 
     def __init__(self, name: str, bit: int, compile_condition: Compile, *, each: bool) -> None:
-        self._name = name
-        self._bit = bit
-        self._each = each
-        self._compile = compile_condition
+        self._name = name  # a direction
+        self._bit = bit  # by which an event says that it went there
+        self._each = each  # every result travels by itself, as the rivals do
+        self._compile = compile_condition  # of conditions in words
         self._shapes: dict[tuple[Role, ...], Shape] = {}
         self._types: dict[str, list[tuple[Shape, int]]] = {}
         self._wide: dict[str, WideRows[tuple[Shape, int]]] = {}  # of types with many shapes

@@ -57,9 +57,9 @@ def _inside(region: Region, position: Any) -> bool:
 class Row(NamedTuple):
     """State what one operator asks at one place."""
 
-    key: Key
+    key: Key  # in the words of whoever asks
     gate: Gate
-    since_ms: int | None = None
+    since_ms: int | None = None  # None: whenever it began
     condition: Condition | None = None  # for what the key's fields do not say
 
     def test(self, held: Held) -> bool:
@@ -169,7 +169,7 @@ class RowIndex:
     """Rows by slot; `lookup` gives the slots whose row an event passes as set bits."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, Row] = {}  # all, by number
         self._fresh: dict[int, Row] = {}
         self._spent = 0  # fresh rows asked since the columns were built
         self._alive = 0

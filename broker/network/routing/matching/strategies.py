@@ -39,15 +39,15 @@ class Strategy(NamedTuple):
     `points`: how many a sampling check draws. `leads`: what comes often waits for what is rare.
     """
 
-    name: str
-    received: Check = Check.NONE
-    sent: Check = Check.NONE
-    each: bool = False
+    name: str  # as figures and options call it
+    received: Check = Check.NONE  # compares what comes in
+    sent: Check = Check.NONE  # compares what goes out
+    each: bool = False  # no event is shared between two results
     rings: bool = False
-    central: bool = False
-    clip: bool = False
-    points: int = POINTS
-    leads: bool = False
+    central: bool = False  # everything goes to one broker
+    clip: bool = False  # ranges are cut to what sources promise
+    points: int = POINTS  # of the sampled check
+    leads: bool = False  # the rarer travels first
 
 
 FILTER_SPLIT_FORWARD = Strategy("filter-split-forward", Check.EXACT, Check.EXACT)
