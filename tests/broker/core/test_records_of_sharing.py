@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from broker.core.messages import ResumeRequested, SpecificationSubmitted
-from broker.core.network import told
-from broker.core.network.told import decoded, encoded
 from broker.core.recovery.durable_told import read, written
 from broker.core.recovery.records import Record
 from broker.engine.limits import make_limits
+from broker.network.frames import told
+from broker.network.frames.told import decoded, encoded
 from tests.broker.core.machine import DECLARED, event, subscription
 from tests.broker.core.network.test_networked import Core
 from tests.broker.core.test_durable import Disk

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from broker.core.broker import BrokerOptions
 from broker.core.messages import EventsReceived, Payload, ResumeRequested, SpecificationSubmitted
-from broker.core.network import told
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.engine.limits import Limits, make_limits
+from broker.network.frames import told
 from tests.broker.core.machine import Machine
 from tests.broker.core.network.test_networked import Core as Networked
 

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from broker.core import messages
-from broker.core.network.messages import CellPlaced, LinkDown
+from broker.core.networked import cell_beginnings
 from broker.core.recovery import durable_told
-from broker.core.revision import cell_beginnings
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import HomeCopy
+from broker.network.frames.messages import CellPlaced, LinkDown
 from broker.network.placement import home_records as records
 from broker.network.placement.book import CellBook
 from broker.network.placement.revisions import JOIN_MS_MAX
