@@ -35,6 +35,7 @@ DEFINITIONS = {
     "Quiet": "define Quiet(n) detect absent B for 3 s assign n = 4 group by source\n",
     "Mean": "define Mean(n) aggr every 5 s detect A assign n = Sum(A.n) group by source\n",
     "Slide": "define Slide(n) aggr range 4 s detect A assign n = Sum(A.n)\n",
+    "Ranges": "define Ranges(n) aggr range 4 s detect A assign n = Sum(A.n) group by n\n",
     "Session": "define Session(n) aggr session 2 s detect A assign n = Count(A)\n",
     "Empty": "define Empty(n) aggr every 3 s detect outer A assign n = Count(A)\n",
     "Upper": "define Upper(n) detect Pair as p then Mean as m within 9 s assign n = p.n\n",
@@ -237,3 +238,20 @@ def test_what_becomes_active_where_no_more_may_run_shares_what_runs_and_that_is_
         found[most] = [result["subscription"] for result in core.results]
         assert core.core.ledger.notes.get("definitions_joined", 0) == 2 - most
     assert found == {1: ["One", "Two"], 2: ["One"]}
+
+
+def test_windows_of_groups_become_one_when_what_was_before_the_later_has_left():
+    machine = Machine(Limits(), lateness_ms=0)
+
+    def send(n):
+        machine.wait(500)
+        machine.send({"timestamp": machine.now, "n": n}, type_name="A")
+
+    machine.submit(text_of("One", "Ranges", 1, "{0}"))
+    for n in (1, 2, 3):
+        send(n)
+    machine.submit(text_of("Two", "Ranges", 1, "{0}"))
+    assert machine.broker.catalogue.shared == 0
+    for n in [2, 2, 1, 2, 1, 1, 2] * 6:  # of one group comes no more, the others come otherwise
+        send(n)
+    assert machine.broker.catalogue.shared == 1
