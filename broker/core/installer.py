@@ -102,7 +102,7 @@ class Installer:
         self._matcher = matcher
         self._limits = limits
         self.shared = SharedTasks(catalogue, matcher, limits, intake.ledger)
-        self.joined = JoinedTasks(catalogue, matcher)
+        self._joined = JoinedTasks(catalogue, matcher)
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
         self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
         # What subscriptions of a text may go on from, be it in cells or not.
@@ -291,7 +291,7 @@ class Installer:
             for before in plan.leaving
             if before.key not in self.elsewhere and before.state != "ended"
         }
-        running = self.shared if plan.apart else self.joined
+        running = self.shared if plan.apart else self._joined
         try:
             some_begin = running.run_all(plan.coming, tasks, now, replaced, plan.heirs)
         except BaseException as error:
@@ -368,6 +368,13 @@ class Installer:
         label, _ = self._declarations.pop(declared)
         self._intake.release(label)
 
+    def begin_anew(self, subs: Sequence[Installed], now: int, *, apart: bool) -> None:
+        """Have subscriptions begin as if they came now, but for what a text has kept."""
+        if apart:
+            self.shared.begin_anew(subs, now, lambda sub, key: key in sub.kept)
+        else:
+            self._joined.begin_anew(subs, now, self.elsewhere)
+
     # --- cancelling ----------------------------------------------------------------------
 
     def asked(self, message: CancelRequested, now: int) -> Answer:
@@ -391,7 +398,7 @@ class Installer:
             return refused([_limited(error)])
         meant.suspended = ""
         meant.resumed += 1
-        (self.shared if apart else self.joined).resume(meant, now)
+        (self.shared if apart else self._joined).resume(meant, now)
         self._matcher.suspensions.told = len(self._matcher.suspensions.why)
         return Answer((meant.name,), changed=1)
 

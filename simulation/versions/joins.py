@@ -9,20 +9,20 @@ midst of it, find of that nothing but matches of their own time, and all of thes
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
 from simulation.crashes.clients import AskingClient, Wish
 from simulation.network import checks
 from simulation.network.cells import CellRun, Outcome
-from simulation.network.place import Place
-from simulation.network.scenario import CALM_MS, RunFailedError, Shape
+from simulation.network.scenario import BEGIN_MS, READY_S_MAX, RunFailedError, Shape
 
 DEFINITIONS = {
     "Climb": """
@@ -43,17 +43,24 @@ SUBSCRIPTIONS = {
     "Cool": (("Mean", "Climb"), "detect Climb as c then[..20 s] Mean(val < 6) as m"),
 }
 ALONE = ("Climbs", "High", "Warmth", "Gusts")  # each match depends on its own events
-GUESTS = (1, 4)
+STAY = (2, 3, 4, 5)
+GUESTS = (1, 2, 3)
 WISHES = (1, 5)
+READY_MS = READY_S_MAX * 1_000
+UNTIL_MS = 150_000  # readings have come by then
 SPAN = "assign since = start, upto = end"
 
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
     """Run and check one. Raises RunFailedError."""
+    draw = Random(f"{seed} clients")
+    names = tuple(draw.sample(list(texts.SUBSCRIPTIONS), draw.randint(1, 2)))
     try:
-        done = JoiningRun(seed, shape or Shape())
-        done.run()
-        return done.came_to()
+        cells = CellRun(seed, replace(shape or Shape(), names=names))
+        clients = Clients(cells, draw)
+        cells.run()
+        clients.check(cells.arrived)
+        return cells.came_to()
     except Exception as error:
         text = f"seed {seed} (repeat it: python -m simulation --kind joins --seed {seed}): "
         raise RunFailedError(f"{text}{error}") from error
@@ -69,8 +76,8 @@ def text_of(names: Sequence[str], client: str, seq: int = 1) -> str:
     return "\n".join(parts)
 
 
-class Guest(Struct):
-    """A client with one subscription that comes and goes, and since when it has stayed."""
+class Client(Struct):
+    """A client with one subscription, and since when it has stayed; `seq` is that of its text."""
 
     asker: AskingClient
     name: str
@@ -83,102 +90,88 @@ class Guest(Struct):
         """Return from when on it is to find all."""
         return float("inf") if self.since is None else self.since
 
+    def change(self) -> None:
+        """Have it come, or change its text."""
+        self.is_there = True
+        self.seq += 1
+        text = text_of((self.name,), self.asker.name, self.seq)
+        self.asker.wish(Wish("submit", text, {self.name: self.seq}))
 
-class JoiningRun(CellRun):
-    """One run; see the module."""
+    def leave(self) -> None:
+        """Have it cancel its subscription."""
+        self.is_there, self.since = False, None
+        self.asker.wish(Wish("cancel", self.name, {self.name: None}))
 
-    def __init__(self, seed: int, shape: Shape) -> None:
-        self.guests: list[Guest] = []
-        self._own = Random(f"{seed} guests")
-        super().__init__(seed, shape)
 
-    # --- who asks for what -----------------------------------------------------------------
+class Clients:
+    """The clients of a run: some stay from before the first reading on, the others are guests."""
 
-    def _names(self) -> tuple[str, ...]:
-        return tuple(self._own.sample(list(SUBSCRIPTIONS), self._own.randint(2, 3)))
+    def __init__(self, cells: CellRun, draw: Random) -> None:
+        self._world, self._places = cells.world, cells.places
+        self._draw = draw
+        self._homes = draw.sample(self._places, 2)
+        self._staying = [
+            self._client(f"stays-{at}", SUBSCRIPTIONS) for at in range(draw.choice(STAY))
+        ]
+        self._guests = [self._client(f"guest-{at}", ALONE) for at in range(draw.choice(GUESTS))]
+        for client in self._staying:
+            # Some come to cells that are active, all before the first reading.
+            self._world.at(BEGIN_MS + draw.choice((1, 1_000, 9_000, 12_000)), client.change)
+        for client in self._guests:
+            for _ in range(draw.randint(*WISHES)):
+                time_ms = BEGIN_MS + draw.randint(READY_MS, UNTIL_MS)
+                self._world.at(time_ms, partial(self._wish, client))
 
-    def _texts(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-        return [(name,) for name in names]
-
-    def _text(self, names: tuple[str, ...], client: str) -> str:
-        return text_of(names, client)
-
-    def _home(self) -> Place:
+    def _client(self, name: str, among: Iterable[str]) -> Client:
         """Most are at one home: others share nothing with them."""
-        return self.places[0] if self._own.random() < 0.8 else super()._home()
+        home = self._homes[self._draw.random() < 0.2]
+        client = Client(AskingClient(home, name, []), self._draw.choice(list(among)))  # type: ignore[arg-type]
+        client.asker.satisfied = partial(self._satisfied, client)
+        return client
 
-    def _get_ready(self) -> None:
-        super()._get_ready()
-        for number in range(self._own.randint(1, 4)):
-            self._join(f"later-{number}")
-        super()._get_ready()
+    def _wish(self, client: Client) -> None:
+        if client.is_there and self._draw.random() < 0.4:
+            client.leave()
+        else:
+            client.change()
 
-    def _join(self, client: str) -> None:
-        """Have a client submit what most likely is of use for others already."""
-        name = self._own.choice(list(SUBSCRIPTIONS))
-        self._specifications[client] = text = text_of((name,), client)
-        self._askers.append(self._asker(client, [Wish("submit", text, {name: 1})]))
-
-    def _asker(self, client: str, wishes: list[Wish]) -> AskingClient:
-        asker = AskingClient(self._home(), client, wishes)  # type: ignore[arg-type]
-        asker.reached()
-        return asker
-
-    def _plan_readings(self) -> int:
-        end_ms = super()._plan_readings()
-        for number in range(self._own.randint(*GUESTS)):
-            guest = Guest(self._asker(f"guest-{number}", []), self._own.choice(ALONE))
-            guest.asker.satisfied = partial(self._satisfied, guest)
-            self._askers.append(guest.asker)
-            self.guests.append(guest)
-            times = [
-                self._own.randint(self.world.now + CALM_MS // 2, end_ms)
-                for _ in range(self._own.randint(*WISHES))
-            ]
-            for time_ms in sorted(times):
-                self.world.at(time_ms, partial(self._wish, guest))
-        return end_ms
-
-    def _wish(self, guest: Guest) -> None:
-        """Have a guest come, change its text, or go."""
-        if guest.is_there and self._own.random() < 0.4:
-            guest.is_there, guest.since = False, None
-            guest.asker.wish(Wish("cancel", guest.name, {guest.name: None}))
-            return
-        guest.is_there = True
-        guest.seq += 1
-        text = text_of((guest.name,), guest.asker.name, guest.seq)
-        guest.asker.wish(Wish("submit", text, {guest.name: guest.seq}))
-
-    def _satisfied(self, guest: Guest) -> None:
-        if guest.is_there and guest.since is None:
-            guest.since = self.world.now
+    def _satisfied(self, client: Client) -> None:
+        if client.is_there and client.since is None:
+            client.since = self._world.now
 
     # --- what each has found ---------------------------------------------------------------
 
-    def _judge(  # type: ignore[override]
-        self,
-        places: Sequence[Place],
-        specifications: Mapping[str, str],
-        arrived: Sequence[dict[str, Any]],
-        *,
-        exactly: bool,
-    ) -> int:
-        count = checks.check_all(places, specifications, arrived, exactly=exactly)
-        rows = [json.loads(row.payload) for _, row in checks.results_of(places)]
-        for guest in self.guests:
-            found = [_match(row) for row in rows if row["subscriber"] == guest.asker.name]
-            specification = texts.checked(text_of((guest.name,), guest.asker.name)).demand()
-            wanted = {_match(row): row for row in checkers.replayed(specification, arrived)}
-            surplus = [match for match in found if match not in wanted]
-            own = [match for match, row in wanted.items() if row["start"] >= guest.due]
-            missing = [match for match in own if match not in found]
-            if surplus or missing:
-                raise CheckFailedError(
-                    f"of {guest.asker.name} since {guest.since} {len(missing)} matches are missing"
-                    f" {missing[:2]} and {len(surplus)} surplus {surplus[:2]}"
-                )
-        return count
+    def check(self, arrived: Sequence[dict[str, Any]]) -> None:
+        """Compare what each has found with what one engine finds. Raises CheckFailedError."""
+        rows = checks.results_of(self._places)
+        for client in (*self._staying, *self._guests):
+            text = text_of((client.name,), client.asker.name, client.seq)
+            specification = texts.checked(text).demand()
+            if client in self._staying:
+                if client.due > BEGIN_MS + READY_MS:
+                    raise CheckFailedError(f"{client.asker.name} was active at {client.since} only")
+                checkers.check_replay(specification, ((0, row) for _, row in rows), arrived)
+            else:
+                own = [json.loads(row.payload) for _, row in rows]
+                found = [row for row in own if row["subscriber"] == client.asker.name]
+                _check_guest(client, found, checkers.replayed(specification, arrived))
+
+
+def _check_guest(
+    client: Client, found: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raise CheckFailedError where a guest lacks what it was there for, or has anything else."""
+    given = [_match(row) for row in found]
+    wanted = {_match(row): row["start"] for row in results}
+    missing = [
+        match for match, start in wanted.items() if start >= client.due and match not in given
+    ]
+    surplus = [match for match in given if match not in wanted]
+    if missing or surplus:
+        raise CheckFailedError(
+            f"of {client.asker.name} since {client.since} {len(missing)} matches are missing"
+            f" {missing[:2]} and {len(surplus)} surplus {surplus[:2]}"
+        )
 
 
 def _match(result: Mapping[str, Any]) -> str:

@@ -53,11 +53,7 @@ class ActivatingBroker(RestorableBroker):
     def _activated(self, one: told.Activated, out: Outgoing) -> None:
         subscriptions = self.catalogue.subscriptions
         subs = [subscriptions[key] for key in one.subscriptions if key in subscriptions]
-        now = self._intake.time_of_day(self._now)
-        if one.apart:
-            self.installer.shared.begin_anew(subs, now, lambda sub, key: key in sub.kept)
-        else:
-            self.installer.joined.begin_anew(subs, now, self._elsewhere)
+        self.installer.begin_anew(subs, self._intake.time_of_day(self._now), apart=one.apart)
         # Types without a source are waited for from now on.
         self._matcher.due(self._watermark_of, ends=True)
         self._now_active(one.subscriptions, out)

@@ -270,8 +270,11 @@ class Sliding:
         It reports nothing: each window closes with an event.
         """
         if watermark - self._swept >= max(self._range_ms, SWEEP_MS_MIN):
-            self._swept = watermark
-            self._groups.leave(watermark + 1 - self._range_ms)
+            self._sweep(watermark)
+
+    def _sweep(self, watermark: int) -> None:
+        self._swept = watermark
+        self._groups.leave(watermark + 1 - self._range_ms)
 
     def due(self) -> int | None:
         """Implement buffer.OrderedKind."""
@@ -290,8 +293,7 @@ class Sliding:
 
     def tidy(self, watermark: int) -> None:
         """Implement buffer.OrderedKind."""
-        self._swept = watermark
-        self._groups.leave(watermark + 1 - self._range_ms)
+        self._sweep(watermark)
         self._groups.arrange()
 
     def plain(self, shelf: Shelf) -> Any:

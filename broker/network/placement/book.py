@@ -20,7 +20,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from broker.network.placement.cell_messages import TextRevision
-from broker.network.placement.home_records import CellResults, CellSaved, CellSettled, Row
+from broker.network.placement.home_records import (
+    CellParted,
+    CellResults,
+    CellSaved,
+    CellSettled,
+    Row,
+)
 from broker.network.placement.revisions import RowApart
 
 Key = tuple[str, str]
@@ -166,15 +172,15 @@ class CellBook:
         revisions = self.cells[name].revisions
         revisions[-1] = replace(revisions[-1], joins=True)
 
-    def part(self, name: str, number: int, now: int) -> None:
+    def part(self, one: CellParted, now: int) -> None:
         """Begin those as a cell of their own that were to join one with a revision, and have not.
 
         The revision stays, with nobody: a host may have taken it up.
         """
-        cell = self.cells.get(name)
+        cell = self.cells.get(one.cell)
         revisions = () if cell is None else cell.revisions
-        for keys in [each.keys for each in revisions if each.number == number and each.joins]:
-            if waiting := [key for key in keys if self.of.get(key) == name]:
+        for keys in [each.keys for each in revisions if each.number == one.revision and each.joins]:
+            if waiting := [key for key in keys if self.of.get(key) == one.cell]:
                 self.drop(waiting)
                 self.begin(waiting, now)
 

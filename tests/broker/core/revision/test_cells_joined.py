@@ -176,6 +176,20 @@ def test_a_record_of_an_earlier_version_joins_nothing():
     assert list(home.cells()) == ["a/1", "a/2"]
 
 
+def test_a_record_of_a_change_goes_on_only_with_all_that_was_in_the_cell():
+    both = text_of("anna") + text_of("bob")[len(RISE) :]
+    for older, cells in ((False, [["anna", "bob"]]), (True, [["bob"], ["anna"]])):
+        home = Home(both)
+        text = text_of("anna", 2, "val = Rise.val, more = 1")
+        asked = messages.SpecificationSubmitted("x", "r", text, cells=16)
+        *fields, _ = msgspec.msgpack.decode(durable_told.written(asked, 1_000))
+        if older:
+            asked, _ = durable_told.read(msgspec.msgpack.encode(fields))
+        home.core.handle(asked, 1_000)
+        known = home.core.book.cells.values()
+        assert [[client for client, _ in cell.keys] for cell in known] == cells
+
+
 def test_what_has_left_a_cell_does_not_join_it():
     """Its host may yet run what it was there."""
     home = Home(text_of("anna"))
