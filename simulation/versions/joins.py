@@ -76,7 +76,7 @@ def text_of(names: Sequence[str], client: str, seq: int = 1) -> str:
     return "\n".join(parts)
 
 
-class Client(Struct):
+class JoiningClient(Struct):
     """A client with one subscription, and since when it has stayed; `seq` is that of its text."""
 
     asker: AskingClient
@@ -122,20 +122,20 @@ class Clients:
                 time_ms = BEGIN_MS + draw.randint(READY_MS, UNTIL_MS)
                 self._world.at(time_ms, partial(self._wish, client))
 
-    def _client(self, name: str, among: Iterable[str]) -> Client:
+    def _client(self, name: str, among: Iterable[str]) -> JoiningClient:
         """Most are at one home: others share nothing with them."""
         home = self._homes[self._draw.random() < 0.2]
-        client = Client(AskingClient(home, name, []), self._draw.choice(list(among)))  # type: ignore[arg-type]
+        client = JoiningClient(AskingClient(home, name, []), self._draw.choice(list(among)))  # type: ignore[arg-type]
         client.asker.satisfied = partial(self._satisfied, client)
         return client
 
-    def _wish(self, client: Client) -> None:
+    def _wish(self, client: JoiningClient) -> None:
         if client.is_there and self._draw.random() < 0.4:
             client.leave()
         else:
             client.change()
 
-    def _satisfied(self, client: Client) -> None:
+    def _satisfied(self, client: JoiningClient) -> None:
         if client.is_there and client.since is None:
             client.since = self._world.now
 
@@ -158,7 +158,7 @@ class Clients:
 
 
 def _check_guest(
-    client: Client, found: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]
+    client: JoiningClient, found: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]
 ) -> None:
     """Raise CheckFailedError where a guest lacks what it was there for, or has anything else."""
     given = [_match(row) for row in found]
