@@ -111,9 +111,11 @@ class Clients:
         self._draw = draw
         self._homes = draw.sample(self._places, 2)
         self._staying = [
-            self._client(f"stays-{at}", SUBSCRIPTIONS) for at in range(draw.choice(STAY))
+            self._client(f"stays-{number}", SUBSCRIPTIONS) for number in range(draw.choice(STAY))
         ]
-        self._guests = [self._client(f"guest-{at}", ALONE) for at in range(draw.choice(GUESTS))]
+        self._guests = [
+            self._client(f"guest-{number}", ALONE) for number in range(draw.choice(GUESTS))
+        ]
         for client in self._staying:
             # Some come to cells that are active, all before the first reading.
             self._world.at(BEGIN_MS + draw.choice((1, 1_000, 9_000, 12_000)), client.change)
@@ -153,15 +155,15 @@ class Clients:
                 checkers.check_replay(specification, ((0, row) for _, row in rows), arrived)
             else:
                 own = [json.loads(row.payload) for _, row in rows]
-                found = [row for row in own if row["subscriber"] == client.asker.name]
-                _check_guest(client, found, checkers.replayed(specification, arrived))
+                results = [row for row in own if row["subscriber"] == client.asker.name]
+                _check_guest(client, results, checkers.replayed(specification, arrived))
 
 
 def _check_guest(
-    client: JoiningClient, found: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]
+    client: JoiningClient, rows: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]
 ) -> None:
     """Raise CheckFailedError where a guest lacks what it was there for, or has anything else."""
-    given = [_match(row) for row in found]
+    given = [_match(row) for row in rows]
     wanted = {_match(row): row["start"] for row in results}
     missing = [
         match for match, start in wanted.items() if start >= client.due and match not in given
