@@ -53,9 +53,7 @@ class Distances:
         if not self._rows:
             turned = zip(*self._against.rows(), strict=True) if self._against else ()
             # A byte a lane is twice as fast as two, and enough for paths of up to 254 links.
-            self._rows = (
-                [*map(list, turned)] or self._handed_on() or self._widen("B") or self._widen("H")
-            )
+            self._rows = [*map(list, turned)] or self._handed_on() or self._widen("B")
         return self._rows
 
     def _handed_on(self) -> list[Row]:
@@ -138,7 +136,7 @@ class Distances:
         return thin
 
     def _widen(self, code: str) -> list[Row]:
-        """Return the hop counts from each broker, [] where a lane of type `code` is too narrow.
+        """Return the hop counts from each broker, in lanes of type `code` or twice as wide.
 
         A broker's ring of `k` hops is the union of its neighbours' rings of `k - 1`; each lane that
         is not inside yet is one hop farther. A broker whose ring did not grow is done.
@@ -152,7 +150,7 @@ class Distances:
         while active:
             farthest += 1
             if farthest >= 1 << lane:
-                return []
+                return self._widen("H")
             wider = []
             for node in active:
                 ring = rings[node]
