@@ -248,12 +248,12 @@ def test_a_plan_is_found_where_a_drawn_one_takes_all_that_there_is(nodes, tasks,
     assert evaluate(layout, as_plan(search.instance, search.best)).feasible
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["tree", "grid", "geometric"])
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_first_plan_among_many_brokers_keeps_all_limits(shape, seed, monkeypatch):
     """The beginning alone has to come out of where all that is near breaks other limits."""
     monkeypatch.setattr("planner.search.instance.MANY_NODES", 0)
-    document = problem(shape, 60, 60, seed, Limits(1.4, 1.3, 1.3))
+    document = problem(shape, 120, 120, seed, Limits(1.2, 1.1, 1.1))
     search = Search(Instance(lay_out(read_problem(document))), 1)
     while search.best.excess > 0 and search.steps < 3000:
         search.step()
