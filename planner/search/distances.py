@@ -174,6 +174,8 @@ def rooted(onward: Sequence[Sequence[int]]) -> list[dict[int, int]]:
     """
     import networkx as nx
 
+    if sum(map(len, onward)) > 2 * (len(onward) - 1):  # soon told, and true of most
+        return []
     graph = nx.Graph([(node, other) for node, others in enumerate(onward) for other in others])
     graph.add_nodes_from(range(len(onward)))
     if not nx.is_forest(graph):

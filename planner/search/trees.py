@@ -120,8 +120,7 @@ class TreeBuilder:
         if topology.is_forest:
             start = min(inside, key=ahead.__getitem__)
             links = [instance.numbers[arc] for arc in topology.path(start, target)]
-            roomy = over or loads.bear(loads.needs(links), rate)
-            return links if links and roomy else None
+            return links if links and (over or loads.bear(loads.needs(links), rate)) else None
         far = {node: 0.0 for node in inside if ahead[node] < FAR}
         by: dict[int, int] = {}
         heap = [(float(ahead[node]), 0.0, node) for node in far]
