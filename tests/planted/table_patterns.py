@@ -310,7 +310,7 @@ PATIENCE = ("tests/broker/core/test_patience.py",)
 
 GROUPS = (
     part(
-        "broker/engine/pattern/agent/staged_groups.py",
+        "broker/engine/pattern/agent/staged_agent.py",
         r"""
 overflow-not-counted: what the limit takes is not counted
 - self.dropped_overflow += shed + part

@@ -113,7 +113,7 @@ added-in-a-choice: what is added to one of the times that are chosen of makes an
         tests=TIMES,
     ),
     *part(
-        "broker/engine/pattern/agent/staged_groups.py",
+        "broker/engine/pattern/agent/staged_agent.py",
         r"""
 group-gone-is-due: a group is due that went at the limit
 - self._agenda.set(key, None)

@@ -114,7 +114,7 @@ class StagedPlan:
         self._choose_operators(case)
         self.observes = not self.is_plain or self._asks_durations()
         held_up = self.logs or self.chooses or self.contiguous or self.manner.maybe_drop
-        self._is_straight = not held_up  # what one operator passes on is what is reported
+        self.is_straight = not held_up  # what one operator passes on is what is reported
 
     def _choose_operators(self, case: Case) -> None:
         """Run the pattern as one operator where one can, and else as its operators one by one."""
@@ -213,9 +213,6 @@ class StagedPlan:
         self, partition: Partition, entries: list[Entry], watermark: int
     ) -> list[Occurrence]:
         """Return what is reported of a partition that is given these events, in order."""
-        root = partition.root
-        if self._is_straight and isinstance(root, Fused):
-            return root.step(entries, watermark)
         if self.logs:
             partition.log += entries
         decided = self._decided(partition, entries, watermark)
