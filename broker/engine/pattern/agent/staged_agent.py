@@ -135,7 +135,9 @@ class StagedAgent:
         if self._watermark >= WATERMARK_END:  # now all that is open is decided
             touched.update(dict.fromkeys(self._partitions))
         silent = self._sweep(touched)
-        found: list[Found] = [] if self._patience is None else self._patience.found()
+        found: list[Found] = []
+        if self._patience is not None and self._patience.matches:
+            found, self._patience.matches = self._patience.matches, found
         for key in touched:
             found += self._advance(key)
         if self._ending is not None:
@@ -148,7 +150,11 @@ class StagedAgent:
                 if not partition.open:
                     self.plan.open(partition, self._begin)
             self._patience = None
-        self._hold_groups()
+        while (groups := len(self._partitions)) > self.groups_max or (
+            self._size > self._occurrences_max and groups > 1
+        ):
+            self._drop(next(iter(self._partitions)))  # first goes what began first
+            self.dropped_groups += 1
         put_in_order(found, self.plan.layout.budget)
         return self.outcome.make_all(found)
 
@@ -375,15 +381,6 @@ class StagedAgent:
         for key in candidates:
             if self._partitions[key].idle(self._watermark, per_ms):
                 self._drop(key)
-
-    def _hold_groups(self) -> None:
-        """Hold the limits of groups, and of all that is in them: first goes what began first."""
-        partitions = self._partitions
-        while len(partitions) > self.groups_max or (
-            self._size > self._occurrences_max and len(partitions) > 1
-        ):
-            self._drop(next(iter(partitions)))
-            self.dropped_groups += 1
 
     def _drop(self, key: Group) -> None:
         """Let go of a group, and of all that it holds."""

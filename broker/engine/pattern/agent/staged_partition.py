@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, events_of, flat, without
-from broker.engine.pattern.agent.patience import FRESH_MAX, Entry
 from broker.engine.pattern.fused.fusion import Fused, FusedStage, stages_in
 from broker.engine.pattern.layout.operands import (
     Count,
@@ -42,6 +41,9 @@ DERIVED = (Leaf, Joint, Negation, Gathered, Padded, Count)
 # go first, counted. To look through more costs more than a tenth of a second, for each result.
 LOG_MAX = 10_000
 LOG_MIN = 64
+FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
+
+Entry = tuple[int, Event]  # which atom it is for, and the event
 
 
 def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:

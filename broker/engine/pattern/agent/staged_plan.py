@@ -14,10 +14,11 @@ from dataclasses import replace
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.filter.conditions import slots_read
 from broker.engine.pattern.agent.chain_store import StoredChains, links_of
-from broker.engine.pattern.agent.patience import Entry, Group, Patience
+from broker.engine.pattern.agent.patience import Group, Patience
 from broker.engine.pattern.agent.search import Searching, search_of
 from broker.engine.pattern.agent.staged_partition import (
     LOG_MAX,
+    Entry,
     Partition,
     consumption_of,
     derived,
@@ -154,7 +155,7 @@ class StagedPlan:
 
     # --- partitions ----------------------------------------------------------------------
 
-    def patience(self) -> Patience[Partition] | None:
+    def patience(self) -> Patience | None:
         """Return how events wait with their groups; None where they cannot."""
         if self.links is not None:
             assert isinstance(self.fused, FusedPlan)

@@ -34,6 +34,7 @@ from broker.engine.pattern.layout.operands import (
     Leaf,
     Operand,
     Padded,
+    atom_of,
     composite,
     least,
     operands,
@@ -81,7 +82,7 @@ class Chain:
     @property
     def composites(self) -> list[Operand]:
         """The elements that are operators themselves."""
-        return [element for element in self.elements if not is_atom(element)]
+        return [element for element in self.elements if atom_of(element) is None]
 
 
 def chain_of(layout: Layout, operand: Operand, gathered: Gathered | None = None) -> Chain | None:
@@ -119,11 +120,6 @@ def _goes_on(left: Joint, joint: Joint, gathered: Gathered | None) -> bool:
     if joint.context.runs:
         return not left.closed
     return joint.operator in FOLLOWS
-
-
-def is_atom(operand: Operand) -> bool:
-    """Return True for an atom, or one beside lists."""
-    return isinstance(operand.operand if isinstance(operand, Padded) else operand, Leaf)
 
 
 def _lists_are_plain(layout: Layout, chain: Chain, gathered: Gathered) -> bool:
@@ -176,7 +172,7 @@ class SequencePlan:
             self.lists = ListsPlan(chain.gathered, lists, self.budget)
         self.foresight = foresight
         self.timeless = chain.timeless
-        places = [leaf_of(each).low if is_atom(each) else each.low for each in chain.elements]
+        places = [(atom_of(each) or each).low for each in chain.elements]
         self.number = {place: number for number, place in enumerate(places)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
@@ -208,10 +204,6 @@ class SequencePlan:
         else:
             base = FusedPairs(self, group, site)
         return base if self.lists is None else FusedLists(self.lists, group, base)
-
-    def begins(self, watermark: int) -> int:
-        """Return when events still to come begin at the earliest."""
-        return watermark + 1 - self.foresight.most_ms()
 
     def longest_ms(self, element: int) -> int:
         """Return how long an event of an element that is still to come may last."""
@@ -280,7 +272,7 @@ class FusedRun(Fused):
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
-        return min(self.eldest(), self._plan.begins(self.watermark))
+        return min(self.eldest(), self._plan.foresight.begins(self.watermark))
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
@@ -375,7 +367,7 @@ class FusedPairs(Fused):
     def begins(self) -> int:
         """Return a time before which no later match begins."""
         beneath = [each.begins() for each in self.beneath.values()]
-        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
+        return min([self.eldest(), self._plan.foresight.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""

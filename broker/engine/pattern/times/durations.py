@@ -237,6 +237,10 @@ class Foresight:
         """Return the most of `reach_ms` over all inputs."""
         return max(map(self.reach_ms, self.inputs), default=0)
 
+    def begins(self, watermark: int) -> int:
+        """Return when events still to come begin at the earliest."""
+        return watermark + 1 - self.most_ms()
+
     def longest_of_all_ms(self) -> int:
         """Return how long an event of any input that is still to come may last."""
         return max(map(self.longest_ms, self.inputs), default=0)
