@@ -135,13 +135,13 @@ class StagedAgent:
         if self._watermark >= WATERMARK_END:  # now all that is open is decided
             touched.update(dict.fromkeys(self._partitions))
         silent = self._sweep(touched)
-        found: list[Found] = []
+        matches: list[Found] = []
         if self._patience is not None and self._patience.matches:
-            found, self._patience.matches = self._patience.matches, found
+            matches, self._patience.matches = self._patience.matches, matches
         for key in touched:
-            found += self._advance(key)
+            matches += self._advance(key)
         if self._ending is not None:
-            found = self._ending.sift(found, self._begin)
+            matches = self._ending.sift(matches, self._begin)
         if silent:
             self._drop_idle(silent)
         if self._patience is not None and self._patience.in_vain:
@@ -155,8 +155,8 @@ class StagedAgent:
         ):
             self._drop(next(iter(self._partitions)))  # first goes what began first
             self.dropped_groups += 1
-        put_in_order(found, self.plan.layout.budget)
-        return self.outcome.make_all(found)
+        put_in_order(matches, self.plan.layout.budget)
+        return self.outcome.make_all(matches)
 
     def watermark_out(self, watermark: int) -> int:
         """Return the end up to which nothing more will come out, given the inputs' watermark."""
@@ -176,13 +176,13 @@ class StagedAgent:
 
     def next_due(self) -> int | None:
         """Return the least watermark at which `feed` without events could report; None if never."""
-        known = [ms for ms in (self._pending.first_end, self._agenda.first()) if ms is not None]
+        times = [ms for ms in (self._pending.first_end, self._agenda.first()) if ms is not None]
         # What is fused has decided all that it can; only what `last` chooses among may wait.
         open_size = self._size if self.plan.timed else 0
         if open_size or (self.plan.fused is None and self._patience and self._patience.count):
-            known.append(WATERMARK_END)
+            times.append(WATERMARK_END)
         ends = None if self._ending is None else self._ending.due(self._watermark)
-        return least([*known, ends])
+        return least([*times, ends])
 
     def next_report(self) -> int | None:
         """Return the watermark from which on what came may be reported; no later than it is."""
@@ -212,7 +212,7 @@ class StagedAgent:
             OUTLASTING: self.outlasting,
         }
         if self.plan.manner.at_most is not None:
-            suppressed = [one.waiting.suppressed for one in self._partitions.values()]
+            suppressed = [each.waiting.suppressed for each in self._partitions.values()]
             dropped["at_most"] = sum(suppressed)
         if self.plan.key is not None:
             dropped[GROUPS_OVERFLOW] = self.dropped_groups
@@ -232,16 +232,16 @@ class StagedAgent:
         """Give what the watermark has passed to its partitions; which these are."""
         plan, pending, taken = self.plan, self._pending, []
         leaves, key_of = plan.layout.leaves, plan.key
-        for at, events in batch:
-            select = plan.selects[at] if at < len(leaves) else None
+        for place, events in batch:
+            select = plan.selects[place] if place < len(leaves) else None
             passed = events if select is None else select(events)
             if plan.doubt is not None:
                 plan.doubt.see(passed)
             if plan.observes:
-                self.outlasting += plan.durations.observe(((at, passed),))
-            if at >= len(leaves) and not plan.contiguous:
+                self.outlasting += plan.durations.observe(((place, passed),))
+            if place >= len(leaves) and not plan.contiguous:
                 passed = self._beginning(passed)
-            taken.append((at, passed))
+            taken.append((place, passed))
         if plan.fused is not None and plan.observes:
             plan.fused.look_ahead()
         ahead, until = (since, WATERMARK_END) if plan.at_once else (None, self._watermark)
@@ -253,28 +253,28 @@ class StagedAgent:
         if self._patience is not None:
             return self._patience.put(released, self._partitions, ahead, eager=self._crowded)
         touched: dict[Group, None] = {}
-        for at, event in released:
+        for place, event in released:
             key = () if key_of is None else key_of(event)
             if key is None:
                 continue
             partition = self._partition(key)
-            if key_of is not None and plan.silences and at >= len(leaves):
+            if key_of is not None and plan.silences and place >= len(leaves):
                 begin = partition.site.begin
                 partition.site.begin = event.start if begin is None else min(begin, event.start)
-            partition.fresh.append((at, event))
+            partition.fresh.append((place, event))
             touched[key] = None
         return touched
 
     def _beginning(self, events: Sequence[Event]) -> list[Event]:
         """Those with which a partition may begin; all others say nothing of a silence."""
         partitions, key_of = self._partitions, self.plan.key
-        found = []
+        beginning = []
         for event in events:
-            known = None if key_of is None else partitions.get(key_of(event))
-            begin = None if known is None else known.site.begin
+            partition = None if key_of is None else partitions.get(key_of(event))
+            begin = None if partition is None else partition.site.begin
             if begin is None or event.start < begin:
-                found.append(event)
-        return found
+                beginning.append(event)
+        return beginning
 
     # --- deciding ------------------------------------------------------------------------
 
@@ -288,9 +288,9 @@ class StagedAgent:
                 self._patience.count -= len(entries)
         root = partition.root
         if plan.is_straight and isinstance(root, Fused):
-            found = root.step(entries, self._watermark)
+            matches = root.step(entries, self._watermark)
         else:
-            found = plan.advance(partition, entries, self._watermark)
+            matches = plan.advance(partition, entries, self._watermark)
             root = partition.root  # where events are consumed it may be another now
         if plan.in_turn or not plan.timeless or not isinstance(root, Fused):
             self._settle(key, partition)
@@ -300,7 +300,7 @@ class StagedAgent:
             partition.size = held
             if self._size > self._occurrences_max:
                 self._settle(key, partition)
-        return list(zip(found, repeat(key))) if found else []
+        return list(zip(matches, repeat(key))) if matches else []
 
     # --- made, and left alone ------------------------------------------------------------
 
@@ -317,15 +317,15 @@ class StagedAgent:
     def _catch_up(self) -> None:
         """Give all groups stages as far as the watermark, though nothing can come of it."""
         if self._patience is not None and self._patience.count:
-            behind = [key for key, one in self._partitions.items() if one.fresh]
-            found = [one for key in behind for one in self._advance(key)]
-            assert not found, "what may be complete does not wait"
+            behind = [key for key, each in self._partitions.items() if each.fresh]
+            matches = [match for key in behind for match in self._advance(key)]
+            assert not matches, "what may be complete does not wait"
 
     def _partition(self, key: Group) -> Partition:
         partition = self._partitions.get(key)
         if partition is None:
-            known = [] if self._patience is None else self._patience.any_reach()
-            partition = self._partitions[key] = self.plan.new(key, known)
+            reach = [] if self._patience is None else self._patience.any_reach()
+            partition = self._partitions[key] = self.plan.new(key, reach)
             self.plan.open(partition, self._begin)
         return partition
 
@@ -363,14 +363,14 @@ class StagedAgent:
         self._swept = self._watermark
         patience, candidates = self._patience, []
         all_go = not self.plan.is_plain or MANY * len(self._partitions) > self.groups_max
-        for key, one in self._partitions.items():
-            if all_go or not (one.size or one.fresh):
+        for key, partition in self._partitions.items():
+            if all_go or not (partition.size or partition.fresh):
                 candidates.append(key)
             if key in touched:
                 continue
-            if patience is not None and not one.size:
-                patience.forget(one, self._watermark)
-                if patience.forgets or not one.fresh:
+            if patience is not None and not partition.size:
+                patience.forget(partition, self._watermark)
+                if patience.forgets or not partition.fresh:
                     continue  # there is nothing that its stages could forget
             touched[key] = None
         return candidates
@@ -403,7 +403,7 @@ class StagedAgent:
             parts = self._watermark, self._pending.entries, self.dropped(), self._classes
             return self._patience.state(*parts)
         shelf = Shelf(self._classes)
-        partitions = [packed(one, shelf) for one in self._partitions.values()]
+        partitions = [packed(each, shelf) for each in self._partitions.values()]
         early = () if self._ending is None else self._ending.waiting
         return {
             "version": STATE_VERSION,
@@ -415,10 +415,10 @@ class StagedAgent:
             "overflow": self.dropped_overflow,
             "inverted": self.outcome.dropped_inverted,
             OUTLASTING: self.outlasting,
-            "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
+            "pending": [[place, shelf.put(event)] for place, event in self._pending.entries],
             "patience": None if self._patience is None else self._patience.trial,
             "partitions": partitions,
-            "early": [[list(group), shelf.put_all(one)] for one, group in early],
+            "early": [[list(group), shelf.put_all(match)] for match, group in early],
             "floor": None if self._ending is None else self._ending.floor,
             "events": shelf.packed(),
             **({} if self.plan.key is None else {GROUPS_OVERFLOW: self.dropped_groups}),
@@ -433,8 +433,8 @@ class StagedAgent:
         shelf = Shelf(self._classes, state["events"])
         self._watermark, self._pending = state["watermark"], Pending(self.plan.layout.budget)
         self.plan.know(state.get("lasting", {}))
-        for at, n in state["pending"]:
-            self._pending.add(at, (shelf.get(n),))
+        for place, n in state["pending"]:
+            self._pending.add(place, (shelf.get(n),))
         if isinstance(self._patience, StoredChains):
             counts = self._patience.restore(state, shelf, self._pending)
             self.outcome.dropped_inverted = counts.get("start_after_end", 0)
@@ -452,11 +452,11 @@ class StagedAgent:
         self._patience = None if trial is None else self._patience
         if self._patience is not None:
             self._patience.count, self._patience.trial = 0, trial
-        for one in state["partitions"]:
-            self._restore_partition(tuple(one[0]), one, shelf)
+        for row in state["partitions"]:
+            self._restore_partition(tuple(row[0]), row, shelf)
         if self._ending is not None:
             early = state.get("early", ())
-            self._ending.waiting = [(shelf.get_all(one), tuple(group)) for group, one in early]
+            self._ending.waiting = [(shelf.get_all(match), tuple(group)) for group, match in early]
             self._ending.floor = state.get("floor", self._ending.floor)
 
     def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
@@ -470,7 +470,7 @@ class StagedAgent:
         if self._patience is not None:
             self._patience.count += len(partition.fresh)
         if self._patience is None and partition.fresh:  # nothing waits here any more
-            found = self._advance(key)
-            assert not found, "what may be complete does not wait"
+            matches = self._advance(key)
+            assert not matches, "what may be complete does not wait"
         elif not without_stages:  # it forgets when it would have: what is held shows
             self._note(key, partition)
