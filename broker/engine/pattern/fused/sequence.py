@@ -20,20 +20,20 @@ two sides can tell. Runs are of any relation, `and` included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, end_of, sort_in_order
 from broker.engine.pattern.fused.fusion import Entry, Fused, FusedPlan, FusedStage
+from broker.engine.pattern.fused.join_snapshot import packed_operators, unpacked_operators
 from broker.engine.pattern.fused.members import FusedLists, ListsPlan, leaf_of
 from broker.engine.pattern.layout.operands import (
     Gathered,
     Joint,
     Leaf,
     Operand,
-    Padded,
     atom_of,
     composite,
     least,
@@ -213,15 +213,6 @@ class SequencePlan:
         return longest_ms if asked_ms is None else min(longest_ms, asked_ms)
 
 
-def _state_of_element(element: Operand, watermark: int, beneath: Mapping[int, Fused]) -> Any:
-    """Return the state of an element's operator; that of an atom holds nothing."""
-    if id(element) in beneath:
-        return beneath[id(element)].state()
-    if isinstance(element, Padded):
-        return [watermark, [], [], [[[], watermark, [watermark]]]]
-    return [watermark]
-
-
 class FusedRun(Fused):
     """One run at a time over a chain, under `first` or `latest` (course.py)."""
 
@@ -289,7 +280,7 @@ class FusedRun(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        states = [_state_of_element(part, watermark, self.beneath) for part in elements]
+        states = [packed_operators(part, {}, watermark, self.beneath) for part in elements]
         return [watermark, *self._course.state(), [[[], watermark, state] for state in states]]
 
     def restore(self, state: Any) -> None:
@@ -297,8 +288,7 @@ class FusedRun(Fused):
         self.watermark, *course, inboxes = state
         self._course.restore(course)
         for element, (_, _, beneath) in zip(self._plan.chain.elements, inboxes, strict=True):
-            if id(element) in self.beneath:
-                self.beneath[id(element)].restore(beneath)
+            unpacked_operators(element, beneath, self.beneath)
 
 
 def _put_later_first(entries: list[tuple[int, Occurrence]]) -> None:
@@ -393,9 +383,9 @@ class FusedPairs(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        packed = _state_of_element(elements[0], watermark, self.beneath)
+        packed = packed_operators(elements[0], {}, watermark, self.beneath)
         for pairs, right in zip(self._pairs, elements[1:], strict=True):
-            beneath = [packed, _state_of_element(right, watermark, self.beneath)]
+            beneath = [packed, packed_operators(right, {}, watermark, self.beneath)]
             inboxes = [[[], watermark, state] for state in beneath]
             packed = [watermark, pairs.kept(), pairs.facts(), inboxes]
         return packed
@@ -410,9 +400,5 @@ class FusedPairs(Fused):
             pairs.keep([[*kept[0], *waiting], *kept[1:]])
             if self._plan.shared:
                 pairs.know(facts)
-            self._restore_beneath(right, inboxes[1][2])
-        self._restore_beneath(elements[0], state)
-
-    def _restore_beneath(self, element: Operand, state: Any) -> None:
-        if id(element) in self.beneath:
-            self.beneath[id(element)].restore(state)
+            unpacked_operators(right, inboxes[1][2], self.beneath)
+        unpacked_operators(elements[0], state, self.beneath)

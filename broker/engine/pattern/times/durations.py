@@ -72,16 +72,18 @@ class Durations:
 
     def makes(self, event_type: str, made: Made) -> None:
         """Events of the type are detected; `made` says how long they last at most."""
+        self._forget(event_type)
         self._made[event_type] = made
-        self._known.pop(event_type, None)
-        for sure in (False, True):
-            self._likely.pop((event_type, sure), None)
 
     def makes_no_more(self, event_type: str) -> None:
         """Nothing detects events of the type any longer: what was known of them goes."""
+        self._forget(event_type)
+        self._longest.pop(event_type, None)
+
+    def _forget(self, event_type: str) -> None:
+        """Forget what was found by the text that made such events."""
         self._made.pop(event_type, None)
         self._known.pop(event_type, None)
-        self._longest.pop(event_type, None)
         for sure in (False, True):
             self._likely.pop((event_type, sure), None)
 
