@@ -278,7 +278,7 @@ class FusedPlan:
             reach += max(fused.keep_left_ms, fused.keep_right_ms)
         return reach
 
-    def open(self, group: tuple[Any, ...], site: Site) -> Fused:
+    def open(self, group: tuple[Any, ...], site: Site) -> FusedStage:
         """Return what runs one partition."""
         return FusedStage(self, group, site)
 
@@ -391,10 +391,6 @@ class Fused:
     def forget(self, gone: set[int]) -> None:  # noqa: ARG002
         """Take consumed events (by identity) out of all that is held."""
         raise AssertionError("consumption goes through the events again")
-
-    def members(self) -> Iterator[Entry]:
-        """Yield each event that is held, with its place; as often as it is held."""
-        yield from ()
 
 
 class FusedStage(Fused):
