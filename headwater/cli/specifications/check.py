@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     times = None
     if arguments.operators:
-        times = entry("broker.core.operators.times", "Times")(
+        times = entry("broker.network.operators.times", "Times")(
             uncertainty_ms_max=arguments.uncertainty, drift=Fraction(str(arguments.drift))
         )
     wanted = entry("headwater.plan.run", "PlanRequest")(
