@@ -672,20 +672,27 @@ consumed-not-next: what is consumed no longer counts for `next`
     only="ending or absent or consuming or without or next or definition or edges",
 )
 
+OPEN_TIMES = part(
+    "broker/engine/pattern/agent/staged_partition.py",
+    r"""
+open-work-not-held: a detected event comes after its time was given out
+- self.holds[key] = min(partition.root.hold(), hold(partition.waiting))
++ self.holds[key] = hold(partition.waiting)
+
+found-not-waited-for: a detected event comes at the watermark that was given out
+- self.holds[key] = min(partition.root.hold(), hold(partition.waiting))
++ self.holds[key] = partition.root.hold()
+""",
+    tests=STAGES,
+    only="ending or absent or consuming or without or next or definition or edges",
+)
+
 STAGED = part(
     "broker/engine/pattern/agent/staged_agent.py",
     r"""
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)
 + begin is None else begin
-
-open-work-not-held: a detected event comes after its time was given out
-- self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
-+ self._holds[key] = hold(partition.waiting)
-
-found-not-waited-for: a detected event comes at the watermark that was given out
-- self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
-+ self._holds[key] = partition.root.hold()
 """,
     tests=STAGES,
     only="ending or absent or consuming or without or next or definition or edges",
@@ -742,6 +749,7 @@ TABLE = [
         + ENDING
         + AGAIN
         + STAGED
+        + OPEN_TIMES
         + LISTS
         + NONE
     ),

@@ -120,7 +120,7 @@ group-gone-is-due: a group is due that went at the limit
 + pass
 
 group-gone-holds: a group that went at the limit holds what comes back
-- self._holds.pop(key, None)
+- self._open_times.drop(key)
 + pass
 """,
         tests=("tests/broker/core/test_group_limits.py",),

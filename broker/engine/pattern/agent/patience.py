@@ -13,12 +13,10 @@ from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
-from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Partition
+from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.layout.prospects import Prospect, Reach
 
 TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
-
-Group = tuple[Any, ...]
 
 
 class Patience:

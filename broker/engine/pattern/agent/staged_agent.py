@@ -19,12 +19,18 @@ from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.agent.chain_store import StoredChains
 from broker.engine.pattern.agent.lone import LoneAtom
-from broker.engine.pattern.agent.patience import Group
-from broker.engine.pattern.agent.staged_partition import Partition, packed, unpack
+from broker.engine.pattern.agent.staged_partition import (
+    Group,
+    OpenTimes,
+    Partition,
+    beginning,
+    packed,
+    unpack,
+)
 from broker.engine.pattern.agent.staged_plan import StagedPlan
 from broker.engine.pattern.fused import join_snapshot
 from broker.engine.pattern.fused.fusion import Fused, FusedPlan
-from broker.engine.pattern.selection.choice import due, hold
+from broker.engine.pattern.selection.choice import due
 from broker.engine.pattern.selection.ending import ending_of
 from broker.engine.pattern.stage.base import SWEEP_MS, least
 from broker.engine.runtime.agenda import Agenda
@@ -81,9 +87,7 @@ class StagedAgent:
         self._pending = Pending(plan.layout.budget)
         self._partitions: dict[Group, Partition] = {}
         self._agenda = Agenda()
-        self._holds: dict[Group, int] = {}  # what each partition holds back
-        self._eldest: dict[Group, int] = {}  # when what each holds begins, where that matters
-        self._moved: dict[Group, Partition] = {}  # those of which that is to be asked anew
+        self._open_times = OpenTimes()
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._is_new = True  # what another agent left may wait, which had to keep an order
@@ -107,9 +111,9 @@ class StagedAgent:
         if self._begin is None or instant < self._begin:
             self._begin = instant
             if self.plan.key is None and self.plan.silences:
-                self._moved[()] = self._partition(())
-                self._moved[()].site.begin = instant
-                self._schedule((), self._partitions[()])
+                partition = self._open_times.moved[()] = self._partition(())
+                partition.site.begin = instant
+                self._schedule((), partition)
 
     def begins_from(self, floor: int) -> None:
         """The task, if not begun before, begins at this time or later."""
@@ -160,19 +164,14 @@ class StagedAgent:
 
     def watermark_out(self, watermark: int) -> int:
         """Return the end up to which nothing more will come out, given the inputs' watermark."""
-        for key, partition in self._moved.items():
-            self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
-            if self._holds[key] >= WATERMARK_END:
-                del self._holds[key]
-            if self.plan.promise.lags:
-                self._eldest[key] = partition.eldest()
-        self._moved.clear()
-        reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
+        promise, times = self.plan.promise, self._open_times
+        times.look(begun=promise.lags)
+        reported = min(watermark, min(times.holds.values(), default=WATERMARK_END))
         if self._ending is not None:
             reported = min(reported, self._ending.hold())
         waiting = WATERMARK_END if self._patience is None else self._patience.eldest()
-        eldest = min(self._eldest.values(), default=waiting)
-        return self.plan.promise.out(watermark, reported, eldest)
+        eldest = min(times.eldest.values(), default=waiting)
+        return promise.out(watermark, reported, eldest)
 
     def next_due(self) -> int | None:
         """Return the least watermark at which `feed` without events could report; None if never."""
@@ -240,7 +239,7 @@ class StagedAgent:
             if plan.observes:
                 self.outlasting += plan.durations.observe(((place, passed),))
             if place >= len(leaves) and not plan.contiguous:
-                passed = self._beginning(passed)
+                passed = beginning(passed, self._partitions, key_of)
             taken.append((place, passed))
         if plan.fused is not None and plan.observes:
             plan.fused.look_ahead()
@@ -264,17 +263,6 @@ class StagedAgent:
             partition.fresh.append((place, event))
             touched[key] = None
         return touched
-
-    def _beginning(self, events: Sequence[Event]) -> list[Event]:
-        """Those with which a partition may begin; all others say nothing of a silence."""
-        partitions, key_of = self._partitions, self.plan.key
-        beginning = []
-        for event in events:
-            partition = None if key_of is None else partitions.get(key_of(event))
-            begin = None if partition is None else partition.site.begin
-            if begin is None or event.start < begin:
-                beginning.append(event)
-        return beginning
 
     # --- deciding ------------------------------------------------------------------------
 
@@ -338,7 +326,7 @@ class StagedAgent:
 
     def _note(self, key: Group, partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
-        self._moved[key] = partition
+        self._open_times.moved[key] = partition
         self._size += partition.count()
         excess = self._size - self._occurrences_max
         if excess > 0:
@@ -389,9 +377,7 @@ class StagedAgent:
         if self._patience is not None:
             self._patience.taken(gone)
         self._agenda.set(key, None)
-        self._holds.pop(key, None)
-        self._eldest.pop(key, None)
-        self._moved.pop(key, None)
+        self._open_times.drop(key)
 
     # --- snapshots -----------------------------------------------------------------------
 
@@ -447,7 +433,7 @@ class StagedAgent:
         self.dropped_groups = state.get(GROUPS_OVERFLOW, 0)
         self.outcome.dropped_inverted = state["inverted"]
         self._partitions, self._agenda, self._size = {}, Agenda(), 0
-        self._holds, self._moved, self._eldest = {}, {}, {}
+        self._open_times = OpenTimes()
         trial = state.get("patience", [0, 0])
         self._patience = None if trial is None else self._patience
         if self._patience is not None:
