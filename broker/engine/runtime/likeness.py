@@ -25,7 +25,7 @@ from broker.engine.window.agent import WindowAgent
 if TYPE_CHECKING:
     from broker.engine.event.agent import Agent
     from broker.engine.event.event import Event
-    from broker.engine.pattern.agent.patience import Group
+    from broker.engine.pattern.agent.staged_partition import Group
     from broker.engine.runtime.matcher import Matcher
 
 # Of an agent's state.

@@ -236,7 +236,7 @@ def content_of(window: Window, shape: Shape) -> Content:
 
 
 class TickedOutcome(Protocol):
-    """Makes events of occurrences (see staged_groups.Outcome)."""
+    """Makes events of occurrences (see staged_agent.Outcome)."""
 
     dropped_inverted: int
 
