@@ -213,6 +213,7 @@ class Relaying(Hosting):
                 self._inside,
                 self.durable.network.types,
                 lambda name: self.router.matcher(name).joined(),
+                lambda name: [asked for asked, _ in self.router.operators(name)],
                 self._say,
                 self._ask_quietly,
                 lambda: self._withheld,  # it is made below
