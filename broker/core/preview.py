@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from broker.engine.pattern.bounds import Inputs, bounds_of, stated
+from broker.engine.pattern.bounds.bounds import Inputs, bounds_of, stated
 from broker.engine.runtime.succession import Heir, heirs_of
 from broker.network.host.needs import asked_operators, primitives
 from broker.network.operators.times import Times

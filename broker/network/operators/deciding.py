@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import inf, nextafter
 
-from broker.engine.pattern.operands import (
+from broker.engine.pattern.layout.operands import (
     Gathered,
     Joint,
     Leaf,
@@ -28,8 +28,8 @@ from broker.engine.pattern.operands import (
     Silence,
     operands,
 )
-from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.timing import Timing
+from broker.engine.pattern.layout.pattern import Layout
+from broker.engine.pattern.times.timing import Timing
 from broker.network.operators import reasons
 from broker.network.operators.times import Times
 

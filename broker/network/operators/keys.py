@@ -16,7 +16,7 @@ from math import inf, isfinite, nextafter
 from typing import Any
 
 from broker.engine.event.expressions import RESERVED_CODE
-from broker.engine.pattern.operands import Leaf
+from broker.engine.pattern.layout.operands import Leaf
 from broker.network.operators.conditions import members_of, read_condition, text_of, travels
 from broker.network.routing.advertisement.operator import Key, Range, Region
 from language.lexicon import MIRRORED

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from broker.engine.event.identity import digest
-from broker.engine.pattern.operands import Leaf
-from broker.engine.pattern.pattern import Layout, lay_out
+from broker.engine.pattern.layout.operands import Leaf
+from broker.engine.pattern.layout.pattern import Layout, lay_out
 from broker.network.operators import reasons
 from broker.network.operators.deciding import Group, decide
 from broker.network.operators.keys import key_of

@@ -10,10 +10,10 @@ import types
 from dataclasses import dataclass
 
 import pytest
+from tests.broker.core.operators.test_what_travels import WRITTEN, Counts, hold, hold_written
 
-from broker.engine.pattern import timing
+from broker.engine.pattern.times import timing
 from broker.network.operators import deciding, keys, making, times
-from tests.broker.network.operators.test_what_travels import WRITTEN, Counts, hold, hold_written
 
 STANDS_IN = {
     deciding: [(making, "decide")],
