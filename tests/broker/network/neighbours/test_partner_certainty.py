@@ -31,7 +31,7 @@ class Scene:
         self.now = 0
         self.said, self.asked, self.doubts, self.let = [], [], 0, []
         self.asked_less, self.let_go_ms = [], []
-        self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
+        self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK, "side": BACK}
         self.operators = {}
         self.ways = Ways()
         for origin, name in (("o", "A"), ("p", "B"), ("q", "C")):
@@ -41,7 +41,7 @@ class Scene:
             CertaintyTools(
                 "m",
                 self.ways,
-                lambda: ("near", "far", "cell"),
+                lambda: ("near", "far", "cell", "side"),
                 {"cell"},
                 lambda: ("C",),
                 lambda name: self.joined[name],
@@ -81,15 +81,15 @@ class Scene:
             self.answer(origin)
         return self
 
-    def settle_cell(self, newest=30):
+    def settle_cell(self, newest=30, cell="cell"):
         """Have the origins answer the cell, which asks for A above 5 with B, and with C."""
         keys = (*correlated(joins=True).operator.keys, Key("c", "C"))
-        self.operators["cell"] = [Operator("w", keys, 5_000)]
+        self.operators[cell] = [Operator("w", keys, 5_000)]
         for origin in ("o", "p"):
             asked = Reoffer("c", origin, 1, 0, None, {"A": {}}, None, (), 10)
             what = Forwarded(origin, 7, 0, 0, [], b"", {}, whole=True)
-            self.part.asked("cell", asked)
-            self.part.answered("cell", Offered("c", 1, what, True, False, newest), 0)
+            self.part.asked(cell, asked)
+            self.part.answered(cell, Offered("c", 1, what, True, False, newest), 0)
         return self
 
     def answer_anew(self, newest=97_000):
@@ -216,6 +216,14 @@ def test_nor_is_what_a_neighbour_asks_for_first_where(happens):
     happens(scene)
     scene.answer_anew()
     assert scene.part.bound("near") == 97_000
+
+
+def test_what_another_has_just_begun_to_ask_for_is_not_known():
+    scene = Scene().settle().settle_cell(cell="side")
+    scene.part.wants("side", correlated(joins=True))
+    scene.part.wants("near", correlated(joins=True))
+    scene.answer_anew()
+    assert scene.part.bound_of("near", event("A", 9, 5_029)) == 97_000
 
 
 OTHERS = {
