@@ -221,8 +221,8 @@ waits-on: what waits for partners that nobody asks for any more waits for ever
         "broker/network/neighbours/partner_certainty.py",
         r"""
 known-of-itself: what a neighbour asks for already makes known whatever else it asks for
-- if other != peer and any(_asks(each, operator) for each in tools.operators(other)):
-+ if any(_asks(each, operator) for each in tools.operators(other)):
+- if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other)):
++ if any(_asks(each, operator) for each, _ in tools.operators(other)):
 
 known-of-the-unsure: what another has just begun to ask for counts as known
 - return since if fresh is None else _later(since, self._fresh_after(other, fresh))
@@ -311,7 +311,7 @@ known-for-little: those of what is asked for besides are looked for behind the a
         tests=("tests/broker/network/neighbours/test_partner_certainty.py",),
     ),
     *part(
-        "broker/network/neighbours/carried.py",
+        "broker/network/neighbours/carriage.py",
         r"""
 carried-in-another-life: an answer names an event of a life before, at the same position
 - if life and life != self.life:
@@ -327,15 +327,15 @@ carried-in-another-session: an answer names what an earlier session has carried
 
 carried-unseen: what an answer carries is not remembered where it comes
 - side.take(body)
--         if not isinstance(body, Offered) or not body.named:
-+ if not isinstance(body, Offered) or not body.named:
+-         places = [body.what.upto - back for back in body.named]
++ places = [body.what.upto - back for back in body.named]
 
 carried-by-nobody: an answer stands for what it carries itself
-- return (_whole(body, [(place, known[place]) for place in places]),)
+- return (_whole(body, [(place, rows[place]) for place in places]),)
 + return (_whole(body, []),)
 
 carried-twice: what an answer names it carries as well
-- left = [row for row in rows if row[0] not in known]
+- left = [row for row in rows if row[0] not in carried]
 + left = list(rows)
 
 carried-and-counted: an event that is named counts as one that travels
@@ -347,9 +347,9 @@ carried-out-of-order: what is named stands behind all that is carried
 + ()
 
 carried-if-refused: an answer that names what a link has refused breaks off the frame
-- if any(place not in known for place in places):
+- if any(place not in rows for place in places):
 + if False:
 """,
-        tests=("tests/broker/network/neighbours/test_carried.py",),
+        tests=("tests/broker/network/neighbours/test_carriage.py",),
     ),
 ]

@@ -249,7 +249,6 @@ class Linking:
 
     def _leave(self, peer: str) -> None:
         """Forget all that a neighbour said; it is to be said anew."""
-        self._sender.forget(peer)
         self.probes.left(peer)
         for origin in self.ways.behind(peer):
             self._gone(origin, peer)

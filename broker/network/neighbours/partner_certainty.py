@@ -57,9 +57,9 @@ class CertaintyTools(NamedTuple):
     """Parts of a broker that `PartnerCertainty` uses.
 
     `standing` returns the neighbours with whom a session stands, `types` what sources here send,
-    `joined` what a neighbour asks for only with partners, `operators` all that it asks for; nothing
-    is kept back from those `inside`.
-    `ask_quietly` has this broker itself ask an origin, `withheld` returns what waits for partners.
+    `joined` what a neighbour asks for only with partners, `operators` all that it asks for, each
+    with what covers it; nothing is kept back from those `inside`. `ask_quietly` has this broker
+    itself ask an origin, `withheld` returns what waits for partners.
     """
 
     me: str
@@ -68,7 +68,7 @@ class CertaintyTools(NamedTuple):
     inside: Collection[str]
     types: Callable[[], tuple[str, ...]]  # of own sources
     joined: Callable[[str], Joined]  # what a neighbour wants together
-    operators: Callable[[str], Iterable[Operator]]  # what a neighbour wants
+    operators: Callable[[str], Iterable[tuple[Operator, object]]]  # all that a neighbour wants
     say: Callable[[str, frames.Doubted], object]
     ask_quietly: Callable[[str], None]
     withheld: Callable[[], LetsTravel]
@@ -214,13 +214,12 @@ class PartnerCertainty:
         sources are beyond that neighbour then: so each other neighbour is asked for nothing more.
         """
         tools = self._tools
-        found: int | None = None
-        for other in dict.fromkeys([*tools.standing(), *tools.inside]):
-            if other != peer and any(_asks(each, operator) for each in tools.operators(other)):
-                since = self._sure_since(other)
-                if since is not None and (found is None or since < found):
-                    found = since
-        return found
+        sure = [
+            self._sure_since(other)
+            for other in dict.fromkeys([*tools.standing(), *tools.inside])
+            if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other))
+        ]
+        return min([since for since in sure if since is not None], default=None)
 
     def _sure_since(self, other: str) -> int | None:
         """Return behind which end all partners of what another asks for are heard of here."""

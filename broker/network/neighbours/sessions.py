@@ -28,7 +28,7 @@ from broker.network.frames.frames import (
     bundled,
     encoded,
 )
-from broker.network.neighbours.carried import CARRIED_SINCE, CarriedEvents
+from broker.network.neighbours.carriage import CARRIED_SINCE, CarriedEvents
 from broker.network.neighbours.outlet import LinkOutlet
 from broker.network.neighbours.ways import Ways
 from broker.network.overlay.kinds import kind_of
@@ -186,10 +186,6 @@ class FrameSender(Generic[E]):
         is_linked = self._linked and peer not in self.inside
         return is_linked and self._sessions.version(peer) >= CARRIED_SINCE
 
-    def forget(self, peer: str) -> None:
-        """Forget what was carried in a session that has ended."""
-        self._carried.leave(peer)
-
     def pass_on(self, peer: str, to: str, body: Sealed, events: int = -1) -> None:
         """Say what came from a neighbour on the way to a broker, unless that leads back."""
         via = self.via.get(to, peer)
@@ -204,6 +200,7 @@ class FrameSender(Generic[E]):
 
     def hello(self, peer: str, hello: Hello) -> None:
         """Say what belongs to no session yet."""
+        self._carried.keep(self._sessions.peers)
         self.out.append(SendFrame(peer, encoded(hello)))
 
 

@@ -31,7 +31,8 @@ class Scene:
         self.now = 0
         self.said, self.asked, self.doubts, self.let = [], [], 0, []
         self.asked_less, self.let_go_ms = [], []
-        self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK, "side": BACK}
+        self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
+        self.joined["side"] = Joined(0, ())
         self.operators = {}
         self.ways = Ways()
         for origin, name in (("o", "A"), ("p", "B"), ("q", "C")):
@@ -45,7 +46,7 @@ class Scene:
                 {"cell"},
                 lambda: ("C",),
                 lambda name: self.joined[name],
-                lambda name: self.operators.get(name, ()),
+                lambda name: [(each, ()) for each in self.operators.get(name, ())],
                 lambda peer, body: self.said.append((peer, body)),
                 self.asked.append,
                 lambda: self,
@@ -219,7 +220,10 @@ def test_nor_is_what_a_neighbour_asks_for_first_where(happens):
 
 
 def test_what_another_has_just_begun_to_ask_for_is_not_known():
-    scene = Scene().settle().settle_cell(cell="side")
+    scene = Scene()
+    scene.joined["side"] = BACK
+    scene.settle().settle_cell(cell="side")
+    assert scene.part.is_sure("side")
     scene.part.wants("side", correlated(joins=True))
     scene.part.wants("near", correlated(joins=True))
     scene.answer_anew()

@@ -4,12 +4,13 @@ from random import Random
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from broker.network.frames.frames import Doubted, Offered, Passed
 from broker.network.frames.sending import Passage, advanced
 from broker.network.frames.told import Forwarded
-from broker.network.neighbours import carried
-from broker.network.neighbours.carried import CarriedEvents
+from broker.network.neighbours import carriage
+from broker.network.neighbours.carriage import CarriedEvents
 
 SEAL, BACK = (1, 2), (2, 1)
 
@@ -67,11 +68,15 @@ def test_what_is_of_another_origin_life_or_session_is_carried():
     assert link.near.sent("far", (1, 3), again, 2) == (again, 2)
 
 
-def test_what_a_session_has_carried_is_forgotten_with_it():
+def test_who_is_no_neighbour_any_more_is_forgotten():
     link = Link()
     link.send(answer([4, 5]))
-    link.near.leave("far")
-    assert link.send(answer([4, 5]))[0].named == ()
+    link.near.keep(["far"])
+    assert link.send(answer([4, 5]))[0].named == (1, 0)
+    for end in (link.near, link.far):
+        end.keep([])
+    assert link.near.sent("far", SEAL, answer([4, 5]), 2) == (answer([4, 5]), 2)
+    assert link.far.received("near", BACK, replace(answer([]), named=(5,))) == ()
 
 
 def test_what_the_link_has_refused_cannot_be_named():
@@ -104,7 +109,7 @@ class Ends:
         life, kept = self.frames.get(body.origin, (0, []))
         kept = kept if life == body.life else []
         kept = [*kept, (len(body.events), body.positions)] if body.positions else kept
-        while sum(size for size, _ in kept) > carried.CARRIED_BYTES_MAX:
+        while sum(size for size, _ in kept) > carriage.CARRIED_BYTES_MAX:
             kept = kept[1:]
         self.frames[body.origin] = body.life, kept
 

@@ -15,7 +15,7 @@ that some has just passed the same links on its way to the old host.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct, field
@@ -57,7 +57,7 @@ class _Carried(Struct):
 
 
 class _Side(Struct):
-    """What a session has carried one way, by origin."""
+    """Remember what a session has carried one way, by origin."""
 
     seal: Seal = (0, 0)
     origins: dict[str, _Carried] = field(default_factory=dict)
@@ -72,10 +72,10 @@ class _Side(Struct):
 
     def rows(self, what: Forwarded) -> dict[int, msgspec.Raw]:
         """Return what is remembered of an answer's origin, by position."""
-        known: dict[int, msgspec.Raw] = {}
+        rows: dict[int, msgspec.Raw] = {}
         for positions, events in self.of(what.origin, what.life).frames:
-            known.update(zip(positions, _rows_of(events), strict=True))
-        return known
+            rows.update(zip(positions, _rows_of(events), strict=True))
+        return rows
 
     def take(self, body: Sealed) -> None:
         """Remember what a frame carries."""
@@ -99,10 +99,11 @@ class CarriedEvents:
         self._sent: dict[str, _Side] = {}  # by neighbour
         self._received: dict[str, _Side] = {}  # likewise
 
-    def leave(self, peer: str) -> None:
-        """Forget what was carried in a session that has ended."""
-        self._sent.pop(peer, None)
-        self._received.pop(peer, None)
+    def keep(self, peers: Collection[str]) -> None:
+        """Forget what was carried to and from who is none of these neighbours."""
+        for sides in (self._sent, self._received):
+            for peer in [peer for peer in sides if peer not in peers]:
+                del sides[peer]
 
     def sent(self, peer: str, seal: Seal, body: Sealed, events: int) -> tuple[Sealed, int]:
         """Return what is to be sent in place of a frame, and how many events it carries."""
@@ -119,14 +120,15 @@ class CarriedEvents:
         Whoever sent that hears of it, and begins a new session. Raises ValueError.
         """
         side = _side(self._received, peer, seal)
-        known = side.rows(body.what) if isinstance(body, Offered) and body.named else {}
-        side.take(body)
         if not isinstance(body, Offered) or not body.named:
+            side.take(body)
             return (body,)
+        rows = side.rows(body.what)
+        side.take(body)
         places = [body.what.upto - back for back in body.named]
-        if any(place not in known for place in places):
+        if any(place not in rows for place in places):
             return ()
-        return (_whole(body, [(place, known[place]) for place in places]),)
+        return (_whole(body, [(place, rows[place]) for place in places]),)
 
 
 def _side(sides: dict[str, _Side], peer: str, seal: Seal) -> _Side:
@@ -139,12 +141,12 @@ def _side(sides: dict[str, _Side], peer: str, seal: Seal) -> _Side:
 def _named(side: _Side, answer: Offered) -> Offered:
     what = answer.what
     frames = side.of(what.origin, what.life).frames
-    known = {position for positions, _ in frames for position in positions}
-    named = tuple([what.upto - position for position in what.positions if position in known])
+    carried = {position for positions, _ in frames for position in positions}
+    named = tuple([what.upto - position for position in what.positions if position in carried])
     if not named:
         return answer
     rows = zip(what.positions, _rows_of(what.events), strict=True)
-    left = [row for row in rows if row[0] not in known]
+    left = [row for row in rows if row[0] not in carried]
     return replace(answer, what=replace(what, **_packed(left)), named=named)
 
 
