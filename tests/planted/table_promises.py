@@ -221,8 +221,8 @@ waits-on: what waits for partners that nobody asks for any more waits for ever
         "broker/network/neighbours/partner_certainty.py",
         r"""
 known-of-itself: what a neighbour asks for already makes known whatever else it asks for
-- if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other)):
-+ if any(_asks(each, operator) for each, _ in tools.operators(other)):
+- if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other))
++ if any(_asks(each, operator) for each, _ in tools.operators(other))
 
 known-of-the-unsure: what another has just begun to ask for counts as known
 - return since if fresh is None else _later(since, self._fresh_after(other, fresh))
