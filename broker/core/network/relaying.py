@@ -33,8 +33,6 @@ from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaite
 from broker.network.replication.stored_reports import StoredReports
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import LOCAL
-from broker.network.routing.growing import GrowingRouter
-from broker.network.routing.matching.matching import Waiting
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 FEW = 8  # events of one frame
@@ -296,16 +294,22 @@ class Relaying(Hosting):
 
         `before` is what was promised before these events.
         """
-        wanted, waiting = _wanted(self.router, came_from, [event for _, event in rows])
-        place = {id(event): position for position, event in rows}
+        place: dict[int, int] = {}
+        events: list[Event] = []
+        for position, event in rows:
+            place[id(event)] = position
+            events.append(event)
+        wanted = self.router.wanted(came_from, events) if events else {}
+        waiting = self.router.waiting()
         here: list[told.Forwarded] = []
         for toward, claim in self.ways.claims(what.origin):
             if toward == came_from:
                 continue
             claim.extend(what.after, what.upto, what.watermarks)
-            some = [
-                (place[id(event)], event) for event in wanted.get(toward, ()) if id(event) in place
-            ]
+            some: list[Row] = []
+            for key, event in wanted[toward].items() if toward in wanted else ():
+                if key in place:
+                    some.append((place[key], cast("Event", event)))
             for one in waiting.get(toward, ()):
                 position = place[id(one.held.event)]
                 if not self._withheld.keep(toward, claim, (what.origin, position, one), before):
@@ -317,9 +321,10 @@ class Relaying(Hosting):
                     self._progress.say(toward, self._now)
             else:
                 self._owed.owe(toward, self._now)
-        for toward, events in wanted.items():
-            others = [event for event in events if id(event) not in place]
-            self._withheld.find_partners(toward, others)
+        for toward, found in wanted.items():
+            others = [event for key, event in found.items() if key not in place]
+            if others:
+                self._withheld.find_partners(toward, others)
         for part in here:
             self._take(part)
         if self._inside:
@@ -417,17 +422,3 @@ def _of_a_life(one: frames.Passed) -> frames.Passed:
     if not one.what.life:
         raise ValueError("a claim of an origin names none of its lives")
     return one
-
-
-def _wanted(
-    router: GrowingRouter, came_from: str, events: list[Event]
-) -> tuple[dict[str, list[Event]], dict[str, list[Waiting]]]:
-    """By neighbour what goes there now, and what of these events waits for a partner."""
-    found: dict[str, list[Event]] = {}
-    for send in router.events(came_from, events) if events else ():
-        match send.message:
-            case routing.Events(some, _):
-                found.setdefault(send.to, []).extend(some)
-            case routing.Results(rows):
-                found.setdefault(send.to, []).extend([event for event, _ in rows])
-    return found, router.waiting()

@@ -9,11 +9,14 @@ the broker's own tasks.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from broker.network.routing.advertisement.messages import LOCAL, Advertise, Send
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.asking import Asking
 from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
+from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Matcher, Part, Waiting, plain
 from broker.network.routing.matching.strategies import Plan, asked_of_all
 from broker.network.routing.router import RoutedOperator, Router
@@ -31,6 +34,26 @@ class GrowingRouter(Router):
     def matcher(self, name: str) -> Matcher:
         """Return what is asked for by a neighbour."""
         return self._releases.matchers[name]
+
+    def wanted(
+        self, came_from: str, events: Iterable[EventView]
+    ) -> dict[str, dict[int, EventView]]:
+        """Return the events that go in each direction now, by their identity, of these or earlier.
+
+        Whom they serve at LOCAL the core finds by itself.
+        """
+        _, released = self._releases.take(came_from, events)
+        found: dict[str, dict[int, EventView]] = {}
+        for name in self._releases.matchers:
+            if name in released:
+                found[name] = some = {}
+                for each in released[name]:
+                    some[id(each.held.event)] = each.held.event
+        return found
+
+    def keeps(self) -> bool:
+        """Tell whether events are kept, or are to be, as others may be their partners."""
+        return self._releases.keeps()
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""
