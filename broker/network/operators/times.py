@@ -1,7 +1,7 @@
 """What is known of times in the whole network: what makes δt.
 
 Owns the greatest uncertainty, drift and duration that count for a router. Must not know operators,
-patterns or events: how far apart the events of an occurrence lie, engine/pattern/timing.py says.
+patterns or events: how far apart those of an occurrence lie, engine/pattern/times/timing.py says.
 Invariant: nothing that a broker takes in exceeds what stands here.
 """
 
@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
 
-from broker.engine.pattern.timing import KnownTimes
+from broker.engine.pattern.times.timing import KnownTimes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

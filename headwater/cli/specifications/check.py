@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         return status
     rates = dict(arguments.rate)
     usual = rates.pop("", Fraction(1))
-    inputs = entry("broker.engine.pattern.bounds", "Inputs")(
+    inputs = entry("broker.engine.pattern.bounds.bounds", "Inputs")(
         rates, usual, arguments.lateness, arguments.uncertainty
     )
     times = None
