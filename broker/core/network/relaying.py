@@ -307,9 +307,9 @@ class Relaying(Hosting):
                 continue
             claim.extend(what.after, what.upto, what.watermarks)
             some: list[Row] = []
-            for key, event in wanted[toward].items() if toward in wanted else ():
+            for key, routed in wanted[toward].items() if toward in wanted else ():
                 if key in place:
-                    some.append((place[key], cast("Event", event)))
+                    some.append((place[key], cast("Event", routed)))
             for one in waiting.get(toward, ()):
                 position = place[id(one.held.event)]
                 if not self._withheld.keep(toward, claim, (what.origin, position, one), before):
