@@ -88,7 +88,8 @@ class Announcing:
     ) -> list[Message | FromNetwork]:
         """Keep what has to wait; return what is to be handled now."""
         # Of several that waited for a settlement the first may have been an advertisement.
-        self.look(sources.unanswered, now)
+        if sources.unanswered:
+            self.look(sources.unanswered, now)
         if isinstance(message, EventsReceived):
             return [*self._sift(message, sources, now)]
         if isinstance(message, SourceAdvertised | SourceWithdrawn):

@@ -274,7 +274,10 @@ class NetworkBroker(Relaying):
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
         self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
-        announcing.look(self.durable.network.sources.unanswered, now)
+        unanswered = self.durable.network.sources.unanswered
+        if not unanswered and probes.is_idle and not announcing and not self._hold.is_held:
+            return False
+        announcing.look(unanswered, now)
         if announcing.is_to_ask:
             announcing.asked(probes.begin())
         for word in self.durable.network.wants.news(probes.take_wants()):
@@ -313,7 +316,8 @@ class NetworkBroker(Relaying):
     def _taken(self) -> list[Effect]:
         self._hosts.run()
         self._sender.out += self.stand_ins.look(self._now)
-        self._hosts.run()
+        if self._hosts.cells or self._mail.own:
+            self._hosts.run()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 

@@ -21,7 +21,7 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest.event_bytes import unpacked
 from broker.network.frames import frames, told
-from broker.network.frames.sending import Row, advanced, forwarded, passages
+from broker.network.frames.sending import Row, advanced, forwarded, passage
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import Sessions
@@ -141,21 +141,29 @@ class ProgressRelay:
             self._number = self._durable.number
             ledger.feed(now)
         if ledger.looks(now):
-            awaited = [network.awaited() for network in self._waiting()]
-            ledger.expect([times for waits in awaited for times in waits.values()])
-        peers = [peer for peer in self._sessions.standing if self.speaks(peer)]
+            awaited: list[dict[str, int]] = []
+            for network in self._waiting():
+                awaited += network.awaited().values()
+            ledger.expect(awaited)
         for asker in ledger.take_hurries() if ledger.hurries else ():
+            peers = self._speaking()
             via, wanted = self._along.via, self._along.toward(asker)
             ways = dict.fromkeys([via[origin] for origin, _ in wanted if origin in via])
             for peer in ways:
                 if peer != asker and peer in peers:
                     self._say(peer, Awaited(()), 0, -1)
-        for peer, body in ledger.questions(peers, self._along.changes, self._is_behind, now):
+        for peer, body in ledger.questions(
+            self._speaking, self._along.changes, self._is_behind, now
+        ):
             self._say(peer, body, 0, -1)
         for toward in ledger.due(self._come, now):
             self.say(toward, now)
         lacking_ms = ledger.lacking_ms(self._durable.network.told, TICK_MS)
         return _END if lacking_ms is None else lacking_ms
+
+    def _speaking(self) -> list[str]:
+        """Return the neighbours that know of progress that is owed."""
+        return [peer for peer in self._sessions.standing if self.speaks(peer)]
 
     def _is_behind(self, peer: str, name: str, time: int) -> bool:
         """Return if an origin beyond a neighbour has not promised that of a type.
@@ -337,12 +345,12 @@ class Relaying(Hosting):
         """Say what is to be said of an origin; what is for this broker itself is returned."""
         if not rows and not anyhow and not (claim.watermarks and claim.sayable()):
             return []
+        if toward == LOCAL:
+            return self._progress.claimed(origin, claim, rows)
         # The times of few events cost as much as one of these, and are rarely awaited.
         few = 0 < len(rows) < FEW and self._progress.speaks(toward)
         later = few and not claim.begins and not self._owed.is_awaited(toward)
         parts = self._progress.claimed(origin, claim, rows, promises=not later)
-        if toward == LOCAL:
-            return parts
         if later and claim.watermarks:
             self._owed.owe(toward, self._now)
         behind = self.durable.number if origin == self.me else 0
@@ -356,10 +364,12 @@ class Relaying(Hosting):
         return []
 
     def _advanced(self, peer: str, frame: Advanced) -> None:
-        for passage in passages(frame, self.ways.life_of):
-            self._passed(peer, frames.Passed(passage.what, passage.serial))
-            if passage.hurry and self.ways.via.get(passage.what.origin) == peer:
-                self._progress.hurry(passage.what.origin, self.stored_reports)
+        for row in frame.rows:
+            life = row.life or self.ways.life_of(row.origin)
+            what, serial, _, hurry = passage(frame, row, life)
+            self._passed(peer, frames.Passed(what, serial))
+            if hurry and self.ways.via.get(row.origin) == peer:
+                self._progress.hurry(row.origin, self.stored_reports)
 
     def _awaited(self, peer: str, frame: Awaited) -> None:
         self._owed.hear(peer, frame, self._now)
@@ -391,6 +401,8 @@ class Relaying(Hosting):
         super()._offered(peer, one)
 
     def _cores(self) -> list[NetworkedBroker]:
+        if not self._hosts.cells:
+            return [self.durable.network]
         return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
 
     def _promised(self, origin: str) -> told.Watermarks:

@@ -134,10 +134,12 @@ class DurableBroker:
     def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
         made = _linked if options.networked else RestorableBroker
         core = made(options, limits)
+        # The part that outlasts the process, of one that is networked.
+        self.network = cast("HeaderBroker", core)
         core.given = self.given
         core.know(self.given.in_force)
         if options.networked:
-            cast("HeaderBroker", core).adoption.next_offset = lambda: self.outbox_end
+            self.network.adoption.next_offset = lambda: self.outbox_end
         return core
 
     # --- work ------------------------------------------------------------------------------
@@ -376,11 +378,6 @@ class DurableBroker:
         self._recorded_ms = self.core.now
 
     # --- what is to be seen ----------------------------------------------------------------
-
-    @property
-    def network(self) -> HeaderBroker:
-        """Return the part of the core that outlasts the process, of one that is networked."""
-        return cast("HeaderBroker", self.core)
 
     @property
     def now(self) -> int:
