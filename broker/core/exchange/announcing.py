@@ -13,7 +13,7 @@ for more than two.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from msgspec import Struct, field
@@ -142,14 +142,10 @@ class Announcing:
 
     # --- what leaves -----------------------------------------------------------------------
 
-    @property
-    def is_to_ask(self) -> bool:
-        """Tell whether a probe is to begin."""
-        return bool(self._batches) and self._batches[0].number is None
-
-    def asked(self, number: int) -> None:
-        """Take up that the probe of this number has begun."""
-        self._batches[0].number = number
+    def ask(self, begin: Callable[[], int]) -> None:
+        """Begin a probe where one is to begin; `begin` returns its number."""
+        if self._batches and self._batches[0].number is None:
+            self._batches[0].number = begin()
 
     def take(self, answered: int, now: int) -> Message | None:
         """Return what is to be handled next of what waited, as probes up to `answered` are."""

@@ -278,8 +278,7 @@ class NetworkBroker(Relaying):
         if not unanswered and probes.is_idle and not announcing and not self._hold.is_held:
             return False
         announcing.look(unanswered, now)
-        if announcing.is_to_ask:
-            announcing.asked(probes.begin())
+        announcing.ask(probes.begin)
         for word in self.durable.network.wants.news(probes.take_wants()):
             self._tell_network(word)
         if probes.busy:
@@ -316,8 +315,7 @@ class NetworkBroker(Relaying):
     def _taken(self) -> list[Effect]:
         self._hosts.run()
         self._sender.out += self.stand_ins.look(self._now)
-        if self._hosts.cells or self._mail.own:
-            self._hosts.run()
+        self._hosts.run()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 
@@ -552,8 +550,7 @@ class NetworkBroker(Relaying):
         self._activate()
         self._hosts.wake()
         self._homes.wake()
-        if self._terms.asks_at is not None and self._terms.asks_at <= now:
-            self._terms.look(now)
+        self._terms.wake(now)
         self.partners.ask_for_questions(now)
         self._let_leave()
         if self.deciding is not None:

@@ -9,8 +9,9 @@ that is needed is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from operator import itemgetter
 from typing import cast
 
 from broker.core.cells.cell import Cell
@@ -97,6 +98,11 @@ class ProgressRelay:
             own = any(origin == self._me for origin, _ in rows)
             number = self._durable.number if own else 0
             self._say(toward, advanced([row for _, row in rows]), number, 0)
+
+    def ride(self, toward: str, now: int) -> None:
+        """Say what is owed to a neighbour together with what goes there anyway."""
+        if self.ledger.rides(toward, now):
+            self.say(toward, now)
 
     def hurry(self, origin: str, stored: StoredReports) -> None:
         """Have hosts say at once what they have stored of an origin, which waits for that."""
@@ -253,9 +259,7 @@ class Relaying(Hosting):
         `lacking` tells if somebody may want some of this who could not ask for it yet.
         """
         rows = [row for one in fresh for row in enumerate(one.events, one.first)]
-        watermarks: told.Watermarks = {}
-        for one in fresh:
-            watermarks.update(one.watermarks)
+        watermarks: told.Watermarks = {n: ms for one in fresh for n, ms in one.watermarks.items()}
         claim = (fresh[0].first - 1, fresh[-1].last)
         if lacking:  # a claim with a gap before it, which all are to see at once
             claim = (fresh[-1].last, fresh[-1].last)
@@ -302,22 +306,17 @@ class Relaying(Hosting):
 
         `before` is what was promised before these events.
         """
-        place: dict[int, int] = {}
-        events: list[Event] = []
-        for position, event in rows:
-            place[id(event)] = position
-            events.append(event)
-        wanted = self.router.wanted(came_from, events) if events else {}
+        events = list(map(itemgetter(1), rows))
+        place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
+        wanted = self.router.releases.wanted(came_from, events) if events else {}
         waiting = self.router.waiting()
         here: list[told.Forwarded] = []
         for toward, claim in self.ways.claims(what.origin):
             if toward == came_from:
                 continue
             claim.extend(what.after, what.upto, what.watermarks)
-            some: list[Row] = []
-            for key, routed in wanted[toward].items() if toward in wanted else ():
-                if key in place:
-                    some.append((place[key], cast("Event", routed)))
+            going = cast("Mapping[int, Event]", wanted.get(toward, {})).items()
+            some = [(place[key], event) for key, event in going if key in place]
             for one in waiting.get(toward, ()):
                 position = place[id(one.held.event)]
                 if not self._withheld.keep(toward, claim, (what.origin, position, one), before):
@@ -325,13 +324,11 @@ class Relaying(Hosting):
                     some.append((position, cast("Event", one.held.event)))
             if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
                 here += self._say_claim(what.origin, toward, claim, some)
-                if self._owed.rides(toward, self._now):
-                    self._progress.say(toward, self._now)
+                self._progress.ride(toward, self._now)
             else:
                 self._owed.owe(toward, self._now)
         for toward, found in wanted.items():
-            others = [event for key, event in found.items() if key not in place]
-            if others:
+            if others := [event for key, event in found.items() if key not in place]:
                 self._withheld.find_partners(toward, others)
         for part in here:
             self._take(part)
@@ -365,8 +362,7 @@ class Relaying(Hosting):
 
     def _advanced(self, peer: str, frame: Advanced) -> None:
         for row in frame.rows:
-            life = row.life or self.ways.life_of(row.origin)
-            what, serial, _, hurry = passage(frame, row, life)
+            what, serial, _, hurry = passage(frame, row, self.ways.life_of(row.origin))
             self._passed(peer, frames.Passed(what, serial))
             if hurry and self.ways.via.get(row.origin) == peer:
                 self._progress.hurry(row.origin, self.stored_reports)
@@ -401,8 +397,6 @@ class Relaying(Hosting):
         super()._offered(peer, one)
 
     def _cores(self) -> list[NetworkedBroker]:
-        if not self._hosts.cells:
-            return [self.durable.network]
         return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
 
     def _promised(self, origin: str) -> told.Watermarks:

@@ -127,6 +127,7 @@ class DurableBroker:
         self.unstored: tuple[Emission, ...] = ()  # results that the outbox lacked at the start
         self.given = register_of(functions)
         self.core = self._made(options, limits)
+        self.network = cast("HeaderBroker", self.core)  # of one that is networked
         self._retained: dict[str, bytes] = {}
         self._given_up: DisownResults | None = None  # by the last record, where it is read
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
@@ -134,12 +135,10 @@ class DurableBroker:
     def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
         made = _linked if options.networked else RestorableBroker
         core = made(options, limits)
-        # The part that outlasts the process, of one that is networked.
-        self.network = cast("HeaderBroker", core)
         core.given = self.given
         core.know(self.given.in_force)
         if options.networked:
-            self.network.adoption.next_offset = lambda: self.outbox_end
+            cast("HeaderBroker", core).adoption.next_offset = lambda: self.outbox_end
         return core
 
     # --- work ------------------------------------------------------------------------------
@@ -238,6 +237,7 @@ class DurableBroker:
             found = msgspec.msgpack.decode(data, type=_Snapshot)
             options = msgspec.convert(found.options, BrokerOptions)
             self.core = self._made(options, make_limits(**found.limits))
+            self.network = cast("HeaderBroker", self.core)
             self.core.restore(found.state)
         except (msgspec.MsgspecError, StateError, ValueError, LookupError, TypeError) as error:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
@@ -371,6 +371,7 @@ class DurableBroker:
         limits = make_limits(**one.limits)
         if (options, limits) != (before.options, before.limits):
             self.core = self._made(options, limits)
+            self.network = cast("HeaderBroker", self.core)
             if before.now:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
                 self.core.restore(plain)

@@ -128,7 +128,10 @@ def _since(time: int | None, since: int) -> int:
 
 
 def passage(frame: Advanced, row: Claimed, life: int) -> Passage:
-    """Return what one row of a frame claims of an origin in a life. Raises LookupError."""
+    """Return what one row of a frame claims of an origin; its `life` holds unless the row says one.
+
+    Raises LookupError.
+    """
     upto = row.upto
     watermarks: Watermarks = {}
     for place, after in row.promised:
@@ -137,7 +140,7 @@ def passage(frame: Advanced, row: Claimed, life: int) -> Passage:
     positions = list(map(upto.__sub__, row.places))
     what = Forwarded(
         row.origin,
-        life,
+        row.life or life,
         upto - row.span,
         upto,
         positions,

@@ -304,7 +304,7 @@ class Withholding:
             for origin, claim in self._tools.ways.toward(toward):
                 if claim.back:
                     self._look_through(origin, toward, claim, (origins, reached), now)
-        if self._tools.router.keeps():
+        if self._tools.router.releases.keeps():
             self._forget_partners()
 
     def _forget_unasked(self, toward: str, now: int) -> None:

@@ -9,14 +9,11 @@ the broker's own tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from broker.network.routing.advertisement.messages import LOCAL, Advertise, Send
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.asking import Asking
 from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
-from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Matcher, Part, Waiting, plain
 from broker.network.routing.matching.strategies import Plan, asked_of_all
 from broker.network.routing.router import RoutedOperator, Router
@@ -29,36 +26,16 @@ class GrowingRouter(Router):
 
     def bit(self, name: str) -> int:
         """Return what marks an event as sent to a neighbour."""
-        return self._releases.bits[name]
+        return self.releases.bits[name]
 
     def matcher(self, name: str) -> Matcher:
         """Return what is asked for by a neighbour."""
-        return self._releases.matchers[name]
-
-    def wanted(
-        self, came_from: str, events: Iterable[EventView]
-    ) -> dict[str, dict[int, EventView]]:
-        """Return the events that go in each direction now, by their identity, of these or earlier.
-
-        Whom they serve at LOCAL the core finds by itself.
-        """
-        _, released = self._releases.take(came_from, events)
-        found: dict[str, dict[int, EventView]] = {}
-        for name in self._releases.matchers:
-            if name in released:
-                found[name] = some = {}
-                for each in released[name]:
-                    some[id(each.held.event)] = each.held.event
-        return found
-
-    def keeps(self) -> bool:
-        """Tell whether events are kept, or are to be, as others may be their partners."""
-        return self._releases.keeps()
+        return self.releases.matchers[name]
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""
         found: dict[str, list[Waiting]] = {}
-        for name, matcher in self._releases.matchers.items():
+        for name, matcher in self.releases.matchers.items():
             if matcher.waiting:
                 found[name], matcher.waiting = matcher.waiting, []
         return found
@@ -81,7 +58,7 @@ class GrowingRouter(Router):
         if name in self._asking:
             return self.neighbour_reset(name)
         sent, received = self._strategy.sent, self._strategy.received
-        self._releases.add(name)
+        self.releases.add(name)
         self._entries[name] = {}
         self._received[name] = Covers(received if sent is Check.NONE else Check.NONE)
         self._asking[name] = Asking(sent)
@@ -95,7 +72,7 @@ class GrowingRouter(Router):
         out = [send for send in self.neighbour_reset(name) if send.to != name]
         for entry in self._all():
             entry.plan.pop(name, None)
-        self._releases.remove(name)
+        self.releases.remove(name)
         for known in (self._entries, self._received, self._asking):
             del known[name]
         self._directory.remove(name)

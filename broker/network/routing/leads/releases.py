@@ -111,20 +111,38 @@ class EventReleases:
         probes: list[Send] = []
         bit, asked = self.bits[came_from], self.probing.asked
         keeps = not self._waits or self.keeps()
-        known: dict[EventKey, Held] = self._store if keeps else {}
+        among: dict[EventKey, Held] = self._store if keeps else {}
         for event in events:
-            held = self._store.add(event, came_from, known)
+            held = self._store.add(event, came_from, among)
             if held is None:
                 continue
             held.sent |= bit | bit << 1
             if asked:
                 self.probing.tell(held, probes)
             for name, matcher in self.matchers.items():
-                if (name != came_from or name == LOCAL) and (found := matcher.offer(held, keeps)):
-                    released.setdefault(name, []).extend(found)
+                if name != came_from or name == LOCAL:
+                    going = matcher.offer(held, keeps)
+                    if going:
+                        released.setdefault(name, []).extend(going)
         if len(self._store) + len(self.probing.heard) > self._held_max:
             self._shed(probes, released)
         return probes, released
+
+    def wanted(
+        self, came_from: str, events: Iterable[EventView]
+    ) -> dict[str, dict[int, EventView]]:
+        """Return the events that go in each direction now, by their identity, of these or earlier.
+
+        Whom they serve at LOCAL the core finds by itself.
+        """
+        _, released = self.take(came_from, events)
+        wanted: dict[str, dict[int, EventView]] = {}
+        for name in self.matchers:
+            if name in released:
+                wanted[name] = going = {}
+                for each in released[name]:
+                    going[id(each.held.event)] = each.held.event
+        return wanted
 
     def keeps(self) -> bool:
         """Tell whether a broker has events in here, or has a partner to wait for with any."""

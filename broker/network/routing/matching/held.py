@@ -110,14 +110,14 @@ class Store(dict[EventKey, Held]):
         self.numbers = itertools.count(1) if spots is None else spots
 
     def add(
-        self, event: EventView, via: str, known: dict[EventKey, Held] | None = None
+        self, event: EventView, via: str, among: dict[EventKey, Held] | None = None
     ) -> Held | None:
-        """Keep an event; None if it is known already, to be kept here or among others."""
-        known = self if known is None else known
+        """Keep an event, here or among others; None if it is there already."""
+        among = self if among is None else among
         key = (event.event_type, event.id, event.end, event.source)
-        if key in known:
+        if key in among:
             return None
-        held = known[key] = Held(event, via)
+        held = among[key] = Held(event, via)
         where = event.source, event.location, held.place, via
         spot = self._spots.get(where)
         if spot is None:
@@ -125,7 +125,7 @@ class Store(dict[EventKey, Held]):
                 self._spots.clear()
             spot = self._spots[where] = next(self.numbers)  # an index may remember those before
         held.spot = spot
-        if known is self:
+        if among is self:
             starts, kept = self._types.setdefault(event.event_type, ([], []))
             insert(starts, kept, held.start, held)
         return held
