@@ -203,6 +203,64 @@ def test_values_of_an_alias_are_told_apart_and_types_can_be_named():
     assert "location" not in event
 
 
+SHORTENED = """
+event Frost(n: int, t_val: float, certainty: text)
+event Heat(n: int)
+subscription Pairs seq 1 from team to desk
+  detect Frost as a then[..3 s] Heat as b where a.n <= b.n
+subscription Doubts seq 1 from team to desk
+  detect Frost as a where a.certainty != "yes" and a.t_val > 0 group by location
+"""
+RESULTS = st.builds(
+    lambda name, end_ms, lasted_ms, values, more: (
+        result(0, end_ms, name) | {"start": end_ms - lasted_ms, "values": values} | more
+    ),
+    st.sampled_from(["Frost", "Heat", "Other"]),
+    st.integers(0, 9000),
+    st.sampled_from([0, 0, 700]),
+    st.dictionaries(
+        st.sampled_from(["n", "m", "t", "location", "certainty", "position"]),
+        st.one_of(
+            st.integers(0, 3),
+            st.sampled_from(["no", "hall", None]),
+            st.fixed_dictionaries({"val": st.floats(-1, 1)}),
+        ),
+    ),
+    st.sampled_from([{}, {"certainty": "maybe"}, {"group": {}}, {"group": {"n": 2}}]),
+)
+
+
+@given(st.lists(RESULTS, max_size=12))
+def test_what_an_engine_does_not_declare_it_need_not_get(tmp_path_factory, results):
+    """The events that are packed for it give what whole ones give."""
+    file = tmp_path_factory.getbasetemp() / "shortened.hw"
+    file.write_text(SHORTENED)
+    for place, each in enumerate(results):
+        each["id"] = f"r{place}"
+    packed = unpacked(pack(checked(file), [(json.dumps(each), "b1") for each in results]))
+    found = []
+    for events in (packed, [event_of(each, "b1", {}) for each in results]):
+        engine = headwater.Engine(SHORTENED, None)
+        engine.push(events, skip_bad=True)
+        found.append(engine.finish())
+    assert found[0] == found[1]
+    assert all(each["type"] != "Other" and "m" not in each for each in packed)
+
+
+def test_an_engine_gets_a_reading_as_such(program):
+    said = result(1, 4000, extra=2) | {"start": 4000}
+    (event,) = unpacked(pack(program, [(json.dumps(said), "b1")]))
+    assert event == {
+        "type": "Frost",
+        "id": "Frost-hall-1",
+        "timestamp": 4000,
+        "certainty": "yes",
+        "n": 1,
+        "source": "b1",
+        "location": "hall",
+    }
+
+
 NEXT = """
 event Frost(n: int, certainty: text)
 subscription Long seq 1 from team to desk
