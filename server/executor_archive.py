@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.engine import native
-from server.detection.compiled import FOLDER
+from server.detection.passes import FOLDER
 from server.errors import ServerError
 
 # Whole packages would bring the input and output of a broker along, which nothing here uses.

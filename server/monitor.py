@@ -265,9 +265,9 @@ def rows_read(progress: Mapping[str, Any]) -> int:
     It gives one row for that as well where the last range of a batch has none of the job's
     subscriptions; this cannot be told apart, and counts. Where rows are packed, their source says.
     """
-    said = progress.get("observedMetrics", {}).get(READ)
-    if said is not None:
-        return int(said[COUNT] or 0)
+    observed = progress.get("observedMetrics", {}).get(READ)
+    if observed is not None:
+        return int(observed[COUNT] or 0)
     count = int(progress["numInputRows"])
     for source in progress.get("sources", ()):
         before, after = (_places(source.get(name)) for name in ("startOffset", "endOffset"))
@@ -283,7 +283,7 @@ def _rate(progress: Mapping[str, Any]) -> float | None:
     rate = _finite(progress.get("inputRowsPerSecond"))
     if not rate or READ not in progress.get("observedMetrics", {}):
         return rate
-    return rate * rows_read(progress) / progress["numInputRows"]
+    return rate * rows_read(progress) / int(progress["numInputRows"])
 
 
 def _late(progress: Mapping[str, Any]) -> int:

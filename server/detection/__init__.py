@@ -5,6 +5,6 @@ results depend on the specification and the events alone, not on how Spark cut t
 and are those of a replay of the same events.
 """
 
-from server.detection import compiled
+from server.detection import passes
 
-compiled.load(__spec__.loader)  # before anything imports the engine
+passes.load(__spec__.loader)  # before anything imports the engine
