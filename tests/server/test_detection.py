@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import Row
@@ -230,6 +230,7 @@ RESULTS = st.builds(
 )
 
 
+@example([result(0, 1000) | {"certainty": "maybe", "values": {"t": {"val": 0.5}}}])
 @given(st.lists(RESULTS, max_size=12))
 def test_what_an_engine_does_not_declare_it_need_not_get(tmp_path_factory, results):
     """The events that are packed for it give what whole ones give."""
@@ -328,6 +329,56 @@ def test_what_the_mark_of_a_batch_has_passed_does_not_wait_for_the_next(program)
     assert tester.test("hall", [row(4600, (4, 9500))]) == []
     later = tester.setWatermark(20_000)
     assert json.loads(results_of(later)["events"]) == {"a": ["Frost-hall-3"], "b": ["Frost-hall-4"]}
+
+
+class KeptState:
+    """A value of Spark's state, with all that was ever written."""
+
+    def __init__(self):
+        self.written = []
+
+    def get(self):
+        return self.written[-1] if self.written else None
+
+    def update(self, value):
+        self.written.append(value)
+
+
+class Watermark:
+    """What Spark tells of timers: the watermark is long ago."""
+
+    def getCurrentWatermarkInMs(self):  # noqa: N802
+        return 0
+
+
+class Handle:
+    """What Spark gives to an operator, whose timers nobody needs here."""
+
+    def __init__(self):
+        self.states = {}
+
+    def getValueState(self, name, _schema):  # noqa: N802
+        return self.states.setdefault(name, KeptState())
+
+    def deleteTimer(self, _ms):  # noqa: N802
+        pass
+
+    registerTimer = deleteTimer  # noqa: N815
+
+
+def test_what_waits_is_written_where_it_changed():
+    text = "event Frost(n: int) subscription S seq 1 from a to b detect Frost group by location"
+    detector, handle = Detector(DetectionProgram(text)), Handle()
+    detector.init(handle)
+    waiting = handle.states["waiting"]
+    for marks, count in [([1000, 2000, 3000], 1), ([3500], 2), ([3600], 3), ([4000, 5000], 4)]:
+        for mark_ms in marks:
+            end_ms = 4000 if mark_ms in (3500, 3600) else mark_ms
+            said = json.dumps(result(mark_ms, end_ms))
+            row = Row(mark_ms=mark_ms, events=pack(DetectionProgram(text), [(said, "b1")]))
+            list(detector.handleInputRows(("hall",), iter([row]), Watermark()))
+        assert len(waiting.written) == count
+    assert waiting_of(waiting.get()[0]).events == []
 
 
 def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
