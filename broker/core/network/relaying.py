@@ -217,6 +217,7 @@ class Relaying(Hosting):
         lent = (self.durable, self.ways, self.sessions, self._cores, self._promised)
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
+        asked = self.router.operators, self._say, self._ask_quietly
         self.partners = PartnerCertainty(
             CertaintyTools(
                 self.me,
@@ -225,8 +226,7 @@ class Relaying(Hosting):
                 self._inside,
                 self.durable.network.types,
                 lambda name: self.router.matcher(name).joined(),
-                self._say,
-                self._ask_quietly,
+                *asked,
                 lambda: self._withheld,  # it is made below
             ),
             correlates=self.correlates,

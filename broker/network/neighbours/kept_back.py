@@ -251,15 +251,14 @@ class Withholding:
             if self._tools.partners.bound(toward) is None:
                 self.send_all(toward)
 
-    def send_wanted(self, toward: str, wants: Callable[[Event], bool]) -> None:
-        """Let travel what waits before a neighbour and is wanted there by this."""
+    def send_wanted(self, toward: str, wanted: Callable[[Waiting], bool]) -> None:
+        """Let travel what of that which waits before a neighbour is wanted there now."""
         if not self._places.get(toward):
             return
         for origin, claim in self._tools.ways.toward(toward):
-            rows = claim.back.items()
-            wanted = [position for position, row in rows if wants(cast("Event", row.held.event))]
-            if wanted:
-                self._send(origin, toward, claim, claim.back.take(wanted))
+            places = [position for position, row in claim.back.items() if wanted(row)]
+            if places:
+                self._send(origin, toward, claim, claim.back.take(places))
 
     def send_all(self, toward: str) -> None:
         """Let all travel that waits before a neighbour."""
