@@ -130,7 +130,7 @@ def test_a_namesake_of_what_was_cancelled_gets_nothing_of_it_though_the_host_has
     submit(net, "bob")
     net.event("b", 1)
     net.link("b", "c", LinkDown("c"))
-    net.run(1_000)
+    net.run(5_000)
     net.tell("a", messages.CancelRequested("bob", "r", "S"))
     net.run(500)
     net.tell("a", messages.SpecificationSubmitted("bob", "r", text_of("bob")))
