@@ -42,6 +42,12 @@ class _Carried(Struct):
     size: int = 0
     frames: deque[tuple[Sequence[int], bytes]] = field(default_factory=deque)
 
+    def live(self, life: int) -> None:
+        """Forget what is of an earlier life; 0: it is the same."""
+        if life and life != self.life:
+            self.life, self.size = life, 0
+            self.frames.clear()
+
     def take(self, positions: Sequence[int], events: bytes) -> None:
         """Remember what a frame carries, and forget the oldest."""
         self.frames.append((positions, events))
@@ -61,9 +67,7 @@ class _Side(Struct):
         carried = self.origins.get(origin)
         if carried is None:
             carried = self.origins[origin] = _Carried()
-        if life and life != carried.life:
-            carried.life, carried.size = life, 0
-            carried.frames.clear()
+        carried.live(life)
         return carried
 
     def rows(self, what: Forwarded) -> dict[int, msgspec.Raw]:
@@ -103,9 +107,7 @@ class CarriedEvents:
 
     def sent(self, peer: str, seal: Seal, body: Sealed, events: int) -> tuple[Sealed, int]:
         """Return what is to be sent in place of a frame, and how many events it carries."""
-        side = self._sent.get(peer)
-        if side is None or side.seal != seal:
-            side = self._sent[peer] = _Side(seal)
+        side = _side(self._sent, peer, seal)
         if isinstance(body, Offered) and body.what.positions:
             body = _named(side, body)
             events = len(body.what.positions)
@@ -117,9 +119,7 @@ class CarriedEvents:
 
         Whoever sent that hears of it, and begins a new session. Raises ValueError.
         """
-        side = self._received.get(peer)
-        if side is None or side.seal != seal:
-            side = self._received[peer] = _Side(seal)
+        side = _side(self._received, peer, seal)
         if not isinstance(body, Offered) or not body.named:
             side.take(body)
             return (body,)
@@ -129,6 +129,13 @@ class CarriedEvents:
         if any(place not in rows for place in places):
             return ()
         return (_whole(body, [(place, rows[place]) for place in places]),)
+
+
+def _side(sides: dict[str, _Side], peer: str, seal: Seal) -> _Side:
+    side = sides.get(peer)
+    if side is None or side.seal != seal:
+        side = sides[peer] = _Side(seal)
+    return side
 
 
 def _named(side: _Side, answer: Offered) -> Offered:
