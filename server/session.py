@@ -46,9 +46,9 @@ appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 # what Python says of it, whether it was an interruption. Stacks take memory only as they grow.
 DEEP: Final = "-Xss16m"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-# Spark's other way to write a checkpoint renames through a part of Hadoop that, where that has no
-# library of its own for the machine, begins eight programs for each file to ask about links: forty
-# a batch, and most of what a small batch takes. This one asks Java; sums are kept and checked alike.
+# Where Spark's usual way puts a file of a checkpoint in its place, Hadoop begins a program for each
+# look at what may be a link: ten for a file, forty a batch, most of what a small batch takes. This
+# way renames as well, and asks Java. Who writes is alone: `checkpoint.hold` sees to that.
 FILES: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -123,8 +123,8 @@ def start(spark: SparkSettings) -> "SparkSession":
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise ServerError(f"Spark does not start: {error}") from error
-    register(session)
     _ship(session, folder)
+    register(session, by_value=False)
     _quiet(told=spark.log_level != "error")
     return session
 

@@ -462,13 +462,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             tell(f"not acknowledged: {error}")
 
 
-def register(spark: "SparkSession") -> None:
-    """Make the source known to a session, by value: executors need pyarrow and nothing of ours."""
-    from pyspark import cloudpickle
+def register(spark: "SparkSession", *, by_value: bool = True) -> None:
+    """Make the source known to a session.
 
-    import server.source as package
+    By value, executors need pyarrow and nothing of ours; but each task makes all of the source
+    anew, which takes longer than to read a small batch. Otherwise they are to have our packages.
+    """
+    if by_value:
+        from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+        import server.source as package
+
+        cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
     spark.dataSource.register(HeadwaterSource)
     # Else Spark refuses a source that would look at conditions, instead of keeping them to itself.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
