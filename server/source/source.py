@@ -5,7 +5,6 @@ Spark wants one, so that it holds nothing but options until it is asked for some
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -444,22 +443,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if consumer is None:
             return
         brokers = self._look()
-        for name, place in places.items():
-            if name not in brokers or brokers[name].away is not None:
-                continue  # it is said with the next batch as well
-            reached = place.epoch, place.next
-            if self._said.get(name) != reached:
-                with suppress(AwayError):
-                    self._acknowledge(name, consumer, place)
-                    self._said[name] = reached
+        due = {
+            name: place
+            for name, place in places.items()
+            if name in brokers
+            and brokers[name].away is None  # else it is said with the next batch as well
+            and self._said.get(name) != (place.epoch, place.next)
+        }
+        # A broker answers once its disk has it, and the batch goes on once all have.
+        self._plans().fanout.ask(lambda name: self._acknowledge(name, consumer, due[name]), due)
 
     def _acknowledge(self, name: str, consumer: str, place: LogPlace) -> None:
         try:
             self._log(name).ack(place.epoch, consumer, place.next)
         except AwayError:
-            raise
+            return
         except LogError as error:  # refused: nothing is kept for us, but nothing is wrong either
             tell(f"not acknowledged: {error}")
+        self._said[name] = place.epoch, place.next
 
 
 def register(spark: "SparkSession", *, by_value: bool = True) -> None:

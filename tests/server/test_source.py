@@ -320,6 +320,15 @@ def test_what_was_committed_is_acknowledged(two):
     assert [log.acks for log in two.values()] == [{"archive": 5}, {"archive": 5}]
 
 
+def test_brokers_are_told_at_the_same_time_of_what_was_read(two):
+    """Each answers only once the other was told as well."""
+    with Stream(two, consumer="archive") as stream:
+        stream.rest()
+        two["a"].meeting = two["b"].meeting = threading.Barrier(2)
+        stream.reader.commit(stream.offset)
+    assert [log.acks for log in two.values()] == [{"archive": 5}, {"archive": 5}]
+
+
 def test_a_broker_keeps_results_from_where_its_log_is_begun(two):
     """Also where there is nothing to read yet, or the only batch is the last of a bounded run."""
     with FakeLog("eb") as empty:
