@@ -25,16 +25,16 @@ from msgspec import Struct
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from broker.core.broker import BrokerOptions
+from broker.core.cells import cell
 from broker.core.messages import (
     EventsReceived,
     Payload,
     SourceAdvertised,
     SpecificationSubmitted,
 )
-from broker.core.network import cell
-from broker.core.network.messages import CellPlaced
-from broker.core.network.networked import NetworkedBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.engine.limits import Limits
+from broker.network.frames.messages import CellPlaced
 from broker.network.placement.cell_view import CellCounts
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine

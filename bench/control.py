@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from broker.core.recovery.durable_events import packed, unpacked
+from broker.engine.ingest.event_bytes import packed, unpacked
 from broker.network.session.frames import DATA_BYTES
 from language import check_text
 from simulation.rehearsal.material import Material, end_of

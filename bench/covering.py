@@ -16,10 +16,10 @@ from time import process_time
 from typing import NamedTuple
 
 from bench.report import Goal, Options, Report, Table, run
-from broker.core.routing.boxes import Box, box_of, cuts
-from broker.core.routing.covering import Check, CoverIndex
-from broker.core.routing.covering_table import Table as Boxes
-from broker.core.routing.sampling import guesses_for, sample
+from broker.network.routing.covering.boxes import Box, box_of, cuts
+from broker.network.routing.covering.covering import Check, CoverIndex
+from broker.network.routing.covering.covering_table import Table as Boxes
+from broker.network.routing.covering.sampling import guesses_for, sample
 
 SIZES = (100, 1_000, 10_000)
 AXES = (3, 4, 5, 6)

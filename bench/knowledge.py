@@ -27,7 +27,7 @@ from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
-from broker.core.effects import SendFrame
+from broker.network.effects import SendFrame
 from broker.network.overlay.tree import Tree
 from planner.rounds.settings import Effort
 from tests.broker.core.coordinator.town import House, Job, Town

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from broker.core.intake import Intake, IntakeOptions  # noqa: E402
-from broker.core.recovery.durable_events import packed  # noqa: E402
+from broker.engine.ingest.event_bytes import packed  # noqa: E402
 from headwater.engine import Engine  # noqa: E402
 from headwater.placing import placement_problem  # noqa: E402
 from language import Specification, check_text  # noqa: E402

@@ -13,11 +13,17 @@ from time import process_time
 from typing import Any
 
 from bench.report import Goal, Options, Report, Table, run
-from broker.core.routing.messages import LOCAL
-from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
-from broker.core.routing.router import Router
-from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, Strategy
 from broker.engine.event.event import Event, MetricPosition, event_class
+from broker.network.routing.advertisement.messages import LOCAL
+from broker.network.routing.advertisement.operator import (
+    Advertisement,
+    Key,
+    Operator,
+    Range,
+    Region,
+)
+from broker.network.routing.matching.strategies import FILTER_SPLIT_FORWARD, Strategy
+from broker.network.routing.router import Router
 
 TYPES = [f"T{number}" for number in range(5)]
 CLASSES = {name: event_class(name, {"value": "float"}) for name in TYPES}

@@ -10,7 +10,8 @@ the five sensors of a station share where there are fewer. Subscriptions and ran
 those of the paper are (`simulation.papers.drawing`), by the same readings. `near`, `mixed` and
 `near-mixed` go beyond the paper: subscriptions across three stations, and two of five sensors that
 are read fifty times less often than the others; there what comes often can wait for what is rare
-(`broker.core.routing.leads`), which the routers do where they are told to, and brokers do not yet.
+(`broker.network.routing.leads`), which the routers do where they are told to, and brokers do not
+yet.
 
 With `--real` brokers are processes of their own on loopback, at default settings, and events are
 those that `GET /v1/network` counts over links, as `headwater flows` shows them, a few seconds after
@@ -35,7 +36,7 @@ import msgspec
 
 from bench.real_brokers import Placed, run_on_processes
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, HOLD_AND_PROBE
+from broker.network.routing.matching.strategies import FILTER_SPLIT_FORWARD, HOLD_AND_PROBE
 from headwater.engine import Engine
 from language import check_text
 from simulation.papers.bound import lower_bound

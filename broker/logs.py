@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker.config import LogSection
-from broker.core.effects import Note
+from broker.network.effects import Note
 
 EVENTS = "headwater.event"  # the logger of the broker's own lines
 SAME_MAX = 5  # lines from one place in a library's code; more says nothing new

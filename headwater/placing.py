@@ -7,8 +7,8 @@ of them. Must not know options or terminals. Invariant: a task is divided in the
 
 from __future__ import annotations
 
-from broker.engine.pattern.bounds import Inputs as BoundInputs
-from broker.engine.pattern.bounds import bounds_of
+from broker.engine.pattern.bounds.bounds import Inputs as BoundInputs
+from broker.engine.pattern.bounds.bounds import bounds_of
 from headwater.placement.task_rates import Kind, Made, problem_of, weakest
 from language import Specification
 from simulation.rehearsal.description import Described

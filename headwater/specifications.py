@@ -62,7 +62,7 @@ def check(names: Sequence[str], *, as_json: bool = False, functions: str = "") -
 
 
 def _warnings(name: str, specification: Specification) -> list[str]:
-    from broker.engine.pattern.bounds import unbounded
+    from broker.engine.pattern.bounds.bounds import unbounded
 
     return [
         f"{name}: warning: what `{task.name}` holds has no limit by its text: {why}"

@@ -1,7 +1,8 @@
 """The relations of the language, which stand between two operands, and the contexts, which choose.
 
 Owns what each means, and what the checker, the grammar and the engine have to know of it. Must not
-know how a relation is tested, nor how a partner is found (broker/engine/pattern/relations.py).
+know how a relation is tested, nor how a partner is found: that is in
+broker/engine/pattern/uncertainty/relations.py.
 Invariant: the guide tells of each with the meaning that stands here.
 
 P is the operand on the left, Q that on the right; a reading is an interval of length zero.

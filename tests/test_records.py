@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 from pyspark.sql import functions as spark
 
-from broker.engine.pattern.relations import PARTNER_SEARCHES, RELATION_TESTS
+from broker.engine.pattern.uncertainty.relations import PARTNER_SEARCHES, RELATION_TESTS
 from broker.engine.window.aggregates import COMPUTATIONS, aggregate
 from headwater import Engine
 from language import check_text, format_text

@@ -27,12 +27,13 @@ from broker.bridge.supply import SuppliedResult, Supply, forget_others
 from broker.config import Config
 from broker.config.joins import JoinSection
 from broker.core import topics
-from broker.core.effects import Acknowledge, Emission, Emit, Note, Publish, Reply
+from broker.core.effects import Acknowledge, Emission, Emit, Publish, Reply
 from broker.core.messages import Message, RequestRefused
 from broker.driver.mqtt_face import AnswerTo, Arrivals, PreviewRequested, Request
 from broker.driver.runner import Outside, Runner
 from broker.errors import StartError
 from broker.mqtt.application import ClientInfo, InboundMessage
+from broker.network.effects import Note
 from broker.rights.judge import JOIN, Principal
 from broker.store import StoreError
 

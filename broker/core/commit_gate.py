@@ -35,9 +35,9 @@ from broker.core.effects import (
     Enlist,
     ReleaseResults,
     Reply,
-    SendFrame,
     disowned,
 )
+from broker.network.effects import SendFrame
 
 RESULT_BYTES = 250  # of a result beside its payload, about
 

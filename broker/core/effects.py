@@ -20,10 +20,10 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.network.effects import Level, Note, SendFrame
 from broker.network.overlay.calls import CallArrived
 
 Outcome = Literal["taken", "refused", "no_such_topic"]
-Level = Literal["debug", "info", "warning", "error"]
 
 
 class Append(Struct, frozen=True):
@@ -147,28 +147,6 @@ class DisownResults(Struct, frozen=True):
 
     keys: tuple[tuple[str, str], ...]
     upto: int
-
-
-class SendFrame(Struct, frozen=True):
-    """Bring a message to a neighbour: control, or of the class events with so many of them.
-
-    `parts` are the kinds of what it holds, with their bytes (`broker.network.overlay.kinds`).
-    """
-
-    link: str
-    data: bytes
-    control: bool = True
-    events: int = 0
-    after: int = 0
-    parts: tuple[tuple[str, int], ...] = ()
-
-
-class Note(Struct, frozen=True):
-    """Write one line into the log: what happened, and particulars by name."""
-
-    level: Level
-    event: str
-    fields: dict[str, str | int]
 
 
 Effect: TypeAlias = (

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from broker.core.recovery.durable_events import packed, unpacked
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import ByClass, Event, MetricPosition, Position, sorted_by_class
 from broker.engine.ingest import reasons
 from broker.engine.ingest.advertised import Advertised, Advertisement
 from broker.engine.ingest.clocks import Clock, Split, StreamClock
 from broker.engine.ingest.decode import Decoded, PayloadDecoder
+from broker.engine.ingest.event_bytes import packed, unpacked
 from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.engine.ingest.normalise import Normaliser, Origin
 from broker.engine.ingest.registry import ConflictError, Format, TypeRegistry

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
-from broker.core.network.told import Told
 from broker.engine.ingest.registry import Format
+from broker.network.frames.told import Told
 from broker.network.functions.files import FunctionFile
 
 if TYPE_CHECKING:

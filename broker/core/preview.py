@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from broker.core.network.needs import asked_operators, primitives
-from broker.core.operators.times import Times
-from broker.core.operators.wording import in_words
-from broker.engine.pattern.bounds import Inputs, bounds_of, stated
+from broker.engine.pattern.bounds.bounds import Inputs, bounds_of, stated
 from broker.engine.runtime.succession import Heir, heirs_of
+from broker.network.host.needs import asked_operators, primitives
+from broker.network.operators.times import Times
+from broker.network.operators.wording import in_words
 from language import EventType, Specification
 
 if TYPE_CHECKING:

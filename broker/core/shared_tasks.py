@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from broker.engine.runtime.instances import like, merge
+from broker.engine.runtime.likeness import like, merge
 from broker.engine.runtime.succession import Heir, take_over
 
 if TYPE_CHECKING:

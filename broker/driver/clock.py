@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import partial
 
 from broker import logs
-from broker.core.effects import Note
 from broker.core.messages import ClockSet
+from broker.network.effects import Note
 
 STEP_S = 1.0  # time daemons correct less than that by steps in ordinary work
 TELL_MS = 20  # less is not worth a record of the journal

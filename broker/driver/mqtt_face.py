@@ -18,7 +18,7 @@ import msgspec
 
 from broker import logs
 from broker.core import refusals, topics
-from broker.core.effects import Acknowledge, Emission, Emit, Note, Outcome, Publish, Reply
+from broker.core.effects import Acknowledge, Emission, Emit, Outcome, Publish, Reply
 from broker.core.messages import (
     CancelRequested,
     Done,
@@ -34,6 +34,7 @@ from broker.core.messages import (
 from broker.metrics.histogram import Histogram
 from broker.mqtt.codec.packets import Properties
 from broker.mqtt.codec.reasons import ProtocolError, Reason
+from broker.network.effects import Note
 from broker.rights.judge import Principal
 
 if TYPE_CHECKING:

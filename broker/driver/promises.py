@@ -37,11 +37,11 @@ from broker.core.effects import (
     Enlist,
     ReleaseResults,
     Reply,
-    SendFrame,
 )
 from broker.core.effects import Entry as Listed
 from broker.driver.runner import Outside
 from broker.journal import Journal
+from broker.network.effects import SendFrame
 from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
 
 

@@ -22,18 +22,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from broker.core import refusals
 from broker.core.broker import Broker
-from broker.core.effects import (
-    Acknowledge,
-    Effect,
-    Emit,
-    Note,
-    Publish,
-    Reply,
-)
+from broker.core.effects import Acknowledge, Effect, Emit, Publish, Reply
 from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.driver.clock import WallClock
 from broker.engine.runtime.slices import Slices
+from broker.network.effects import Note
 
 if TYPE_CHECKING:  # a broker without links does without that half of the core, and its memory
     from broker.core.network.network_broker import Message, NetworkBroker

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from broker.core import refusals
-from broker.core.network.messages import TakeOverRequested
 from broker.core.refusals import Trouble, refused, trouble
+from broker.network.frames.messages import TakeOverRequested
 from broker.remote.desk import CallDesk, Reply
 from broker.remote.home_copies import HomeCopies
 

@@ -68,7 +68,7 @@ def beyond_quota(
 
 def _unbounded(text: Specification, roots: list[str], limits: Limits) -> list[Trouble]:
     """Name what holds more the longer it runs, up to a limit that is everybody's."""
-    from broker.engine.pattern.bounds import unbounded
+    from broker.engine.pattern.bounds.bounds import unbounded
 
     keys = {*roots, *text.graph.active(roots)}
     return [

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.core.network.hosting import Hosting
+from broker.core.cells.hosting import Hosting
 from broker.core.network.network_broker import NetworkBroker
-from broker.core.operators.wording import in_words
-from broker.core.routing.messages import LOCAL
-from broker.core.routing.operator import Operator
+from broker.network.operators.wording import in_words
 from broker.network.overlay.kinds import KindTraffic, table_of
 from broker.network.placement.cell_view import is_cell
+from broker.network.routing.advertisement.messages import LOCAL
+from broker.network.routing.advertisement.operator import Operator
 
 OPERATORS_MAX = 500  # of a link; nobody reads a page with more
 KEPT_BACK = ("kept_back", "kept_back_sent", "kept_back_let_go")

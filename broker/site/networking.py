@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
+from broker.core.cells.cell_views import knows
 from broker.core.commit_gate import CommitGate
-from broker.core.effects import SendFrame
-from broker.core.network.cell_views import knows
-from broker.core.network.messages import (
+from broker.core.network.network_broker import NetworkBroker
+from broker.core.recovery.durable import DurableBroker
+from broker.driver.runner import Runner
+from broker.errors import StartError
+from broker.links.face import LinkFace, LinkNews, own_traffic
+from broker.links.securing import LinkConfigError, Security, load_security
+from broker.network.effects import SendFrame
+from broker.network.frames.messages import (
     DrainRequested,
     ForgetRequested,
     FramesReceived,
@@ -28,12 +34,6 @@ from broker.core.network.messages import (
     ResultsDelivered,
     ResultsRead,
 )
-from broker.core.network.network_broker import NetworkBroker
-from broker.core.recovery.durable import DurableBroker
-from broker.driver.runner import Runner
-from broker.errors import StartError
-from broker.links.face import LinkFace, LinkNews, own_traffic
-from broker.links.securing import LinkConfigError, Security, load_security
 from broker.network.overlay.calls import CallArrived
 from broker.network.overlay.kinds import table_of
 from broker.network.replication.absence_watch import away

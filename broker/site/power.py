@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
-from broker.core.network.messages import CpuUsed
+from broker.network.frames.messages import CpuUsed
 from broker.site.usage import CGROUP, PROC, usage
 
 EVERY_S = 5.0

@@ -12,11 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.engine.event.event import distance_m, slot_of
-from broker.engine.event.occurrence import Occurrence, bound_events, events_of, flat
-from broker.engine.pattern.base import end_of, start_of
-from broker.engine.pattern.join import JoinWriter
-from broker.engine.pattern.operands import Joint
-from broker.engine.pattern.pattern import Layout
+from broker.engine.event.occurrence import (
+    Occurrence,
+    bound_events,
+    end_of,
+    events_of,
+    flat,
+    start_of,
+)
+from broker.engine.pattern.layout.operands import Joint
+from broker.engine.pattern.layout.pattern import Layout
+from broker.engine.pattern.operators.join import JoinWriter
 from headwater.testing.notation import duration_text as short
 from language.diagnostics import shorten
 from language.printing.expressions import distance_text, duration_text, expression_text

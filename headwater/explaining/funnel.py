@@ -11,15 +11,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from broker.engine.event.event import Event
-from broker.engine.event.occurrence import Absence, Occurrence, bound_events, events_of, order_of
-from broker.engine.pattern import operands as ops
-from broker.engine.pattern.base import end_of, start_of
-from broker.engine.pattern.join import JoinWriter
-from broker.engine.pattern.matching import key_function, leaf_select
-from broker.engine.pattern.operands import Leaf, Operand
-from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.repeats import row
-from broker.engine.pattern.whole import Passes, negation_test
+from broker.engine.event.occurrence import (
+    Absence,
+    Occurrence,
+    bound_events,
+    end_of,
+    events_of,
+    order_of,
+    start_of,
+)
+from broker.engine.pattern.layout import operands as ops
+from broker.engine.pattern.layout.operands import Leaf, Operand
+from broker.engine.pattern.layout.pattern import Layout
+from broker.engine.pattern.operators.join import JoinWriter
+from broker.engine.pattern.operators.repeats import row
+from broker.engine.pattern.uncertainty.matching import key_function, leaf_select
+from broker.engine.pattern.uncertainty.whole import Passes, negation_test
 from headwater.explaining.criteria import criteria_of
 from headwater.explaining.lists import Lists
 from headwater.explaining.pairs import Pairs

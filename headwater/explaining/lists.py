@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from broker.engine.event.occurrence import Occurrence, events_of, flat, order_of
-from broker.engine.pattern.base import end_of, start_of
-from broker.engine.pattern.operands import Gathered, Member, Operand, composite
-from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.whole import Passes, fits_test, place_end, place_start
+from broker.engine.event.occurrence import Occurrence, end_of, events_of, flat, order_of, start_of
+from broker.engine.pattern.layout.operands import Gathered, Member, Operand, composite
+from broker.engine.pattern.layout.pattern import Layout
+from broker.engine.pattern.uncertainty.whole import Passes, fits_test, place_end, place_start
 from headwater.explaining.criteria import Criterion, Miss
 from headwater.explaining.pairs import Pairs
 from headwater.explaining.words import counted, label, names

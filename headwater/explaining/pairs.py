@@ -11,8 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from broker.engine.event.occurrence import Occurrence
-from broker.engine.pattern.base import end_of, start_of
+from broker.engine.event.occurrence import Occurrence, end_of, start_of
 from headwater.explaining.criteria import Criterion, Miss
 from headwater.explaining.words import counted, names
 

@@ -6,8 +6,8 @@ definition that detected nothing is told of once, beneath the first that needed 
 
 from __future__ import annotations
 
-from broker.engine.pattern.operands import Count, Joint, operands
-from broker.engine.pattern.pattern import Layout, lay_out
+from broker.engine.pattern.layout.operands import Count, Joint, operands
+from broker.engine.pattern.layout.pattern import Layout, lay_out
 from headwater.explaining.funnel import KEPT_MAX, Funnel, Walk
 from headwater.explaining.pairs import PAIRS_MAX
 from headwater.explaining.record import EVENTS_MAX, ReplayRecord

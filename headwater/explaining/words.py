@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from broker.engine.event.occurrence import Occurrence, bound_events
-from broker.engine.pattern import operands as ops
-from broker.engine.pattern.base import end_of
-from broker.engine.pattern.operands import Leaf, Operand
+from broker.engine.event.occurrence import Occurrence, bound_events, end_of
+from broker.engine.pattern.layout import operands as ops
+from broker.engine.pattern.layout.operands import Leaf, Operand
 from headwater.explaining.tell import moment
 from headwater.plan.steps import title_of
 from language.diagnostics import shorten

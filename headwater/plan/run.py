@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broker.core.operators.times import Times
-from broker.engine.pattern.bounds import Bound, Inputs, bounds_of, stated
+from broker.engine.pattern.bounds.bounds import Bound, Inputs, bounds_of, stated
+from broker.network.operators.times import Times
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.given import functions_of
 from headwater.plan.steps import TaskPlan, plans_of

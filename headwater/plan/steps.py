@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from broker.engine.pattern import operands as ops
-from broker.engine.pattern.operands import Operand
-from broker.engine.pattern.pattern import Layout, lay_out
+from broker.engine.pattern.layout import operands as ops
+from broker.engine.pattern.layout.operands import Operand
+from broker.engine.pattern.layout.pattern import Layout, lay_out
 from broker.engine.window.plan import read_operands
 from language import Specification, Task
 from language.printing.expressions import (

@@ -1,7 +1,7 @@
 """What travels between brokers for a task, and why as it does, for people and programs.
 
-Owns the lines and the form. Must not decide anything: `broker.core.operators` does. Invariant: the
-operators are those by which a broker that is the task's home asks others.
+Owns the lines and the form. Must not decide anything: `broker.network.operators` does. Invariant:
+the operators are those by which a broker that is the task's home asks others.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.operators.making import Reasoned, reasoned_operators
-from broker.core.operators.times import Times
-from broker.core.operators.wording import in_words
+from broker.network.operators.making import Reasoned, reasoned_operators
+from broker.network.operators.times import Times
+from broker.network.operators.wording import in_words
 from language import Task
 from language.taskgraph import cases_of
 

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.network.messages import CellPlaced
+from broker.network.frames.messages import CellPlaced
 from broker.network.placement.book import CellBook
 from broker.network.placement.cell_view import is_cell
 from simulation import texts

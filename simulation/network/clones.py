@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.network.messages import ForgetRequested
+from broker.network.frames.messages import ForgetRequested
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
 from simulation.crashes.clients import PublishingSensor

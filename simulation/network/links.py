@@ -17,8 +17,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from broker.core.effects import SendFrame
-from broker.core.network.messages import FramesReceived, FromNetwork, LinkDown, LinkRefused, LinkUp
+from broker.network.effects import SendFrame
+from broker.network.frames.messages import (
+    FramesReceived,
+    FromNetwork,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+)
 from simulation.world import World
 
 

@@ -11,10 +11,11 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply, SendFrame
+from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply
 from broker.core.messages import ActorsListening, Message
-from broker.core.network.messages import FromNetwork
 from broker.core.topics import actor, is_of_suspended
+from broker.network.effects import SendFrame
+from broker.network.frames.messages import FromNetwork
 from simulation.account import CheckFailedError
 from simulation.crashes.lives import EndedError, ProcessLives
 from simulation.crashes.process import Machine

@@ -11,9 +11,9 @@ from random import Random
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.laying import rounds_settings
-from broker.core.network.messages import DrainRequested
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
+from broker.network.frames.messages import DrainRequested
 from planner.rounds.machine import Rounds
 from planner.rounds.units import scaled
 from simulation.account import CheckFailedError

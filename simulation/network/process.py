@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from broker.core.effects import Effect, SendFrame
+from broker.core.effects import Effect
 from broker.core.network.network_broker import NetworkBroker
 from broker.engine.runtime.slices import Slices
+from broker.network.effects import SendFrame
 from broker.network.routing.entry import Joining
 from simulation.crashes.process import Machine, Process, ProcessWatcher
 from simulation.world import World

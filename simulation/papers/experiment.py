@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from broker.core.routing.covering import Check
-from broker.core.routing.strategies import STRATEGIES, Strategy
+from broker.network.routing.covering.covering import Check
+from broker.network.routing.matching.strategies import STRATEGIES, Strategy
 from simulation.papers import drawing
 from simulation.papers.bound import lower_bound
 from simulation.papers.holding import estimate

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from broker.core.routing.central import CentralRouter
-from broker.core.routing.messages import (
+from broker.engine.event.event import MetricPosition
+from broker.network.routing.advertisement.messages import (
     LOCAL,
     Events,
     LeadEvents,
@@ -25,10 +25,16 @@ from broker.core.routing.messages import (
     Send,
     Want,
 )
-from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
-from broker.core.routing.router import Router
-from broker.core.routing.strategies import STRATEGIES, Strategy
-from broker.engine.event.event import MetricPosition
+from broker.network.routing.advertisement.operator import (
+    Advertisement,
+    Key,
+    Operator,
+    Range,
+    Region,
+)
+from broker.network.routing.central import CentralRouter
+from broker.network.routing.matching.strategies import STRATEGIES, Strategy
+from broker.network.routing.router import Router
 from simulation.energy import NodeWork, Sizes
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (

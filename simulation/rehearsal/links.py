@@ -11,9 +11,9 @@ from functools import partial
 
 from msgspec import Struct, field
 
-from broker.core.effects import SendFrame
-from broker.core.network import frames
-from broker.core.network.messages import LinkRefused
+from broker.network.effects import SendFrame
+from broker.network.frames import frames
+from broker.network.frames.messages import LinkRefused
 from broker.network.overlay.kinds import KindTraffic
 from broker.network.replication.progress import Advanced
 from broker.network.session.frames import ACK_BYTES, DATA_BYTES

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct, field
 
 from broker.core.broker import BrokerOptions
-from broker.core.network.networked import NetworkedBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.network.overlay.kinds import table_of
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine

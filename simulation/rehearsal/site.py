@@ -11,9 +11,10 @@ from collections import Counter
 from msgspec import Struct
 
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.effects import Effect, Emission, Publish, SendFrame
+from broker.core.effects import Effect, Emission, Publish
 from broker.core.messages import ActorsListening, Message
 from broker.core.topics import ACTORS
+from broker.network.effects import SendFrame
 from broker.network.placement.cell_view import is_cell
 from simulation.crashes.process import Machine
 from simulation.network.place import Place

@@ -14,14 +14,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from broker.core.effects import Emission
-from broker.core.network.messages import (
+from broker.core.standby.inheritance import Inheritance
+from broker.network.delivery.feed import NEIGHBOUR
+from broker.network.frames.messages import (
     ForgetRequested,
     ResultsDelivered,
     ResultsRead,
     TakeOverRequested,
 )
-from broker.core.standby.inheritance import Inheritance
-from broker.network.delivery.feed import NEIGHBOUR
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core.network.messages import CellPlaced
 from broker.network.delivery.lease import DRIFT_PPM
+from broker.network.frames.messages import CellPlaced
 from broker.network.placement.cell_view import is_cell
 from simulation import texts
 from simulation.account import CheckFailedError

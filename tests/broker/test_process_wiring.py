@@ -10,7 +10,7 @@ import pytest
 from broker import logs
 from broker.config import LogSection
 from broker.core.broker import Broker, BrokerOptions
-from broker.core.effects import Acknowledge, Emit, Note, Publish
+from broker.core.effects import Acknowledge, Emit, Publish
 from broker.core.messages import (
     CancelRequested,
     Payload,
@@ -25,6 +25,7 @@ from broker.driver import requests as requesting
 from broker.driver.clock import WallClock
 from broker.driver.requests import Requests
 from broker.driver.runner import Runner
+from broker.network.effects import Note
 from broker.rights.current import CurrentRights
 from broker.rights.quotas import QuotaLedger
 from broker.rights.table import RightsTable

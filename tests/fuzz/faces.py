@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised
-from broker.core.network.messages import FramesReceived
 from broker.engine.runtime.slices import in_one_go
+from broker.network.frames.messages import FramesReceived
 from broker.network.session.limits import make_link_limits
 from broker.network.session.links import Links
 from broker.network.session.told import Close, Closed, Delivered, Offered, Opened, Received, Write

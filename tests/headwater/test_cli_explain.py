@@ -6,7 +6,7 @@ import random
 import pytest
 
 from broker.core.intake import IntakeOptions
-from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.layout.pattern import lay_out
 from headwater.cli import main
 from headwater.engine import Pipeline
 from headwater.explaining import pairs as pairs_module

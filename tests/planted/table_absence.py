@@ -79,7 +79,7 @@ waits-share-definitions: who waits for a time shares windows with who waits for 
         tests=("tests/language/test_task_graph.py", *WAITS),
     ),
     *part(
-        "broker/core/network/upstream.py",
+        "broker/network/host/upstream.py",
         r"""
 events-of-any-number: events that are more or fewer than their positions are taken
 - return rows if sound and len(rows) == len(one.positions) else None
@@ -97,10 +97,10 @@ unread-and-begun: a life begins with an answer that cannot be read
 +         rows = events_of(one)
 +         if rows is None:
 """,
-        tests=("tests/broker/core/network/test_upstream.py",),
+        tests=("tests/broker/network/host/test_upstream.py",),
     ),
     *part(
-        "broker/core/network/upstream.py",
+        "broker/network/host/upstream.py",
         r"""
 taken-unsaid: who asks again is offered again what has come behind what was kept back
 - positions = sorted(self.beyond)[:GAPS_MAX]
@@ -110,19 +110,19 @@ taken-out-of-order: what has come is named in the order in which it came
 - positions = sorted(self.beyond)[:GAPS_MAX]
 + positions = list(self.beyond)[:GAPS_MAX]
 """,
-        tests=("tests/broker/core/network/test_upstream.py",),
+        tests=("tests/broker/network/host/test_upstream.py",),
     ),
     *part(
-        "broker/core/network/frames.py",
+        "broker/network/frames/frames.py",
         r"""
 taken-in-any-life: events of a new life are not offered where a host had others there before
 - if self.life != life:
 + if not self.life:
 """,
-        tests=("tests/broker/core/network/test_upstream.py",),
+        tests=("tests/broker/network/host/test_upstream.py",),
     ),
     *part(
-        "broker/core/network/offers.py",
+        "broker/network/origin/offers.py",
         r"""
 taken-offered: an answer holds what the host has said that it has
 - if row[0] not in taken and wanted(row[1]):

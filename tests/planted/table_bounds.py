@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 CHAIN = part(
-    "broker/engine/pattern/chain_store.py",
+    "broker/engine/pattern/agent/chain_store.py",
     r"""
 chain-oldest-goes: what goes is not the newest of the oldest run but its first
 - newest = self._run([start], self.groups[group])[-1]
@@ -60,7 +60,7 @@ chain-early: of a batch what ends last is taken first
 )
 
 GROUPS = part(
-    "broker/engine/pattern/staged_groups.py",
+    "broker/engine/pattern/agent/staged_groups.py",
     r"""
 groups-without-end: no limit of groups holds for patterns that choose in turn
 - self._drop(next(iter(partitions)))

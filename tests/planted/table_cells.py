@@ -125,7 +125,7 @@ moved-for-ever: a move that comes to nothing is never given up
 )
 
 LEAVES = part(
-    "broker/core/network/cell_views.py",
+    "broker/core/cells/cell_views.py",
     r"""
 leaves-unseen: a cell that is about to go elsewhere is said to stay
 - moving_to = leaves_to or (one.coming.broker if one.coming is not None else "")
@@ -204,7 +204,7 @@ saved-in-vain: promises alone cost snapshots
 )
 
 GRAIN = part(
-    "broker/core/network/cell_parts.py",
+    "broker/core/networked/cell_parts.py",
     r"""
 grain-by-inputs: what needs the same inputs is at one broker
 - for bonds in (_definitions, _inputs) if message.alone else (_inputs,):
@@ -334,7 +334,7 @@ revised-out-of-order: a text counts twice, or without the one before
 )
 
 GOING_ON = part(
-    "broker/core/revision/cell_beginnings.py",
+    "broker/core/networked/cell_beginnings.py",
     r"""
 goes-on-inactive: what may have missed its first events goes on
 - if cell is None or not cell.active or cell.splits:
@@ -368,7 +368,7 @@ goes-on-untold: records of an earlier version come to other cells than it had
 )
 
 REVISING = part(
-    "broker/core/network/cell.py",
+    "broker/core/cells/cell.py",
     r"""
 revised-unmarked: what is found under a text counts as found under the one before
 - self.results.revision = self.saver.revision = revision.number
@@ -386,7 +386,7 @@ revised-unconfirmed: a cell says for ever how it stands, once it was resumed
 )
 
 TEXTS = part(
-    "broker/core/network/cell_contents.py",
+    "broker/core/cells/cell_contents.py",
     r"""
 begun-whole: a host refuses a text for the work of what runs in other cells
 - asked = messages.SpecificationSubmitted(home, "", text, proven=True, only=hosted.keys)
@@ -400,7 +400,7 @@ revised-whole: a host refuses a changed text for the work of what runs in other 
 )
 
 BEGUN_BEFORE = part(
-    "broker/core/network/cell_contents.py",
+    "broker/core/cells/cell_contents.py",
     r"""
 begun-as-changed: a text begins suspended for what the next one did
 - keys = [key for key in cell.keys if not cell.is_revised(key)]

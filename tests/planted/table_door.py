@@ -385,7 +385,7 @@ appended-row-bounded: a further row without a range is in no cell
 """,
     tests=(
         "tests/broker/core/test_filterer_index.py",
-        "tests/broker/core/routing/test_rows.py",
+        "tests/broker/network/routing/test_rows.py",
         *CORE,
     ),
 )

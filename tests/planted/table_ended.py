@@ -74,7 +74,7 @@ end-dropped-twice: cancelling what is over takes its definitions from others
 )
 
 SILENCES = part(
-    "broker/engine/pattern/silence_weighed.py",
+    "broker/engine/pattern/operators/silence_weighed.py",
     r"""
 weighed-not-awaited: what may fall into a silence by its uncertain time is not waited for
 - return self._for_ms + self._doubt.slack_ms(self._for_ms)
@@ -105,7 +105,7 @@ weighed-beginning-lost: what comes early is not weighed against the beginning
 )
 
 DISTURBING = part(
-    "broker/engine/pattern/verdicts.py",
+    "broker/engine/pattern/uncertainty/verdicts.py",
     r"""
 disturbing-shared: what is in both may be at two times
 - others = [event for event in q if identity(event) not in own]

@@ -106,7 +106,7 @@ namesake-later-goes-on: of two of one name the one announced later goes on
         tests=UNITS,
     ),
     *part(
-        "broker/core/network/announcing.py",
+        "broker/core/exchange/announcing.py",
         r"""
 unasked-behind-an-advertisement: first events that waited are taken before others are asked
 - self.look(sources.unanswered, now)

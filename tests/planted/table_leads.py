@@ -9,13 +9,13 @@ from __future__ import annotations
 from tests.planted.fault import part
 
 LEADS = (
-    "tests/broker/core/routing/test_leads.py",
-    "tests/broker/core/routing/test_leads_generated.py",
+    "tests/broker/network/routing/test_leads.py",
+    "tests/broker/network/routing/test_leads_generated.py",
 )
 
 TABLE = [
     *part(
-        "broker/core/routing/leads/rates.py",
+        "broker/network/routing/leads/rates.py",
         r"""
 rare-leads-too-soon: what is hardly rarer than the others leads
 - RARER = 8
@@ -40,7 +40,7 @@ silence-is-no-rate: a source that fell silent is said to be as frequent as ever
         tests=LEADS,
     ),
     *part(
-        "broker/core/routing/leads/probes.py",
+        "broker/network/routing/leads/probes.py",
         r"""
 told-what-came-there: who sent a lead is told of it, and others that it needs are not
 - matcher = Matcher("", self._bits[name], self._compile, each=False)
@@ -65,7 +65,7 @@ told-back: a probe goes back to where it came from
         tests=LEADS,
     ),
     *part(
-        "broker/core/routing/leads/releases.py",
+        "broker/network/routing/leads/releases.py",
         r"""
 probes-not-passed-on: those further away wait in vain
 - _gather(released, came_from, self.matchers[came_from].offer(held))
@@ -79,7 +79,7 @@ own-leads-not-told: what enters here is told to nobody
         tests=LEADS,
     ),
     *part(
-        "broker/core/routing/router.py",
+        "broker/network/routing/router.py",
         r"""
 led-as-before: an operator in the place of another has the leads of that one
 - entry.operator, entry.leads = operator, ()
@@ -88,16 +88,16 @@ led-as-before: an operator in the place of another has the leads of that one
         tests=LEADS,
     ),
     *part(
-        "broker/core/routing/asking.py",
+        "broker/network/routing/asking.py",
         r"""
 last-asker-counts: of equal operators from two directions the one that came last is asked for
 - if is_alone or self._covers.get(name) == operator:
 + if True:
 """,
-        tests=("tests/broker/core/routing/test_asking.py",),
+        tests=("tests/broker/network/routing/test_asking.py",),
     ),
     *part(
-        "broker/core/operators/heard.py",
+        "broker/network/operators/heard.py",
         r"""
 silent-here: events wait for probes that no broker sends
 - return without_silent(operator) if _sound(operator) else simple(operator)
@@ -106,7 +106,7 @@ silent-here: events wait for probes that no broker sends
         tests=LEADS,
     ),
     *part(
-        "broker/core/routing/sources.py",
+        "broker/network/routing/advertisement/sources.py",
         r"""
 leads-wait-as-well: two that lead wait for each other
 - waits = [pair for pair in pairs if pair[0].name not in leads]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.planted.fault import EVERYTHING, MATCHING, part
 
 RELATION_TESTS = part(
-    "broker/engine/pattern/relations.py",
+    "broker/engine/pattern/uncertainty/relations.py",
     r"""
 then-same-instant: two readings of one instant follow each other
 - or ({le} == {rs} and touching)
@@ -39,7 +39,7 @@ concat-begin-left-out: `concat` needs a later begin
 )
 
 JOIN = part(
-    "broker/engine/pattern/join.py",
+    "broker/engine/pattern/operators/join.py",
     r"""
 bound-low-left-out: a bound's low end does not count
 - {gap} >= {self
@@ -97,7 +97,7 @@ anchor-of-nothing: `within T from A` holds where A is on the other side of `or`
 )
 
 REACH = part(
-    "broker/engine/pattern/timing.py",
+    "broker/engine/pattern/times/timing.py",
     r"""
 reach-without-span: what a long partner still needs is dropped
 - total(start_ms + slack_ms(start_ms), timing.span_ms(partner))
@@ -129,7 +129,7 @@ ids-by-place: ids are listed by place and not in order
 )
 
 WEIGHED_SEARCH = part(
-    "broker/engine/pattern/join.py",
+    "broker/engine/pattern/operators/join.py",
     r"""
 weighed-partners-nominal: what perhaps comes before is looked for by nominal times
 - f" + slack({limit})"
@@ -144,7 +144,7 @@ weighed-reach-nominal: what is perhaps near enough is looked for by nominal time
 )
 
 WEIGHED_STORES = part(
-    "broker/engine/pattern/fusion.py",
+    "broker/engine/pattern/fused/fusion.py",
     r"""
 weighed-right-unkept: where times are uncertain what follows is not kept
 - joint.operator in FOLLOWS and self._doubt is None
@@ -155,7 +155,7 @@ weighed-right-unkept: where times are uncertain what follows is not kept
 )
 
 DOOR = part(
-    "broker/engine/pattern/matching.py",
+    "broker/engine/pattern/uncertainty/matching.py",
     r"""
 within-alone-left-out: a single event that lasts exactly T is not within T
 - e.end - e.start <= {constants
@@ -169,7 +169,7 @@ key-of-false: 0, false and the empty text are no keys
 )
 
 STEPS = part(
-    "broker/engine/pattern/fusion.py",
+    "broker/engine/pattern/fused/fusion.py",
     r"""
 expired-too-early: a candidate goes one millisecond before it may
 - store.expire(watermark + 1 - keep)
@@ -195,7 +195,7 @@ pair-unsorted: two occurrences of one step go on unsorted
 )
 
 STORE = part(
-    "broker/engine/pattern/store.py",
+    "broker/engine/pattern/stage/store.py",
     r"""
 expire-takes-the-edge: a candidate at the very edge of the reach goes
 - dead = bisect_left(ends, before)
@@ -215,7 +215,7 @@ newest-dropped: past the limit the newest go instead of the oldest
 )
 
 DECIDED = part(
-    "broker/engine/pattern/choice.py",
+    "broker/engine/pattern/selection/choice.py",
     r"""
 last-at-the-end-lost: what closes at the watermark is lost
 - selection.closes_at(each) <= limit
@@ -225,7 +225,7 @@ last-at-the-end-lost: what closes at the watermark is lost
 )
 
 SELECTION = part(
-    "broker/engine/pattern/selection.py",
+    "broker/engine/pattern/selection/selection.py",
     r"""
 last-is-first: `last` takes the earliest
 - rank > known[0] if latest
@@ -277,7 +277,7 @@ point-is-inverted: detected points are dropped
 )
 
 ASSIGNED = part(
-    "broker/engine/pattern/assigned.py",
+    "broker/engine/pattern/times/assigned.py",
     r"""
 lag-not-seen: an assigned `end` comes after the watermark has passed it
 - for item in case.assign if item.name in ENDS for each
@@ -291,7 +291,7 @@ lag-of-whole: an assigned time that is not the last is taken for the end of the 
 )
 
 AGENT = part(
-    "broker/engine/pattern/staged_agent.py",
+    "broker/engine/pattern/agent/staged_agent.py",
     r"""
 ready-one-too-many: events are taken before the watermark has passed
 - (since, WATERMARK_END) if plan.at_once else (None, self._watermark)
@@ -310,7 +310,7 @@ PATIENCE = ("tests/broker/core/test_patience.py",)
 
 GROUPS = (
     part(
-        "broker/engine/pattern/staged_groups.py",
+        "broker/engine/pattern/agent/staged_groups.py",
         r"""
 overflow-not-counted: what the limit takes is not counted
 - self.dropped_overflow += shed + part
@@ -328,7 +328,7 @@ apart-as-it-came: of events of one end that begin apart the one that came first 
         tests=("tests/broker/core/test_pending.py",),
     )
     + part(
-        "broker/engine/pattern/prospects.py",
+        "broker/engine/pattern/layout/prospects.py",
         r"""
 empty-list-waited-for: a list that may be empty must have one
 - if not one.optional]
@@ -345,7 +345,7 @@ within-too-narrow: what fills its time is not looked at
         tests=PATIENCE,
     )
     + part(
-        "broker/engine/pattern/patience.py",
+        "broker/engine/pattern/agent/patience.py",
         r"""
 forgotten-too-soon: what may still be completed is forgotten
 - since = watermark - self._prospect.forgets_ms
@@ -360,7 +360,7 @@ reach-of-nothing: a group of a snapshot is taken for a new one
 )
 
 SEARCHED = part(
-    "broker/engine/pattern/search.py",
+    "broker/engine/pattern/agent/search.py",
     r"""
 searched-same-instant: a reading of the same instant advances a run
 - before = reading.end
@@ -402,7 +402,7 @@ searched-free: more is found at once than may be without being charged
 )
 
 UNPACKED = part(
-    "broker/engine/pattern/staged_partition.py",
+    "broker/engine/pattern/agent/staged_partition.py",
     r"""
 log-forgotten: after a restore nothing is gone through again
 - [(at, shelf.get(n)) for at, n in log]
@@ -416,7 +416,7 @@ found-forgotten: what was found but not final is lost in a snapshot
 )
 
 OPERATORS = part(
-    "broker/engine/pattern/staged_plan.py",
+    "broker/engine/pattern/agent/staged_plan.py",
     r"""
 swept-with-log: an event that may still be in time is not gone through again
 - partition.forget(watermark + 1 - reach_ms)
@@ -430,7 +430,7 @@ groups-share-state: a group's key is lost in its results
 )
 
 PATTERN = part(
-    "broker/engine/pattern/pattern.py",
+    "broker/engine/pattern/layout/pattern.py",
     r"""
 within-inner-alone: a `within` around a `within` does not count
 - within_ms = least(above.within_ms, node.within_ms)
@@ -449,7 +449,7 @@ or-side-not-optional: the last side of `or` is taken to be there
 
 
 ATTACH = part(
-    "broker/engine/pattern/attach.py",
+    "broker/engine/pattern/layout/attach.py",
     r"""
 conjunct-at-the-top: a `where` is tested after the choice and not before
 - holder = self._lowest(operand, bound, whole=whole)
@@ -467,7 +467,7 @@ aggregate-of-each: an aggregate is tested of each member of a list
 )
 
 SCOPES = part(
-    "broker/engine/pattern/scopes.py",
+    "broker/engine/pattern/layout/scopes.py",
     r"""
 empty-place-read: an attribute of the empty side of `or` is read
 - return f"(None if {event} is None else {code})", True

@@ -139,7 +139,7 @@ unanswered-uncounted: nobody sees that a wait was over before the answers came
         tests=PROMISES,
     ),
     *part(
-        "broker/core/network/partner_certainty.py",
+        "broker/network/neighbours/partner_certainty.py",
         r"""
 operator-unminded: answers to what was asked before an operator came make it sure
 - self._certainty.changed(peer)
@@ -179,10 +179,10 @@ answer-from-there: an answer that comes from where the host is counts as one
 - if answer.host != self._tools.me and via is not None and via != came_from:
 + if answer.host != self._tools.me and via is not None:
 """,
-        tests=("tests/broker/core/network/test_partner_certainty.py",),
+        tests=("tests/broker/network/neighbours/test_partner_certainty.py",),
     ),
     *part(
-        "broker/core/network/networked.py",
+        "broker/core/networked/networked.py",
         r"""
 first-without-time: no time is told of a type with its first event, which hosts may pass by
 - if begins or self._now - self._promised_at >= PROMISE_MS:
@@ -191,7 +191,7 @@ first-without-time: no time is told of a type with its first event, which hosts 
         tests=FIRST,
     ),
     *part(
-        "broker/core/network/kept_back.py",
+        "broker/network/neighbours/kept_back.py",
         r"""
 first-travels: the first event of a source that was passed over waits for no partner
 - return claim.watermarks.get(name) is not None
@@ -200,7 +200,7 @@ first-travels: the first event of a source that was passed over waits for no par
         tests=FIRST,
     ),
     *part(
-        "broker/core/network/kept_back.py",
+        "broker/network/neighbours/kept_back.py",
         r"""
 waits-for-nobody: what only an operator that is gone asked for is kept for ever
 - gone = self.take([place for place, each in self.items() if id(each.held) not in still])
@@ -215,10 +215,10 @@ waits-on: what waits for partners that nobody asks for any more waits for ever
 - self._forget_unasked(toward, now)
 + ()
 """,
-        tests=("tests/broker/core/network/test_kept_back.py",),
+        tests=("tests/broker/network/neighbours/test_kept_back.py",),
     ),
     *part(
-        "broker/core/network/partner_certainty.py",
+        "broker/network/neighbours/partner_certainty.py",
         r"""
 taken-back-unseen: operators that are taken back leave waiting what they asked for
 - self._tools.withheld().ask_less(peer)
@@ -228,10 +228,10 @@ taken-back-unlooked: where nothing more comes, nobody looks at what waits
 - tools.withheld().let_go(now)
 + ()
 """,
-        tests=("tests/broker/core/network/test_partner_certainty.py",),
+        tests=("tests/broker/network/neighbours/test_partner_certainty.py",),
     ),
     *part(
-        "broker/core/network/certainty.py",
+        "broker/network/neighbours/certainty.py",
         r"""
 waited-for-ever: whom a host waits for is told here also where nothing for it passes
 - if needed:

@@ -13,7 +13,7 @@ SEEN = ("tests/broker/core/coordinator/test_seen.py",)
 SCOPE = ("tests/broker/core/coordinator/test_scope.py",)
 COORDINATOR = ("tests/broker/core/coordinator",)
 SHARED = ("tests/broker/core/coordinator/test_shared_parts.py",)
-FILTERS = ("tests/broker/core/operators/test_filters.py",)
+FILTERS = ("tests/broker/network/operators/test_filters.py",)
 
 TABLE = [
     *part(
@@ -100,7 +100,7 @@ shared-without-room: who covers two that overlap takes more than it does
         tests=SHARED,
     ),
     *part(
-        "broker/core/operators/filters.py",
+        "broker/network/operators/filters.py",
         """
 filter-written-twice: a home writes whole ends of ranges otherwise than who has read them
 -     return tuple(sorted(_decoded(written), key=_encoded))

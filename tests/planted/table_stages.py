@@ -17,7 +17,7 @@ STAGES = (
 CHAINS = (*STAGES, "tests/broker/engine/test_sequence.py")
 
 BASE = part(
-    "broker/engine/pattern/base.py",
+    "broker/engine/pattern/stage/base.py",
     r"""
 inbox-unsorted: what was passed on out of order is taken so
 - sort_in_order(self.items, tied=self._budget.tie)
@@ -40,7 +40,7 @@ waiting-state-lost: after a restore what waited between stages is gone
 )
 
 ASKED = part(
-    "broker/engine/pattern/asked.py",
+    "broker/engine/pattern/stage/asked.py",
     r"""
 floor-without-kept: what is kept may begin before the floor
 - if at < len(self._starts) and self._starts[at] < floor:
@@ -51,7 +51,7 @@ floor-without-kept: what is kept may begin before the floor
 )
 
 VIEWS = part(
-    "broker/engine/pattern/asked.py",
+    "broker/engine/pattern/stage/asked.py",
     r"""
 view-forgets-the-last: what begins just then is not seen by who asks much
 - at = bisect_right(self._starts, until) - 1
@@ -65,7 +65,7 @@ view-with-what-waits: what waits between stages is not seen by who asks much
 )
 
 JOINT = part(
-    "broker/engine/pattern/joint.py",
+    "broker/engine/pattern/operators/joint.py",
     r"""
 next-touches: an event that begins as the left one ends stands between
 - if event.start > low:
@@ -94,7 +94,7 @@ instants-by-side: under `recent` the left ones of all instants go first
 )
 
 CHRONICLE = part(
-    "broker/engine/pattern/chronicle.py",
+    "broker/engine/pattern/operators/chronicle.py",
     r"""
 newest-partner: `chronicle` takes the newest candidate
 - for at, other in enumerate(others):
@@ -127,7 +127,7 @@ chronicle-expires-early: a candidate at the edge of the reach goes
 )
 
 COURSE = part(
-    "broker/engine/pattern/course.py",
+    "broker/engine/pattern/operators/course.py",
     r"""
 run-end-unspent: what ends as the run ends may begin the next
 - any(member.end <= self._spent for
@@ -183,7 +183,7 @@ spent-mark-lost: a snapshot forgets up to where all is spent
 
 SEQUENCE = (
     part(
-        "broker/engine/pattern/sequence.py",
+        "broker/engine/pattern/fused/sequence.py",
         r"""
 sequence-over-early: a run is dropped while an event that lasts may still come
 - longest_ms = self.foresight.longest_ms(leaf.event_type)
@@ -217,7 +217,7 @@ sequence-pair-early: a candidate at the edge of the reach goes
         only="operator or edges or limit",
     )
     + part(
-        "broker/engine/pattern/tree.py",
+        "broker/engine/pattern/fused/tree.py",
         r"""
 tree-out-of-order: what is found beneath comes before the events that ended earlier
 - merged = in_order(sides, plan.sign, plan.budget)
@@ -235,7 +235,7 @@ tree-beneath-unsaved: a snapshot forgets what operators beneath hold
         only="other or operator or edges",
     )
     + part(
-        "broker/engine/pattern/members.py",
+        "broker/engine/pattern/fused/members.py",
         r"""
 sequence-member-early: a member goes that may still be in a list
 - candidates.drop(oldest)
@@ -245,7 +245,7 @@ sequence-member-early: a member goes that may still be in a list
         only="operator or edges or limit",
     )
     + part(
-        "broker/engine/pattern/staged_agent.py",
+        "broker/engine/pattern/agent/staged_agent.py",
         r"""
 sequence-expires-ahead: a restored group forgets by a time that it has not come to
 - self._note(key, partition)
@@ -258,7 +258,7 @@ sequence-expires-ahead: a restored group forgets by a time that it has not come 
 
 JOINED = (
     part(
-        "broker/engine/pattern/fusion.py",
+        "broker/engine/pattern/fused/fusion.py",
         r"""
 latest-with-nth: an older candidate goes though the k-th after it may come
 - or asks_further(joint)
@@ -280,7 +280,7 @@ next-of-composites: what shuts off an atom shuts off what began before
         only="operator or joined or edges",
     )
     + part(
-        "broker/engine/pattern/staged_plan.py",
+        "broker/engine/pattern/agent/staged_plan.py",
         r"""
 named-left-out: an event that stands between two in a partition of one operator is not looked at
 - site.name([event for place, event in entries if place >= places])
@@ -290,7 +290,7 @@ named-left-out: an event that stands between two in a partition of one operator 
         only="operator or edges",
     )
     + part(
-        "broker/engine/pattern/prospects.py",
+        "broker/engine/pattern/layout/prospects.py",
         r"""
 without-never-completed: a p that something must not fall into completes nothing
 - return [] if at is above.left else None
@@ -302,7 +302,7 @@ without-never-completed: a p that something must not fall into completes nothing
 )
 
 NEGATION = part(
-    "broker/engine/pattern/negation.py",
+    "broker/engine/pattern/operators/negation.py",
     r"""
 without-begin-left-out: what begins with p does not count
 - falls = start <= start_of(q) and
@@ -345,7 +345,7 @@ open-not-held: what is open is not held back from those above
 )
 
 REPEATS = part(
-    "broker/engine/pattern/repeats.py",
+    "broker/engine/pattern/operators/repeats.py",
     r"""
 touching-breaks: a P that begins as the last ends breaks the row
 - return start_of(item) >= end_of(self._row[-1]) and
@@ -383,7 +383,7 @@ lone-lost: what breaks a run begins none
 )
 
 GATHERED = part(
-    "broker/engine/pattern/gathered.py",
+    "broker/engine/pattern/operators/gathered.py",
     r"""
 empty-list-passes: `+` with none gives an occurrence
 - if not wanted.optional:
@@ -420,7 +420,7 @@ span-without-list: a list at the end does not count for the interval
 )
 
 SILENCE = part(
-    "broker/engine/pattern/silence.py",
+    "broker/engine/pattern/operators/silence.py",
     r"""
 silence-ends-late: a P exactly T later does not break the silence
 - self._instants = [
@@ -453,7 +453,7 @@ beginning-lost: the beginning gives no interval
 )
 
 WHOLE = part(
-    "broker/engine/pattern/whole.py",
+    "broker/engine/pattern/uncertainty/whole.py",
     r"""
 list-spread-pairs: only neighbours in a list are near each other
 - for b in positions[at + 1 :]
@@ -480,7 +480,7 @@ element-as-member: an event of the chain is a member of its list too
 )
 
 REACH = part(
-    "broker/engine/pattern/joint.py",
+    "broker/engine/pattern/operators/joint.py",
     r"""
 reach-of-starts-short: what an event to come that lasts may reach is gone
 - from_start = partner.begins() - self._reach_ms(start_ms)
@@ -499,7 +499,7 @@ latest-too-soon: under `recent` an older one is gone that precedes what is to co
 )
 
 CONSUMPTION = part(
-    "broker/engine/pattern/staged_partition.py",
+    "broker/engine/pattern/agent/staged_partition.py",
     r"""
 taken-stays: what is consumed stays a candidate
 - self.root.forget(gone)
@@ -522,7 +522,7 @@ log-too-short: what stages hold is gone when all is found again
 )
 
 PICK = part(
-    "broker/engine/pattern/pick.py",
+    "broker/engine/pattern/operators/pick.py",
     r"""
 kth-before: the one before the k-th is taken
 - if self._number == self._k:
@@ -553,7 +553,7 @@ distinct-first: an equal one counts from the first on only
 )
 
 CHOICE = part(
-    "broker/engine/pattern/choice.py",
+    "broker/engine/pattern/selection/choice.py",
     r"""
 one-of-each: `one` reports each occurrence
 - if id(last) in waiting.answered:
@@ -594,7 +594,7 @@ answered-forgotten: `one` forgets an event while what it completes waits
 )
 
 COMPLETION = part(
-    "broker/engine/pattern/completion.py",
+    "broker/engine/pattern/times/completion.py",
     r"""
 first-completes: an occurrence is completed by its first event
 - last = max(ends
@@ -608,7 +608,7 @@ nothing-lingers: an event completes nothing after its own end
 )
 
 SILENT = part(
-    "broker/engine/pattern/timing.py",
+    "broker/engine/pattern/times/timing.py",
     r"""
 silence-for-ever: a bound says nothing of when a silence begins
 - return joint.bound.high_ms
@@ -618,7 +618,7 @@ silence-for-ever: a bound says nothing of when a silence begins
 )
 
 COLLECTING = part(
-    "broker/engine/pattern/collecting.py",
+    "broker/engine/pattern/selection/collecting.py",
     r"""
 collected-repeats: a collected list holds an event as often as it was bound
 - distinct = {identity(member): member for member in flat(column)}
@@ -637,7 +637,7 @@ at-most-as-it-comes: `at most` counts what is whole first
 )
 
 ENDING = part(
-    "broker/engine/pattern/ending.py",
+    "broker/engine/pattern/selection/ending.py",
     r"""
 until-included: a result that ends as its subscription ends is reported
 - if end_of(one[0]) < until]
@@ -656,7 +656,7 @@ begun-at-once: `for` counts from what came first, though something earlier may c
 )
 
 AGAIN = part(
-    "broker/engine/pattern/staged_plan.py",
+    "broker/engine/pattern/agent/staged_plan.py",
     r"""
 consumed-not-kept: what is consumed no longer counts for `without`
 - or place in silent or place >= places
@@ -671,7 +671,7 @@ consumed-not-next: what is consumed no longer counts for `next`
 )
 
 STAGED = part(
-    "broker/engine/pattern/staged_agent.py",
+    "broker/engine/pattern/agent/staged_agent.py",
     r"""
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)

@@ -290,7 +290,7 @@ given-up-in-silence: nobody is told which session ended with what was acknowledg
 )
 
 SWEPT = part(
-    "broker/engine/pattern/staged_agent.py",
+    "broker/engine/pattern/agent/staged_agent.py",
     r"""
 swept-forgotten: after a restart silent groups go at another time
 - self._begin, self._swept = state["begin"], state.get("swept", WATERMARK_NONE)

@@ -36,7 +36,7 @@ change-renames-nothing: what was detected before bears the old text's name
 )
 
 PARTS = part(
-    "broker/engine/runtime/operand_states.py",
+    "broker/engine/pattern/agent/operand_states.py",
     r"""
 change-holds-too-long: a side goes on of which too little was kept
 - return _within(end_ms, end_before_ms) and _within(start_ms, start_before_ms)
@@ -97,7 +97,7 @@ SHARED = (
 )
 
 LIKE = part(
-    "broker/engine/runtime/instances.py",
+    "broker/engine/runtime/likeness.py",
     r"""
 shared-whatever-held: a definition is shared with what began before
 - return _essence(earlier.state()) == _essence(later.state())

@@ -22,7 +22,7 @@ end-forgotten: what the end decides is not known of where somebody asked what is
         tests=TIMES,
     ),
     *part(
-        "broker/engine/pattern/gathered.py",
+        "broker/engine/pattern/operators/gathered.py",
         r"""
 list-due-at-its-end: a list between uncertain times is due before it can be full
 - times.append(end_of(one) + self._plan.slack_ms)
@@ -31,7 +31,7 @@ list-due-at-its-end: a list between uncertain times is due before it can be full
         tests=TIMES,
     ),
     *part(
-        "broker/engine/pattern/promises.py",
+        "broker/engine/pattern/times/promises.py",
         r"""
 eldest-too-old: an assigned time is waited for from the eldest event on, and never comes
 - return by_held if span_ms is None else max(by_held, reported - span_ms)
@@ -44,7 +44,7 @@ promise-too-far: an event may end where nothing was to come any more
         tests=TIMES,
     ),
     *part(
-        "broker/engine/pattern/promises.py",
+        "broker/engine/pattern/times/promises.py",
         r"""
 end-for-a-beginning: where the end of an event is assigned its beginning is waited for
 - types_ended(case, layout) if self._place == "an event" else frozenset()
@@ -57,7 +57,7 @@ beginning-for-an-end: where the beginning of an event is assigned its end is wai
         tests=PROMISES,
     ),
     *part(
-        "broker/engine/pattern/durations.py",
+        "broker/engine/pattern/times/durations.py",
         r"""
 start-of-a-reading: a beginning is assigned, and events are promised to be readings
 - self.inputs[event_type], sure=sure
@@ -87,7 +87,7 @@ window-of-readings: a window's event is promised not to begin before the window'
         tests=PROMISES,
     ),
     *part(
-        "broker/engine/pattern/assigned.py",
+        "broker/engine/pattern/times/assigned.py",
         r"""
 added-end-forgotten: an end that is put later makes an event no longer
 - return total(span_ms, later_ms(case.assign))
@@ -113,7 +113,7 @@ added-in-a-choice: what is added to one of the times that are chosen of makes an
         tests=TIMES,
     ),
     *part(
-        "broker/engine/pattern/staged_groups.py",
+        "broker/engine/pattern/agent/staged_groups.py",
         r"""
 group-gone-is-due: a group is due that went at the limit
 - self._agenda.set(key, None)
@@ -155,7 +155,7 @@ makers-of-before: agents that weigh times from the middle of a batch on are not 
         tests=("tests/broker/core/test_uncertain_reach.py",),
     ),
     *part(
-        "broker/engine/pattern/course.py",
+        "broker/engine/pattern/operators/course.py",
         r"""
 anchor-never-late: a run waits for an anchor that can come no more
 - starts.append(((element,), min(map(start_of, filled.values())) + self.longer(0)))

@@ -59,7 +59,7 @@ def copy(tmp_path_factory):
 @pytest.mark.parametrize("place", range(0, len(FILES), TOGETHER), ids=FILES.__getitem__)
 def test_the_copy_without_a_fault_passes(copy, place):
     """And the tests in it are those of the copy."""
-    assert copy.home_of("broker.engine.pattern.join").is_relative_to(copy.folder)
+    assert copy.home_of("broker.engine.pattern.operators.join").is_relative_to(copy.folder)
     ran = copy.run(tuple(FILES[place : place + TOGETHER]))
     assert ran.status == 0, ran.output[-4000:]
 

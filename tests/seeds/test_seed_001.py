@@ -10,7 +10,7 @@ import pytest
 import headwater
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.limits import Limits
-from broker.engine.pattern.store import TRIM_MIN
+from broker.engine.pattern.stage.store import TRIM_MIN
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.slices import in_one_go
 from language import check_text

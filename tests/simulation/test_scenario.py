@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.engine.pattern.staged_agent import StagedAgent
+from broker.engine.pattern.agent.staged_agent import StagedAgent
 from broker.engine.runtime.matcher import Matcher
 from simulation import scenario, texts
 from simulation.account import CheckFailedError

@@ -24,7 +24,7 @@ from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.scope import Geography
 from broker.core.coordinator.statement import BrokerWord, Input, Piece, Submission, encoded
-from broker.core.operators.filters import Filter, covered_by, filter_of
+from broker.network.operators.filters import Filter, covered_by, filter_of
 from planner.layout import Layout, Role, Stream
 from planner.layout import Piece as PlannedPiece
 from planner.network import Network

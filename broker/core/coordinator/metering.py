@@ -15,8 +15,8 @@ from msgspec import Struct, field
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import Input, Measured, Piece, Submission
-from broker.core.operators.filters import keys_told
-from broker.core.routing.operator import Key, Operator
+from broker.network.operators.filters import keys_told
+from broker.network.routing.advertisement.operator import Key, Operator
 
 LOOKS = 6  # in the time that a rate is a mean over
 WARM_MS = 10_000  # what came since the last snapshot comes again first, in less time

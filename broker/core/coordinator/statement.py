@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.coordinator import bounds
-from broker.core.operators.filters import KEYS_MAX
-from broker.core.routing.operator import Key
+from broker.network.operators.filters import KEYS_MAX
+from broker.network.routing.advertisement.operator import Key
 from planner.rounds import messages as m
 
 Input = tuple[str, str]

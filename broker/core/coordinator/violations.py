@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from broker.core.effects import Note
+from broker.network.effects import Note
 
 CHECK_MS = 5_000  # a limit that is kept again by then is not worth a line: a task is on its way
 

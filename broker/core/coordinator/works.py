@@ -15,7 +15,7 @@ from msgspec import Struct
 from broker.core.coordinator import bounds
 from broker.core.coordinator.metering import Rates
 from broker.core.coordinator.statement import Input
-from broker.core.routing.operator import Key
+from broker.network.routing.advertisement.operator import Key
 
 NOTHING = Rates({}, 0)
 

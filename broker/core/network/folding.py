@@ -13,21 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from broker.core.effects import Note
+from broker.core.cells.cell_origins import places
+from broker.core.effects import Effect
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.network import fold_rows, frames, told
-from broker.core.network.cell_origins import places
-from broker.core.network.networked import Fresh
-from broker.core.network.offers import rows_since
-from broker.core.network.sending import Row, cut
-from broker.core.network.sessions import FrameSender
+from broker.core.networked.networked import Fresh
 from broker.core.recovery.durable import DurableBroker
-from broker.core.recovery.durable_events import packed, said_again
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event, slot_of
+from broker.engine.ingest.event_bytes import packed, said_again
 from broker.engine.limits import Limits
 from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.splitting import Folder, Split, split_of
+from broker.network.effects import Note
+from broker.network.frames import fold_rows, frames, told
+from broker.network.frames.sending import Row, cut
+from broker.network.neighbours.sessions import FrameSender
+from broker.network.origin.offers import rows_since
 from language import EventType, Task, check_text
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class FoldOrigin:
     def __init__(
         self,
         durable: DurableBroker,
-        sender: FrameSender,
+        sender: FrameSender[Effect],
         counts: dict[str, int],
         tell: Callable[[told.Told], None],
         doubts: Callable[[str, frames.Fold], bool],

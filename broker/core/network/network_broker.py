@@ -20,20 +20,27 @@ from typing import Any, cast, get_args
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
-from broker.core.effects import Effect, Note
-from broker.core.network import frames, told
-from broker.core.network.announcing import Announcing
-from broker.core.network.cell import Cell
-from broker.core.network.cell_contents import CellMaker, contents
-from broker.core.network.cell_origins import CellTerms, places
-from broker.core.network.cell_parts import PARTS_MAX
-from broker.core.network.cell_views import network_status, views
+from broker.core.cells.cell import Cell
+from broker.core.cells.cell_contents import CellMaker, contents
+from broker.core.cells.cell_origins import CellTerms, places
+from broker.core.cells.cell_views import network_status, views
+from broker.core.cells.hosting import ASK_AGAIN_MS
+from broker.core.cells.inside import CellNeighbours
+from broker.core.effects import Effect
+from broker.core.exchange.announcing import Announcing
+from broker.core.exchange.linking import cancelled_again, drain, name_taken, use
+from broker.core.exchange.listening import ActorNews
+from broker.core.exchange.showing import SourceDisplay
 from broker.core.network.folding import FoldOrigin
-from broker.core.network.hosting import ASK_AGAIN_MS
-from broker.core.network.inside import CellNeighbours
-from broker.core.network.linking import cancelled_again, drain, name_taken, use
-from broker.core.network.listening import ActorNews
-from broker.core.network.messages import (
+from broker.core.network.relaying import TICK_MS, Relaying
+from broker.core.networked.cell_parts import PARTS_MAX
+from broker.core.networked.networked import Fresh
+from broker.core.recovery.durable import CoreFaultError, DurableBroker
+from broker.core.standby.stand_ins import StandIns
+from broker.engine.runtime.slices import Slices, in_one_go
+from broker.network.effects import Note
+from broker.network.frames import frames, told
+from broker.network.frames.messages import (
     CellPlaced,
     CpuUsed,
     DrainRequested,
@@ -45,19 +52,13 @@ from broker.core.network.messages import (
     LinkUp,
     NameRefused,
 )
-from broker.core.network.networked import Fresh
-from broker.core.network.offers import offers, offers_nothing
-from broker.core.network.own import incarnated, incarnation_of, noted, run_of
-from broker.core.network.relaying import TICK_MS, Relaying
-from broker.core.network.showing import SourceDisplay
-from broker.core.network.upstream import recalled
-from broker.core.operators.heard import judge
-from broker.core.operators.times import Times
-from broker.core.recovery.durable import CoreFaultError, DurableBroker
-from broker.core.standby.stand_ins import StandIns
-from broker.engine.runtime.slices import Slices, in_one_go
 from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange
+from broker.network.host.upstream import recalled
+from broker.network.operators.heard import judge
+from broker.network.operators.times import Times
+from broker.network.origin.offers import offers, offers_nothing
+from broker.network.origin.own import incarnated, incarnation_of, noted, run_of
 from broker.network.overlay import told as topologies
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
 from broker.network.placement.cell_messages import Settle

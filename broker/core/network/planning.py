@@ -19,13 +19,13 @@ from broker.core.coordinator.seen import plan, violations
 from broker.core.coordinator.statement import Piece, StatementError
 from broker.core.coordinator.violations import Violations
 from broker.core.coordinator.works import Work
-from broker.core.effects import Note
-from broker.core.network import frames
-from broker.core.network.messages import CellPlaced
-from broker.core.routing.operator import Operator
+from broker.network.effects import Note
+from broker.network.frames import frames
+from broker.network.frames.messages import CellPlaced
 from broker.network.overlay.tree import Tree
 from broker.network.placement.cell_view import is_cell
 from broker.network.placement.snapshot_pace import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
+from broker.network.routing.advertisement.operator import Operator
 from planner.rounds.machine import Rounds
 
 if TYPE_CHECKING:

@@ -13,28 +13,28 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import cast
 
-from broker.core.network import frames, told
-from broker.core.network.cell import Cell
-from broker.core.network.hosting import Hosting
-from broker.core.network.kept_back import Withholding, WithholdingTools
-from broker.core.network.networked import PROMISE_MS, Fresh, NetworkedBroker
-from broker.core.network.partner_certainty import CertaintyTools, PartnerCertainty
-from broker.core.network.sending import Row, advanced, forwarded, passages
-from broker.core.network.sessions import Sessions
-from broker.core.network.ways import Claim, Ways
+from broker.core.cells.cell import Cell
+from broker.core.cells.hosting import Hosting
+from broker.core.networked.networked import PROMISE_MS, Fresh, NetworkedBroker
 from broker.core.recovery.durable import DurableBroker
-from broker.core.recovery.durable_events import unpacked
-from broker.core.routing import messages as routing
-from broker.core.routing.growing import GrowingRouter
-from broker.core.routing.matching import Waiting
-from broker.core.routing.messages import LOCAL
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
+from broker.engine.ingest.event_bytes import unpacked
+from broker.network.frames import frames, told
+from broker.network.frames.sending import Row, advanced, forwarded, passages
+from broker.network.neighbours.kept_back import Withholding, WithholdingTools
+from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
+from broker.network.neighbours.sessions import Sessions
+from broker.network.neighbours.ways import Claim, Ways
 from broker.network.placement.cell_view import is_cell
 from broker.network.placement.hosts import CellHosts
 from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaited, ProgressLedger
 from broker.network.replication.stored_reports import StoredReports
+from broker.network.routing.advertisement import messages as routing
+from broker.network.routing.advertisement.messages import LOCAL
+from broker.network.routing.growing import GrowingRouter
+from broker.network.routing.matching.matching import Waiting
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 FEW = 8  # events of one frame

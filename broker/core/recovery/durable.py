@@ -45,7 +45,6 @@ from broker.core.effects import (
     Emit,
     Enlist,
     Entry,
-    Note,
     Publication,
     Publish,
     Reply,
@@ -59,10 +58,11 @@ from broker.core.recovery.records import Record
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits, make_limits
 from broker.engine.runtime.slices import Slices, in_one_go
+from broker.network.effects import Note
 from broker.network.functions.register import FunctionRegister, register_of
 
 if TYPE_CHECKING:
-    from broker.core.network.header import HeaderBroker
+    from broker.core.networked.header import HeaderBroker
 
 SNAPSHOT_VERSION = 2
 RETAINED = f"{topics.SOURCES}/"  # below this, what is retained is the core's to say
@@ -457,6 +457,6 @@ def _numbered(one: Emission, offset: int) -> Emission:
 
 def _linked(options: BrokerOptions, limits: Limits) -> HeaderBroker:
     # Imported here, as a broker without links has no use for what would take a megabyte there.
-    from broker.core.network.header import HeaderBroker
+    from broker.core.networked.header import HeaderBroker
 
     return HeaderBroker(options, limits)

@@ -17,8 +17,9 @@ from typing import Protocol
 
 from msgspec import Struct, json
 
-from broker.core.effects import Effect, Enlist, Entry, Note, Reply
+from broker.core.effects import Effect, Enlist, Entry, Reply
 from broker.core.messages import CancelRequested, Message, SpecificationSubmitted
+from broker.network.effects import Note
 
 
 class RecoveryError(Exception):

@@ -24,8 +24,8 @@ from msgspec import Struct
 
 from broker.core import messages
 from broker.core.messages import Message
-from broker.core.network.told import decoded, encoded
 from broker.engine.ingest.registry import Format
+from broker.network.frames.told import decoded, encoded
 from broker.network.functions.files import FunctionFile
 
 _ERRORS = "surrogatepass"
@@ -117,7 +117,7 @@ class Bounded(Struct, array_like=True, frozen=True, tag="bounded"):
 
 class _Network(Struct, array_like=True, frozen=True, tag="network"):
     now: int
-    what: bytes  # see `broker.core.network.told`
+    what: bytes  # see `broker.network.frames.told`
 
 
 class _Woken(Struct, array_like=True, frozen=True, tag="woken"):

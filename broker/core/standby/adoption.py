@@ -22,14 +22,14 @@ from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import DisownResults, Emission, Outgoing, Publication
 from broker.core.installer import Installer, reader_of
-from broker.core.network.copies import Copies
-from broker.core.network.roaming import Roaming
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.copies_kept import CopiesKept
 from broker.core.standby.home_copy import CopyRow, HomeCopy, Key, TextRow
 from broker.core.standby.inheritance import Inheritances
 from broker.engine.ledger import Ledger
 from broker.engine.runtime.matcher import Matcher
+from broker.network.actors.copies import Copies
+from broker.network.actors.roaming import Roaming
 from broker.network.delivery.messages import HomeChanged, HomeEntrusted, StandInChosen
 from broker.network.delivery.succession import (
     NAMED_MAX,

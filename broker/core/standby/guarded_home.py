@@ -12,14 +12,14 @@ from typing import Any
 
 from broker.core import messages as core_messages
 from broker.core.effects import DisownResults, Effect, Emission, Emit
-from broker.core.network import told
-from broker.core.network.messages import ResultsDelivered, ResultsRead
 from broker.core.recovery.durable import DurableBroker
 from broker.core.standby.home_changes import HomeChanges
 from broker.network.delivery.feed import LAZY_MS, NEIGHBOUR, HomeFeed
 from broker.network.delivery.fence import ResultFence
 from broker.network.delivery.lease import HomeLease
 from broker.network.delivery.messages import LeaseAsked, LeaseGranted, StandInChosen
+from broker.network.frames import told
+from broker.network.frames.messages import ResultsDelivered, ResultsRead
 from broker.network.placement import cell_messages
 from broker.network.placement.mail import CellMail
 

@@ -15,8 +15,6 @@ import msgspec
 from broker.core import messages
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import DisownResults, Emission
-from broker.core.network import told
-from broker.core.network.copies import Copies, Copy
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.home_copy import (
     Cell,
@@ -36,7 +34,9 @@ from broker.core.standby.home_copy import (
     encoded,
 )
 from broker.engine.ingest.times import TIME_MAX_MS
+from broker.network.actors.copies import Copies, Copy
 from broker.network.delivery.succession import HomeTaken, Succeeded
+from broker.network.frames import told
 from broker.network.placement import home_records
 from broker.network.placement.book import CellBook
 from broker.network.placement.home_records import CellStood

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from broker.core.catalogue import Installed, State
 from broker.core.effects import DisownResults
-from broker.core.network.told import Asks, CopiesTaken
 from broker.core.recovery.durable_state import Source
 from broker.engine.ingest.times import TIME_MAX_MS
+from broker.network.frames.told import Asks, CopiesTaken
 from broker.network.placement import home_records
 from broker.network.placement.book import CellBook, Kept, Term
 from broker.network.placement.cell_messages import TextRevision
@@ -55,7 +55,7 @@ class InstalledRow(Struct, array_like=True):
 
 
 class CopyRow(Struct, array_like=True, frozen=True):
-    """A result for an actor at another broker, see `broker.core.network.copies.Copy`."""
+    """A result for an actor at another broker, see `broker.network.actors.copies.Copy`."""
 
     broker: str
     serial: int

@@ -14,10 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core import messages as core_messages
-from broker.core.effects import Effect, Note, ReleaseResults, Reply
-from broker.core.network import told
-from broker.core.network.messages import ResultsDelivered, ResultsRead, TakeOverRequested
-from broker.core.network.sessions import FrameSender
+from broker.core.effects import Effect, ReleaseResults, Reply
 from broker.core.recovery.durable import DurableBroker
 from broker.core.refusals import ITSELF, LEASED, NO_COPY, REACHABLE, refused, trouble
 from broker.core.standby.adoption import answer_of
@@ -32,6 +29,10 @@ from broker.network.delivery.messages import (
     LeaseGranted,
 )
 from broker.network.delivery.succession import HomeTaken, Succeeded, SuccessionExchange
+from broker.network.effects import Note
+from broker.network.frames import told
+from broker.network.frames.messages import ResultsDelivered, ResultsRead, TakeOverRequested
+from broker.network.neighbours.sessions import FrameSender
 from broker.network.placement import cell_messages
 from broker.network.placement.cell_messages import Which
 from broker.network.placement.cell_view import is_cell
@@ -65,7 +66,7 @@ class StandIns:
         durable: DurableBroker,
         epoch: int,
         mail: CellMail,
-        sender: FrameSender,
+        sender: FrameSender[Effect],
         sessions: SessionView,
         tell: Callable[[told.Told], None],
         look_at_needs: Callable[[], None],

@@ -70,6 +70,20 @@ def identity(member: Any) -> Any:
 _EMPTY_PLACE = (2**62,)  # of two sides of an `or` the one on the left comes first
 
 
+def end_of(occurrence: Occurrence) -> int:
+    """When an occurrence ends."""
+    # By class and not by isinstance: this is the most frequent question of all, and an event is
+    # never a tuple.
+    end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
+    return end
+
+
+def start_of(occurrence: Occurrence) -> int:
+    """When an occurrence begins."""
+    start: int = occurrence[1] if occurrence.__class__ is tuple else occurrence.start
+    return start
+
+
 def events_of(occurrence: Occurrence) -> tuple[Any, ...]:
     """The members of an occurrence, by place."""
     if occurrence.__class__ is tuple:

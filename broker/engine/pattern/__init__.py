@@ -1,11 +1,15 @@
 """Patterns: operators over operators that find matches in event time, for one case of a task.
 
-Owns a pattern's layout (`operands`, `pattern`, `attach`), the analysis of its time (`timing`,
-`durations`, `hold`, `bounds`, `completion`, `promises`), the operators (`base` and those built on
-it: `joint`, `course`, `chronicle`, `gathered`, `repeats`, `pick`, `negation`, `silence`), the fused
-ones (`fusion`, `sequence`, `members`, and `tree` of these over each other), verdicts where times
-are uncertain, selection among whole matches, and the agent that runs all of it for each group
-(`staged_*`).
+Owns all of a pattern's detection, in rooms whose imports run one way, each knowing those after it:
+
+    bounds       the most that it can hold, said beforehand from its text
+    agent        its groups, which of them wait, and what one of them holds
+    fused        several operators as one          selection    which whole matches count
+    operators    the operators one by one
+    stage        what an operator is to those around it
+    times        the one analysis of time
+    uncertainty  what is asked of times and values, and how certain the answer is
+    layout       its operands, by place
 
 Must not know who wants a result, what an event's payload looked like, or which broker this is.
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import event_class
-from broker.engine.pattern.durations import Durations, Foresight
-from broker.engine.pattern.verdicts import Doubt
+from broker.engine.pattern.times.durations import Durations, Foresight
+from broker.engine.pattern.uncertainty.verdicts import Doubt
 from broker.engine.runtime.budget import Budget
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from broker.engine.event.event import Event
     from broker.engine.limits import Limits
-    from broker.engine.pattern.assigned import LongestOf
-    from broker.engine.pattern.staged_agent import StagedAgent
+    from broker.engine.pattern.agent.staged_agent import StagedAgent
+    from broker.engine.pattern.times.assigned import LongestOf
     from broker.engine.runtime.making import Maker
     from language.taskgraph import Task
     from language.tree import AttributeType
@@ -122,7 +122,7 @@ class Agents:
         inputs = {name: input_name(task, name) for name in task.types}
 
         def made(longest_of: LongestOf, endless_ms: int | None) -> int | None:
-            from broker.engine.pattern.assigned import longest_made_ms
+            from broker.engine.pattern.times.assigned import longest_made_ms
 
             def given(name: str, alone: bool) -> int | None:
                 return longest_of(inputs[name], alone)

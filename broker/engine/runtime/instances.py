@@ -1,43 +1,28 @@
 """The way from events to the seats that want them, and from a definition to its users.
 
 Owns what a task at work is called here, the contents that its seats want, and with whom they share
-a watermark; and which instances become one. Must not know who decides which tasks run. Invariant:
-a seat gets what the very instances detect that its task was wired to, and nothing of others of the
-same key.
+a watermark. Must not know who decides which tasks run. Invariant: a seat gets what the very
+instances detect that its task was wired to, and nothing of others of the same key.
 
 A task may run more than once, as *instances*: what a definition holds depends on when it began, so
 that one that began later needs an instance beside it for as long as the two hold other things. All
 instances of a task make events of one class, with the same ids: who detected them is told by the
 filterer's name alone.
-
-Two that hold the same are one from then on: a state says all that what comes later depends on. What
-is not compared is what no report depends on: how much was dropped so far, when silent groups were
-looked at last, whether it pays to let events wait, and what those that wait may complete, of which
-the older instance knows no less. The order in which a pattern's groups began decides but which goes
-first where a limit on them is passed, and is not compared either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.engine.clock_names import clock_name
-from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.layout.pattern import lay_out
 from broker.engine.runtime.seats import Direct, Domain, Domains, at_once
-from broker.engine.runtime.shelf import Shelf
 
 if TYPE_CHECKING:
-    from broker.engine.event.agent import Agent
-    from broker.engine.event.event import Event
     from broker.engine.filter.filterer import Filterer
-    from broker.engine.pattern.patience import Group
-    from broker.engine.pattern.pattern import Layout
-    from broker.engine.pattern.staged_agent import StagedAgent
-    from broker.engine.runtime.matcher import Matcher
+    from broker.engine.pattern.layout.pattern import Layout
     from broker.engine.runtime.seats import Seat
     from language.taskgraph import Task
 
@@ -130,83 +115,3 @@ class Wiring:
         definitions = tuple(needs[name] for name in used if name in needs)
         below = [seat.domain.level for name in definitions for seat in self._by_name[name]]
         return self.domains.of(types, definitions, 1 + max(below, default=-1))
-
-
-# --- becoming one ---------------------------------------------------------------------------------
-
-# Of an agent's state.
-SILENT = frozenset(
-    ("swept", "patience", "overflow", "inverted", "outlasting", "groups_overflow", "dropped")
-)
-GROUPED = frozenset(("partitions", "events"))
-REACH = 7  # the place in a group's row of what may be completed there
-
-
-def like(matcher: Matcher, name: str) -> str:
-    """Return the first instance of the task that holds what this one does; else its own name.
-
-    What is suspended holds nothing, and is like no other.
-    """
-    instance, suspended = matcher.running[name], matcher.suspensions.why
-    agents = [seat.agent for seat in matcher.seats_of(name)]
-    for other in matcher.instances(instance.task.key):
-        if other == name or name in suspended:
-            return name
-        if other in suspended or matcher.running[other].needs != instance.needs:
-            continue
-        others = [seat.agent for seat in matcher.seats_of(other)]
-        pairs = zip(others, agents, strict=True)
-        if all(_alike(earlier, later, matcher.classes) for earlier, later in pairs):
-            return other
-    return name
-
-
-def merge(matcher: Matcher, gone: str, into: str) -> None:
-    """Have what needs an instance go on with another that holds the same, and stop it."""
-    for name, instance in list(matcher.running.items()):
-        if gone in instance.needs.values():
-            needs = {
-                kind: into if source == gone else source for kind, source in instance.needs.items()
-            }
-            matcher.rewire(name, needs)
-    matcher.remove(gone)
-
-
-def _alike(earlier: Agent, later: Agent, classes: Mapping[str, type[Event]]) -> bool:
-    from broker.engine.pattern.staged_agent import StagedAgent
-
-    if isinstance(earlier, StagedAgent) and earlier.lone is not None:
-        return isinstance(later, StagedAgent) and later.lone is not None  # neither holds anything
-    if earlier.held() != later.held():
-        return False
-    if isinstance(earlier, StagedAgent) and isinstance(later, StagedAgent):
-        if earlier.groups.keys() != later.groups.keys():
-            return False
-        for key in earlier.groups:
-            if _group(earlier, key, classes) != _group(later, key, classes):
-                return False
-    return _essence(earlier.state()) == _essence(later.state())
-
-
-def _group(agent: StagedAgent, key: Group, classes: Mapping[str, type[Event]]) -> bytes:
-    """Return what a pattern holds of a group, but for what may be completed there."""
-    from broker.engine.pattern.staged_partition import packed
-
-    shelf = Shelf(classes)
-    row = packed(agent.groups[key], shelf)
-    return msgspec.msgpack.encode([row[:REACH], row[REACH + 1 :], shelf.packed()])
-
-
-def _essence(state: Mapping[str, Any]) -> bytes:
-    """Return of an agent's state what its reports depend on."""
-    # Of a pattern's groups the events are numbered through: they are compared each by itself.
-    silent = SILENT | GROUPED if "partitions" in state else SILENT
-    kept = {key: value for key, value in state.items() if key not in silent}
-    if "partitions" in state:
-        events = state["events"]
-        kept["pending"] = [[leaf, events[number]] for leaf, number in state["pending"]]
-    if "inner" in kept:
-        kept["inner"] = _essence(kept["inner"])
-    if "windows" in kept:
-        kept["windows"] = {**kept["windows"], "drops": None}
-    return msgspec.msgpack.encode(kept)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from broker.engine.pattern.operands import composite
-from broker.engine.pattern.pattern import Layout, lay_out
-from broker.engine.pattern.staged_agent import StagedAgent
-from broker.engine.pattern.staged_partition import needs_stages
-from broker.engine.pattern.staged_plan import StagedPlan
+from broker.engine.pattern.agent.staged_agent import StagedAgent
+from broker.engine.pattern.agent.staged_partition import needs_stages
+from broker.engine.pattern.agent.staged_plan import StagedPlan
+from broker.engine.pattern.layout.operands import composite
+from broker.engine.pattern.layout.pattern import Layout, lay_out
 from broker.engine.runtime.agents import input_name
 from broker.engine.runtime.outcome import DefinitionOutcome, reported_layout
 from broker.engine.runtime.seats import SUSPENDED, SuspendedAgent

@@ -18,7 +18,7 @@ from broker.engine.event.event import ByClass, Event, doubtful, event_class
 from broker.engine.filter.filterer import Filterer
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
-from broker.engine.pattern.promises import reached_at
+from broker.engine.pattern.times.promises import reached_at
 from broker.engine.runtime.agents import EXACT, Agents, output_name, weighed
 from broker.engine.runtime.budget import TooMuchWorkError
 from broker.engine.runtime.instances import Needs, TaskInstance, Wiring

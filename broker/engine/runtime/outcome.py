@@ -23,10 +23,10 @@ from broker.engine.event.occurrence import (
     order_of,
 )
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.pattern import Layout, lay_out
-from broker.engine.pattern.scopes import PlaceScope
-from broker.engine.pattern.uncertainty import WORDS
-from broker.engine.pattern.verdicts import certainty_of
+from broker.engine.pattern.layout.pattern import Layout, lay_out
+from broker.engine.pattern.layout.scopes import PlaceScope
+from broker.engine.pattern.uncertainty.uncertainty import WORDS
+from broker.engine.pattern.uncertainty.verdicts import certainty_of
 from broker.engine.window.constituents import Lazy
 from language.tree import Atom, Attribute, Call, Case, Detect, Name
 

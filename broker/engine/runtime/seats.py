@@ -22,7 +22,7 @@ from language.tree import Case, Subscription
 if TYPE_CHECKING:
     from broker.engine.filter.content import Makers
     from broker.engine.filter.filterer import Filterer
-    from broker.engine.pattern.lone import LoneAtom
+    from broker.engine.pattern.agent.lone import LoneAtom
     from broker.engine.runtime.agents import Agents
     from broker.engine.runtime.instances import TaskInstance
     from language.taskgraph import Task
@@ -174,7 +174,7 @@ def next_report(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
 
     Of many that are due, which are not all looked through, the first that is due stands for it.
     """
-    from broker.engine.pattern.staged_agent import StagedAgent
+    from broker.engine.pattern.agent.staged_agent import StagedAgent
 
     due = next_due(domain, seats)
     if due is None or len(domain.due) > LOOKED_SEATS:
@@ -197,7 +197,7 @@ def at_once(seat: Seat) -> AtOnce | None:
 
 def lone_of(seat: Seat) -> LoneAtom | None:
     """Return the one atom of a seat's pattern where each of its events is an occurrence."""
-    from broker.engine.pattern.staged_agent import StagedAgent
+    from broker.engine.pattern.agent.staged_agent import StagedAgent
 
     return seat.agent.lone if isinstance(seat.agent, StagedAgent) else None
 
@@ -381,6 +381,6 @@ class Endings:
 
 
 def _ends_at(seat: Seat) -> int | None:
-    from broker.engine.pattern.staged_agent import StagedAgent
+    from broker.engine.pattern.agent.staged_agent import StagedAgent
 
     return seat.agent.ends_at() if isinstance(seat.agent, StagedAgent) else None

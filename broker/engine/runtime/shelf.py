@@ -14,7 +14,7 @@ import msgspec
 
 from broker.engine.event.event import Detected, Event
 from broker.engine.event.occurrence import Absence
-from broker.engine.pattern.uncertainty import Maybe
+from broker.engine.pattern.uncertainty.uncertainty import Maybe
 from broker.engine.window.constituents import Lazy, made_of, order_of, plain_order
 
 

@@ -29,9 +29,9 @@ from broker.engine.event.occurrence import (
     span_of_first,
 )
 from broker.engine.event.source import Constants, Parameters, build, shared
-from broker.engine.pattern.pattern import Layout
-from broker.engine.pattern.uncertainty import WORDS
-from broker.engine.pattern.verdicts import certainty_of
+from broker.engine.pattern.layout.pattern import Layout
+from broker.engine.pattern.uncertainty.uncertainty import WORDS
+from broker.engine.pattern.uncertainty.verdicts import certainty_of
 from broker.engine.runtime.budget import Budget
 from broker.engine.runtime.outcome import OccurrenceScope, bound_ids, reported_layout
 from language.tree import Subscription

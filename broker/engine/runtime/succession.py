@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from broker.engine.pattern.agent.operand_states import KeptOperands, is_plain
 from broker.engine.runtime.agents import input_name, output_name
-from broker.engine.runtime.operand_states import KeptOperands, is_plain
 from language.taskgraph import cases_of
 from language.tree import Actor, Assignment, Case, Definition, Post, Subscription
 from language.walk import bindings

@@ -18,10 +18,10 @@ from typing import Any, Literal, Protocol
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents
 from broker.engine.event.event import Detected, Event, event_class
-from broker.engine.pattern.assigned import types_begun
-from broker.engine.pattern.base import end_of
-from broker.engine.pattern.durations import Foresight
-from broker.engine.pattern.pattern import lay_out
+from broker.engine.event.occurrence import end_of
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.times.assigned import types_begun
+from broker.engine.pattern.times.durations import Foresight
 from broker.engine.runtime.budget import Budget
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.window.assigners import Grid, grid_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
-from broker.engine.pattern.durations import Foresight, longest_asked
+from broker.engine.pattern.times.durations import Foresight, longest_asked
 from language.times import ENDS, TimeChoice, choices_of
 from language.tree import Assignment, Attribute, Definition, Expression, Name
 

@@ -22,8 +22,8 @@ from broker.engine.event.event import Event, event_class
 from broker.engine.filter.filterer import Filterer
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
-from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.staged_partition import needs_stages
+from broker.engine.pattern.agent.staged_partition import needs_stages
+from broker.engine.pattern.layout.pattern import lay_out
 from broker.engine.runtime.agents import output_name
 from broker.engine.window.agent import WindowAgent
 from broker.engine.window.assigners import Grid, grid_of

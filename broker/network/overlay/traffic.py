@@ -30,7 +30,7 @@ class PackedEvents(Protocol):
 
     @property
     def events(self) -> bytes:
-        """Return the events, as `broker.core.recovery.durable_events` packs them."""
+        """Return the events, as `broker.engine.ingest.event_bytes` packs them."""
 
 
 _types_of = msgspec.msgpack.Decoder(list[_TypeAlone]).decode

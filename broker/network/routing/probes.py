@@ -23,7 +23,7 @@ class Probe(Struct, array_like=True, frozen=True, tag="probe"):
     """
 
     broker: str  # who asks
-    number: int
+    number: int  # of the wave; ascends at who began it
     wants: Types | None = None
 
 
@@ -31,7 +31,7 @@ class Echo(Struct, array_like=True, frozen=True, tag="echo"):
     """All brokers beyond have heard, and answered, what came before the probe of this number."""
 
     broker: str  # who asks
-    number: int
+    number: int  # it stands for all before it, too
 
 
 class Neighbours(Struct, frozen=True):
@@ -41,8 +41,8 @@ class Neighbours(Struct, frozen=True):
     know no probes.
     """
 
-    all_peers: Sequence[str]
-    standing: Collection[str]
+    all_peers: Sequence[str]  # in the tree
+    standing: Collection[str]  # with a session
     plain: Collection[str] = ()
 
     def without(self, lost: Collection[str]) -> Neighbours:
@@ -60,7 +60,7 @@ class _Wave(Struct):
     wants: Types | None = None
     done: int = 0  # the last that was echoed, or answered
     asked: dict[str, int] = field(default_factory=dict)  # by neighbour, in this session
-    echoed: dict[str, int] = field(default_factory=dict)
+    echoed: dict[str, int] = field(default_factory=dict)  # by neighbour: the last number
     asked_at: dict[str, int] = field(default_factory=dict)  # by neighbour that knows no probes
 
 

@@ -26,9 +26,9 @@ class HostWants(Struct, array_like=True, frozen=True, tag="wants"):
 
     outlasts: ClassVar[bool] = True
 
-    host: str
+    host: str  # a broker, or a cell
     number: int
-    types: Types
+    types: Types  # what it asks for
 
 
 class HostInterest(Protocol):
@@ -44,7 +44,7 @@ class Wants:
     def __init__(
         self, hosts_max: int = 1_000, sound: Callable[[Types], bool] = lambda _: True
     ) -> None:
-        self._by_host: dict[str, HostWants] = {}
+        self._by_host: dict[str, HostWants] = {}  # the last word of each
         self._hosts_max = hosts_max
         self._sound = sound
 

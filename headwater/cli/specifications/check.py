@@ -104,12 +104,12 @@ def run(arguments: argparse.Namespace) -> int:
         return status
     rates = dict(arguments.rate)
     usual = rates.pop("", Fraction(1))
-    inputs = entry("broker.engine.pattern.bounds", "Inputs")(
+    inputs = entry("broker.engine.pattern.bounds.bounds", "Inputs")(
         rates, usual, arguments.lateness, arguments.uncertainty
     )
     times = None
     if arguments.operators:
-        times = entry("broker.core.operators.times", "Times")(
+        times = entry("broker.network.operators.times", "Times")(
             uncertainty_ms_max=arguments.uncertainty, drift=Fraction(str(arguments.drift))
         )
     wanted = entry("headwater.plan.run", "PlanRequest")(

@@ -3,7 +3,7 @@
 import json
 
 from broker.core.broker import Broker, BrokerOptions
-from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
+from broker.core.effects import Acknowledge, Emit, Publish, Reply
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -12,6 +12,7 @@ from broker.core.messages import (
     Woken,
 )
 from broker.engine.limits import Limits
+from broker.network.effects import Note
 
 NOW = 1_700_000_000_000
 

@@ -5,10 +5,11 @@ import random
 
 import pytest
 
-from broker.core.effects import Emit, Note
+from broker.core.effects import Emit
 from broker.core.messages import ActorsListening, EventsReceived, Payload
 from broker.engine.ingest.actors import Actors
 from broker.engine.limits import Limits
+from broker.network.effects import Note
 from tests.broker.core.machine import NOW, Machine
 from tests.broker.core.test_durable import Disk
 

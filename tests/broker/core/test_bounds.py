@@ -7,7 +7,7 @@ import pytest
 
 from broker.core.intake import IntakeOptions
 from broker.engine.limits import Limits
-from broker.engine.pattern.bounds import Inputs, bounds_of, stated
+from broker.engine.pattern.bounds.bounds import Inputs, bounds_of, stated
 from headwater.engine import Pipeline
 from language import check_text
 

@@ -11,7 +11,7 @@ import pytest
 
 from broker.core.intake import IntakeOptions
 from broker.engine.limits import Limits
-from broker.engine.pattern.bounds import Inputs, bounds_of
+from broker.engine.pattern.bounds.bounds import Inputs, bounds_of
 from headwater.engine import Pipeline
 from headwater.replays.reference_tables import tables_beside
 from language import check_text

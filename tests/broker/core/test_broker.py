@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker.core.effects import Acknowledge, Emission, Emit, Note, Publication, Publish
+from broker.core.effects import Acknowledge, Emission, Emit, Publication, Publish
 from broker.core.messages import (
     EventsReceived,
     Payload,
@@ -14,6 +14,7 @@ from broker.core.messages import (
     Woken,
 )
 from broker.engine.limits import Limits
+from broker.network.effects import Note
 from tests.broker.core.machine import HOT, NOW, Machine, event
 
 WINDOWED = """

@@ -9,8 +9,8 @@ from broker.core.effects import (
     Enlist,
     ReleaseResults,
     Reply,
-    SendFrame,
 )
+from broker.network.effects import SendFrame
 
 
 def acknowledge(after):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from broker.engine import native
 from broker.engine.event.event import Event as CoreEvent
 from broker.engine.event.event import event_class
-from broker.engine.pattern.patience import Patience
-from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.prospects import prospect_of
+from broker.engine.pattern.agent.patience import Patience
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.layout.prospects import prospect_of
 from headwater import Engine, Event
 from headwater.events import taken_out
 from language import check_text

@@ -14,10 +14,10 @@ import pytest
 
 import headwater
 from broker.core.intake import IntakeOptions
-from broker.engine.pattern.assigned import longest_made_ms
-from broker.engine.pattern.bounds import Inputs, bounds_of
-from broker.engine.pattern.completion import Completion
-from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.bounds.bounds import Inputs, bounds_of
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.times.assigned import longest_made_ms
+from broker.engine.pattern.times.completion import Completion
 from headwater.engine import Pipeline
 from language import check_text
 from tests.oracles.worked import trace

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Acknowledge, Append, Emit, Enlist, Note, Publish, Reply
+from broker.core.effects import Acknowledge, Append, Emit, Enlist, Publish, Reply
 from broker.core.messages import (
     CancelRequested,
     EventsReceived,
@@ -26,6 +26,7 @@ from broker.core.recovery.records import Record
 from broker.core.refusals import NOT_TEXT
 from broker.engine.limits import Limits
 from broker.engine.runtime.matcher import Matcher
+from broker.network.effects import Note
 from tests.broker.core.machine import DECLARED, HOT, NOW, event, subscription
 
 PAIR = DECLARED + subscription(

@@ -4,9 +4,10 @@ from random import Random
 
 import pytest
 
-from broker.core.effects import Enlist, Note
+from broker.core.effects import Enlist
 from broker.core.messages import CancelRequested, SpecificationSubmitted
 from broker.core.recovery.durable_listed import RecoveryError
+from broker.network.effects import Note
 from tests.broker.core.machine import DECLARED, HOT, event, subscription
 from tests.broker.core.test_durable import Disk, kinds
 

@@ -23,11 +23,11 @@ from broker.core.messages import (
     SpecificationSubmitted,
     Woken,
 )
-from broker.core.network import told
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.records import Record
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.engine.limits import Limits
+from broker.network.frames import told
 from tests.broker.core.generated_runs import Case, Pair, drawn
 from tests.oracles import spec as s
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE

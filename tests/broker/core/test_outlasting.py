@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.engine.pattern.assigned import longest_made_ms
-from broker.engine.pattern.staged_groups import OUTLASTING
+from broker.engine.pattern.agent.staged_groups import OUTLASTING
+from broker.engine.pattern.times.assigned import longest_made_ms
 from language import check_text
 from tests.oracles import spec as s
 from tests.oracles.compare import compare

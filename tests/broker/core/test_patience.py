@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 
-from broker.engine.pattern import patience, staged_plan
-from broker.engine.pattern.build import Builder
-from broker.engine.pattern.durations import Durations, Foresight
-from broker.engine.pattern.patience import FRESH_MAX
-from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.prospects import prospect_of
-from broker.engine.pattern.search import search_of
-from broker.engine.pattern.sequence import SequencePlan
-from broker.engine.pattern.staged_agent import StagedAgent
-from broker.engine.pattern.tree import Fusing
+from broker.engine.pattern.agent import patience, staged_plan
+from broker.engine.pattern.agent.patience import FRESH_MAX
+from broker.engine.pattern.agent.search import search_of
+from broker.engine.pattern.agent.staged_agent import StagedAgent
+from broker.engine.pattern.fused.sequence import SequencePlan
+from broker.engine.pattern.fused.tree import Fusing
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.layout.prospects import prospect_of
+from broker.engine.pattern.operators.build import Builder
+from broker.engine.pattern.times.durations import Durations, Foresight
 from headwater import Engine
 from language import check_text
 

@@ -12,8 +12,8 @@ import pytest
 
 import headwater
 from broker.core.intake import IntakeOptions
-from broker.engine.pattern.assigned import assigned_end
-from broker.engine.pattern.pattern import lay_out
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.times.assigned import assigned_end
 from headwater.engine import Extent, Pipeline
 from language import check_text
 from tests.streams import Events, end_of

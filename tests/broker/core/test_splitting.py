@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.network import fold_rows
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Detected, Event
 from broker.engine.limits import Limits
 from broker.engine.window.agent import WindowAgent
 from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.splitting import KEY_CHARS, Folder, may_split, split_of
+from broker.network.frames import fold_rows
 from language import check_text
 from tests.broker.core.test_windows_generated import SHAPES, WINDOWS, WITHOUT_VALUES
 from tests.broker.core.window_support import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.engine.pattern import staged_partition, staged_plan
+from broker.engine.pattern.agent import staged_partition, staged_plan
 
 DECLARED = "event A(n: int)\nevent B(n: int)\nevent C(n: int)\nsubscription S from u to a\ndetect "
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.core.intake import IntakeOptions
-from broker.engine.pattern.staged_partition import LOG_MAX
+from broker.engine.pattern.agent.staged_partition import LOG_MAX
 from headwater.engine import Extent, Pipeline
 from language import check_text
 

@@ -14,9 +14,10 @@ import pytest
 
 import headwater
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
-from broker.engine.pattern.base import Inbox, Over, start_of
-from broker.engine.pattern.silence import Awaiting
-from broker.engine.pattern.staged_agent import StagedAgent
+from broker.engine.event.occurrence import start_of
+from broker.engine.pattern.agent.staged_agent import StagedAgent
+from broker.engine.pattern.operators.silence import Awaiting
+from broker.engine.pattern.stage.base import Inbox, Over
 from tests.counting import calls_of
 from tests.oracles.generate import CONTEXTS_WHOLE, random_case
 from tests.oracles.render import text_of

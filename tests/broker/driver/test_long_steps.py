@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from broker.core.broker import Broker
-from broker.core.effects import Acknowledge, Emission, Emit, Note, Reply
+from broker.core.effects import Acknowledge, Emission, Emit, Reply
 from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
 from broker.driver.mqtt_face import RESULTS_EACH, Delivery
 from broker.driver.runner import Runner
+from broker.network.effects import Note
 
 TYPES = "event Fill(n: int)\nevent Go(n: int)\n"
 EACH = "subscription S{0} from me to you detect Fill as f and Go as g within 1 h\n"

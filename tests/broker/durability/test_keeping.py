@@ -13,7 +13,7 @@ from msgspec import msgpack
 from broker import logs
 from broker.config import load
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
+from broker.core.effects import Acknowledge, Emit, Publish, Reply
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SpecificationSubmitted
 from broker.core.recovery import records
 from broker.core.recovery.durable import DurableBroker
@@ -23,6 +23,7 @@ from broker.driver.durability import Durability
 from broker.driver.runner import Runner
 from broker.errors import StartError
 from broker.journal import Files
+from broker.network.effects import Note
 from tests.broker.core.machine import HOT
 
 PATIENCE_S = 10

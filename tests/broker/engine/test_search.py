@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.engine.event.event import event_class
-from broker.engine.pattern.base import Site
-from broker.engine.pattern.build import Builder
-from broker.engine.pattern.durations import Durations, Foresight
-from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.search import ROWS_MAX, ChainSearch, search_of
-from broker.engine.pattern.sequence import SequencePlan
-from broker.engine.pattern.tree import Fusing
+from broker.engine.pattern.agent.search import ROWS_MAX, ChainSearch, search_of
+from broker.engine.pattern.fused.sequence import SequencePlan
+from broker.engine.pattern.fused.tree import Fusing
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.operators.build import Builder
+from broker.engine.pattern.stage.base import Site
+from broker.engine.pattern.times.durations import Durations, Foresight
 from broker.engine.runtime.budget import Budget, TooMuchWorkError
 from language import check_text
 

@@ -12,13 +12,13 @@ from unittest.mock import patch
 
 import pytest
 
-from broker.engine.pattern.build import Builder
-from broker.engine.pattern.durations import Durations, Foresight
-from broker.engine.pattern.fusion import FusedPlan
-from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.sequence import SequencePlan
-from broker.engine.pattern.tree import Fusing, TreePlan
-from broker.engine.pattern.verdicts import Doubt
+from broker.engine.pattern.fused.fusion import FusedPlan
+from broker.engine.pattern.fused.sequence import SequencePlan
+from broker.engine.pattern.fused.tree import Fusing, TreePlan
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.operators.build import Builder
+from broker.engine.pattern.times.durations import Durations, Foresight
+from broker.engine.pattern.uncertainty.verdicts import Doubt
 from headwater import Engine
 from tests.broker.core.test_patience import DECLARED, HEAD, batches, case_of, stream
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.core.operators.times import Times
-from broker.engine.pattern.pattern import lay_out
-from broker.engine.pattern.timing import KnownTimes, Timing, keep_ms
+from broker.engine.pattern.layout.pattern import lay_out
+from broker.engine.pattern.times.timing import KnownTimes, Timing, keep_ms
+from broker.network.operators.times import Times
 from language import check_text
 from language.taskgraph import cases_of
 

@@ -40,7 +40,7 @@ def later(folder):
 
 def without(*kinds):
     """Changes that take these from the frames that a build can read."""
-    return [("broker/core/network/frames.py", f"    | {kind}\n", "") for kind in kinds]
+    return [("broker/network/frames/frames.py", f"    | {kind}\n", "") for kind in kinds]
 
 
 # What a build cannot read that came with a version. It says nothing of it either, as it agrees on
@@ -49,8 +49,8 @@ CAME_WITH = {
     2: without("Probe", "Echo", "RemoteCall", "FunctionsStated", "FunctionWanted", "FunctionGiven"),
     3: [
         *without("StoredUpto", "Advanced", "Awaited"),
-        ("broker/core/network/frames.py", "Frame | ShortFrame\n", "Frame\n"),
-        ("broker/core/network/frames.py", "Decoder(AnyFrame | Bundle)", "Decoder(AnyFrame)"),
+        ("broker/network/frames/frames.py", "Frame | ShortFrame\n", "Frame\n"),
+        ("broker/network/frames/frames.py", "Decoder(AnyFrame | Bundle)", "Decoder(AnyFrame)"),
         ("broker/network/session/limits.py", "        75_000\n", "        2_000\n"),
         ("broker/network/session/limits.py", "    ] = 190_000\n", "    ] = 6_500\n"),
     ],

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.core.network.messages import ForgetRequested
 from broker.errors import StartError
+from broker.network.frames.messages import ForgetRequested
 from broker.site.networking import Networking
 from broker.store import StoreError
 

@@ -7,7 +7,7 @@ import pytest
 
 import headwater
 from broker.core.messages import EventsReceived, Payload, Stopped
-from broker.core.network.messages import ForgetRequested
+from broker.network.frames.messages import ForgetRequested
 from tests.simulation.network.town import Town
 
 EVENT = "event Alarm(room: text)\n"

@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
+from broker.core.exchange.listening import NAMES_CHARS_MAX
 from broker.core.messages import ActorsListening
-from broker.core.network import frames, giving
-from broker.core.network.listening import NAMES_CHARS_MAX
-from broker.core.network.messages import ForgetRequested
-from broker.core.network.roaming import ROAMING_MS
+from broker.core.networked import giving
+from broker.network.actors.roaming import ROAMING_MS
+from broker.network.frames import frames
+from broker.network.frames.messages import ForgetRequested
 from tests.simulation.network.town import LINE, TEXT, Town
 
 FAST_SEEDS = 5

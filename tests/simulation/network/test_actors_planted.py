@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network import giving, listening
-from broker.core.network.copies import Copies
-from broker.core.network.giving import GivingBroker
-from broker.core.network.roaming import Roaming
+from broker.core.exchange import listening
+from broker.core.networked import giving
+from broker.core.networked.giving import GivingBroker
+from broker.network.actors.copies import Copies
+from broker.network.actors.roaming import Roaming
 from tests.simulation.network.test_actors import check, check_killed
 
 SEEDS = 40

@@ -1,7 +1,7 @@
 """Who asks for something again, after nobody did for a while, is told of no loss."""
 
 from broker.core.messages import CancelRequested, SpecificationSubmitted
-from broker.core.network.ways import Came
+from broker.network.neighbours.ways import Came
 from tests.simulation.network.town import LINE, Town
 
 TEXT = "event Alarm(room: text)\nsubscription Plain from x to alerts\ndetect Alarm\n"

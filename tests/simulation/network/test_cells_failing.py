@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from broker.core.effects import Note
-from broker.core.network.cell import Cell
+from broker.core.cells.cell import Cell
 from broker.core.network.network_broker import NetworkBroker
-from broker.core.network.networked import NetworkedBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery.durable import DurableBroker
+from broker.network.effects import Note
 from broker.network.placement.cell_view import home_of
 from broker.network.placement.hosts import CellHosts
 from simulation.network.cells import CellRun

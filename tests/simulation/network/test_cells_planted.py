@@ -6,9 +6,9 @@
 import pytest
 from msgspec.structs import replace
 
+from broker.core.cells.cell import Cell
 from broker.core.network import network_broker
-from broker.core.network.cell import Cell
-from broker.core.network.sessions import FrameSender
+from broker.network.neighbours.sessions import FrameSender
 from broker.network.placement import book as cell_book
 from broker.network.placement.book import CellBook
 from broker.network.placement.homes import CellHomes

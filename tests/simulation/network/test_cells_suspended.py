@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.network.cell import Cell
+from broker.core.cells.cell import Cell
 from simulation.network import suspensions
 from simulation.network.scenario import Shape
 from tests.simulation.planted import found_from
@@ -28,7 +28,7 @@ def a_host_that_tells_its_home_nothing(patch):
 
 
 def a_home_that_forgets_to_tell_hosts(patch):
-    patch.setattr("broker.core.network.cell_core.follow", lambda *_: None)
+    patch.setattr("broker.core.networked.cell_core.follow", lambda *_: None)
 
 
 def a_home_that_takes_rows_from_before_a_new_beginning(patch):
@@ -40,7 +40,7 @@ def a_home_that_takes_rows_from_before_a_new_beginning(patch):
 
 
 def a_host_that_tells_the_subscriber_itself(patch):
-    patch.setattr("broker.core.network.cell.is_of_suspended", lambda _topic: False)
+    patch.setattr("broker.core.cells.cell.is_of_suspended", lambda _topic: False)
 
 
 def a_word_that_is_never_said_again(patch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.network.announcing import Announcing
+from broker.core.exchange.announcing import Announcing
 from broker.network.replication.disk_claim import DiskClaim
 from simulation.network import clones
 from tests.simulation.planted import found_from

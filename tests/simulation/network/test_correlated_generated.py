@@ -11,10 +11,10 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network.needs import Needs
 from broker.engine.limits import Limits
+from broker.network.host.needs import Needs
 from broker.network.replication.time_promises import POINTS, KnownPromises
-from tests.broker.core.operators.travels import closed
+from tests.broker.network.operators.travels import closed
 from tests.oracles.draw import SeededDraw
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
 from tests.simulation.network.spread import (

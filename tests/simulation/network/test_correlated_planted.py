@@ -6,13 +6,13 @@ first seed on.
 
 import pytest
 
-from broker.core.network import kept_back
-from broker.core.network.certainty import Certainty
-from broker.core.network.kept_back import Withholding
-from broker.core.network.upstream import Upstream
-from broker.core.network.ways import Claim
-from broker.core.routing.growing import GrowingRouter
-from broker.core.routing.router import Router
+from broker.network.host.upstream import Upstream
+from broker.network.neighbours import kept_back
+from broker.network.neighbours.certainty import Certainty
+from broker.network.neighbours.kept_back import Withholding
+from broker.network.neighbours.ways import Claim
+from broker.network.routing.growing import GrowingRouter
+from broker.network.routing.router import Router
 from simulation.network import correlated
 from tests.simulation.planted import found_from
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.network.own import OwnLog
+from broker.network.origin.own import OwnLog
 from broker.network.routing.wants import Wants
 from simulation.network import first
 from tests.simulation.planted import found_from

@@ -2,13 +2,20 @@
 
 import pytest
 
-from broker.core.network import frames, told
-from broker.core.network.messages import FramesReceived
-from broker.core.operators.heard import CHARS_MAX, KEYS_MAX, heard, judge, keys_for
-from broker.core.recovery.durable_events import packed
-from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
-from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
 from broker.engine.event.event import event_class
+from broker.engine.ingest.event_bytes import packed
+from broker.network.frames import frames, told
+from broker.network.frames.messages import FramesReceived
+from broker.network.operators.heard import CHARS_MAX, KEYS_MAX, heard, judge, keys_for
+from broker.network.routing.advertisement.messages import Advertise, Unwant, Want, Withdraw
+from broker.network.routing.advertisement.operator import (
+    Advertisement,
+    Bounds,
+    Key,
+    Operator,
+    Range,
+    Region,
+)
 from tests.simulation.network.town import Town
 
 NAN, INF, LAST = float("nan"), float("inf"), 2**63 - 1

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.network import offers, sending
+from broker.network.frames import sending
+from broker.network.origin import offers
 from simulation.network import checks, scenario
 from simulation.network.scenario import Run, Shape
 

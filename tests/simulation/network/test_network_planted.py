@@ -7,19 +7,20 @@ it, and goes on from there where another change has moved it; `make long` begins
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network import network_broker, told
-from broker.core.network.hosting import Hosting
-from broker.core.network.networked import NetworkedBroker
-from broker.core.network.own import OwnLog
-from broker.core.network.sessions import FrameSender
-from broker.core.network.ways import Came, Claim
-from broker.core.recovery.durable_events import packed, unpacked
-from broker.core.routing.messages import Want
-from broker.core.routing.router import Router
+from broker.core.cells.hosting import Hosting
+from broker.core.network import network_broker
+from broker.core.networked.networked import NetworkedBroker
+from broker.engine.ingest.event_bytes import packed, unpacked
 from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.engine.ingest.source_clocks import SourceClocks
+from broker.network.frames import told
+from broker.network.neighbours.sessions import FrameSender
+from broker.network.neighbours.ways import Came, Claim
+from broker.network.origin.own import OwnLog
 from broker.network.replication import stored_reports
 from broker.network.replication.progress import StoredUpto
+from broker.network.routing.advertisement.messages import Want
+from broker.network.routing.router import Router
 from simulation.network import scenario
 from tests.simulation.planted import found_from
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from broker.core.effects import Publish
-from broker.core.network.messages import ForgetRequested
+from broker.network.frames.messages import ForgetRequested
 from tests.simulation.network.town import LINE, Site, Town
 
 

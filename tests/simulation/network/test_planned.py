@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from broker.core.network.messages import DrainRequested
+from broker.network.frames.messages import DrainRequested
 from broker.network.placement.cell_messages import Hosted
 from broker.network.placement.cell_view import CellView
 from broker.network.placement.hosts import CellHosts, CellRefusedError

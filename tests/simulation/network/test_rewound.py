@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.network.own import OwnLog
+from broker.network.origin.own import OwnLog
 from broker.network.replication.cancellations import CancellationLog
 from broker.network.replication.incarnation import Incarnation
 from simulation.network import rewound

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.network.header_cell import HeaderCell
+from broker.core.cells.header_cell import HeaderCell
 from simulation.network import checks, split
 from simulation.network.scenario import Shape
 from simulation.network.split import SplitRun

@@ -5,11 +5,11 @@
 
 import pytest
 
-from broker.core.network import header
 from broker.core.network.folding import Folding
-from broker.core.network.gathered import Gathered
-from broker.core.network.header import HeaderBroker
+from broker.core.networked import header
+from broker.core.networked.header import HeaderBroker
 from broker.engine.window.partials import Apart
+from broker.network.host.gathered import Gathered
 from simulation.network import split
 from tests.simulation.planted import found_from
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.core.messages import SourceAdvertised, SpecificationSubmitted
-from broker.core.network.messages import CellPlaced
+from broker.network.frames.messages import CellPlaced
 from tests.simulation.network.town import LINE, Town
 
 TYPES = {"b0": "A", "b1": "B", "b2": "C", "b3": "D"}

@@ -6,7 +6,8 @@ import pytest
 
 import headwater
 from broker.core.messages import EventsReceived, Payload, SourceWithdrawn
-from broker.core.network import offers, sending
+from broker.network.frames import sending
+from broker.network.origin import offers
 from tests.simulation.network.town import Town
 
 EVENT = "event Alarm(room: text)\n"

@@ -326,7 +326,7 @@ def test_figures_are_kept_for_the_same_experiment_alone(tmp_path) -> None:
 def test_the_code_behind_the_figures_is_that_of_all_folders() -> None:
     root = Path(__file__).parents[3]
     names = {str(file.relative_to(root)) for file in behind()}
-    assert "broker/core/routing/leads/rates.py" in names
+    assert "broker/network/routing/leads/rates.py" in names
     assert "broker/engine/event/event.py" in names
     assert not any(name.endswith("tables.py") for name in names)
 

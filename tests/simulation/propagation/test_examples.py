@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
+from broker.network.routing.matching.strategies import FILTER_SPLIT_FORWARD
 from headwater.cli import main
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import APPROACHES, PropagationNetwork, operator_of, simulate

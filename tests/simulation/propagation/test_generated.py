@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
+from broker.network.routing.matching.strategies import FILTER_SPLIT_FORWARD
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import APPROACHES, simulate
 from tests.oracles import propagation as oracle

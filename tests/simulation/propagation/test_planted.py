@@ -6,8 +6,11 @@ Each is one that the paper, or a hasty reading of it, would lead to.
 import pytest
 from msgspec.structs import replace
 
-from broker.core.routing import asking, covers, joins, matching, router, rows, sources, strategies
-from broker.core.routing.covering import CoverIndex
+from broker.network.routing import asking, router
+from broker.network.routing.advertisement import sources
+from broker.network.routing.covering import covers
+from broker.network.routing.covering.covering import CoverIndex
+from broker.network.routing.matching import joins, matching, rows, strategies
 from simulation.propagation import run
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate

@@ -7,8 +7,8 @@ import pytest
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.laying import SharedPart, shared_parts
-from broker.core.operators.filters import covers, filter_of
-from broker.core.routing.operator import Key, Operator, Range
+from broker.network.operators.filters import covers, filter_of
+from broker.network.routing.advertisement.operator import Key, Operator, Range
 from tests.broker.core.coordinator.test_seen import seen
 from tests.broker.core.coordinator.town import Town
 

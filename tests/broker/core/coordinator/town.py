@@ -10,14 +10,14 @@ from broker.core.coordinator.laying import rounds_settings
 from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
-from broker.core.effects import SendFrame
-from broker.core.network import frames
-from broker.core.network.linking import Linking
-from broker.core.network.messages import FramesReceived, LinkDown, LinkUp
-from broker.core.routing.operator import Operator
+from broker.core.exchange.linking import Linking
+from broker.network.effects import SendFrame
+from broker.network.frames import frames
+from broker.network.frames.messages import FramesReceived, LinkDown, LinkUp
 from broker.network.overlay import told as topologies
 from broker.network.overlay.told import Woken
 from broker.network.overlay.tree import Tree
+from broker.network.routing.advertisement.operator import Operator
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.problem import Content, Node, Problem, Task

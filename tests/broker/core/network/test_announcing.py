@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.core.exchange.announcing import Announcing
 from broker.core.messages import EventsReceived, NetworkTold, Payload, SourceWithdrawn
-from broker.core.network.announcing import Announcing
-from broker.core.network.told import SourceShown, TypesAnswered
 from broker.engine.limits import Limits
+from broker.network.frames.told import SourceShown, TypesAnswered
 from broker.network.replication.descent import Descent
 from broker.network.replication.incarnation import Incarnation
 from broker.network.replication.local_sources import LocalSources

@@ -5,8 +5,8 @@ import pytest
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.network.cell_core import CellKeepingBroker
-from broker.core.network.cell_parts import PARTED_MAX, PARTS_MAX
+from broker.core.networked.cell_core import CellKeepingBroker
+from broker.core.networked.cell_parts import PARTED_MAX, PARTS_MAX
 from broker.core.recovery import durable_told
 from broker.engine.limits import Limits
 

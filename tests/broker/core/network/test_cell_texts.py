@@ -5,8 +5,8 @@ import json
 import pytest
 
 from broker.core import messages
-from broker.core.network.messages import CellPlaced
 from broker.core.recovery import durable_told
+from broker.network.frames.messages import CellPlaced
 from tests.broker.core.network.test_cells_placed import Net
 
 EACH = 18  # units of work that each of these takes

@@ -5,11 +5,8 @@ import json
 import msgspec
 import pytest
 
-from broker.core.network.cell_origins import places
-from broker.core.network.own import Interest
-from broker.core.routing.growing import GrowingRouter
-from broker.core.routing.messages import LOCAL, Advertise, Unwant, Want, Withdraw
-from broker.core.routing.operator import Advertisement, Key, Operator
+from broker.core.cells.cell_origins import places
+from broker.network.origin.own import Interest
 from broker.network.placement import compression as cell_packing
 from broker.network.placement import parcels as cell_post
 from broker.network.placement.book import CellBook
@@ -18,6 +15,9 @@ from broker.network.placement.compression import pressed, unpressed
 from broker.network.placement.home_records import CellResults, CellSaved
 from broker.network.placement.parcels import Post
 from broker.network.placement.snapshot_pace import SAVE_MS, SAVE_MS_MAX, SAVE_SHARE, Saver, Saving
+from broker.network.routing.advertisement.messages import LOCAL, Advertise, Unwant, Want, Withdraw
+from broker.network.routing.advertisement.operator import Advertisement, Key, Operator
+from broker.network.routing.growing import GrowingRouter
 
 KEY = ("x", "S")
 

@@ -8,20 +8,21 @@ import pytest
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.effects import Emit, Note, Reply, SendFrame
-from broker.core.network.cell import Cell
-from broker.core.network.cell_origins import FORGOTTEN_MS
-from broker.core.network.messages import (
+from broker.core.cells.cell import Cell
+from broker.core.cells.cell_origins import FORGOTTEN_MS
+from broker.core.effects import Emit, Reply
+from broker.core.network.network_broker import NetworkBroker
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
+from broker.engine.runtime.slices import in_one_go
+from broker.network.effects import Note, SendFrame
+from broker.network.frames.messages import (
     CellPlaced,
     ForgetRequested,
     FramesReceived,
     LinkDown,
     LinkUp,
 )
-from broker.core.network.network_broker import NetworkBroker
-from broker.core.recovery.durable import DurableBroker
-from broker.engine.limits import Limits
-from broker.engine.runtime.slices import in_one_go
 from broker.network.placement import hosts
 
 TEXT = """event Temp(val: float)

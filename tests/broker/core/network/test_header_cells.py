@@ -5,14 +5,15 @@ import json
 import pytest
 
 from broker.core import messages
-from broker.core.network import folding, frames
-from broker.core.network.gathered import RAW_PANES
-from broker.core.network.header_cell import HeaderCell
-from broker.core.network.messages import CellPlaced, ForgetRequested, LinkDown
+from broker.core.cells.header_cell import HeaderCell
+from broker.core.network import folding
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery import durable_told
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.window.splitting import Folder
+from broker.network.frames import frames
+from broker.network.frames.messages import CellPlaced, ForgetRequested, LinkDown
+from broker.network.host.gathered import RAW_PANES
 from tests.broker.core.network.test_cells_placed import Net
 
 TEXT = """event Temp(val: float)

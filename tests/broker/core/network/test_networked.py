@@ -9,11 +9,11 @@ import pytest
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Append, Emit, Publish, Reply
-from broker.core.network import told
 from broker.core.recovery.durable import DurableBroker
-from broker.core.recovery.durable_events import packed, unpacked
 from broker.core.recovery.records import Record
+from broker.engine.ingest.event_bytes import packed, unpacked
 from broker.engine.limits import Limits
+from broker.network.frames import told
 
 TEXT = "event Temp(val: float)\nsubscription S from x to y detect Temp(val > 3)"
 PAIRS = (

@@ -4,15 +4,16 @@ import random
 
 import pytest
 
-from broker.core.network import offers, sending
-from broker.core.network.copies import Copies
-from broker.core.network.frames import Frame, FrameError, Gone, decoded, encoded
-from broker.core.network.own import OwnLog
-from broker.core.network.roaming import ROAMING_MS, Roaming
-from broker.core.network.sessions import Sessions
-from broker.core.network.ways import LOCAL, Claim, Ways
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import event_class
+from broker.network.actors.copies import Copies
+from broker.network.actors.roaming import ROAMING_MS, Roaming
+from broker.network.frames import sending
+from broker.network.frames.frames import Frame, FrameError, Gone, decoded, encoded
+from broker.network.neighbours.sessions import Sessions
+from broker.network.neighbours.ways import LOCAL, Claim, Ways
+from broker.network.origin import offers
+from broker.network.origin.own import OwnLog
 
 TEMP = event_class("Temp", {"val": "float"})
 TYPES = {"Temp": {"val": "float"}}

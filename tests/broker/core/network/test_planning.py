@@ -9,13 +9,13 @@ import pytest
 from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import StatementError
-from broker.core.effects import Note
 from broker.core.messages import Woken
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
 from broker.engine.runtime.slices import in_one_go
+from broker.network.effects import Note
 from planner.rounds.machine import Rounds
 from planner.rounds.settings import Settings
 

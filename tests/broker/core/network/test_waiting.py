@@ -4,17 +4,17 @@ from random import Random
 
 import pytest
 
-from broker.core.network.certainty import Certainty
-from broker.core.network.frames import Offered, Reoffer
-from broker.core.network.needs import Needs
-from broker.core.network.told import Forwarded
-from broker.core.network.upstream import Upstream
-from broker.core.network.ways import Came, Claim
-from broker.core.operators.times import Times
-from broker.core.recovery.durable_events import packed, said_again
-from broker.core.routing.held import Held
-from broker.core.routing.matching import Waiting
 from broker.engine.event.event import event_class
+from broker.engine.ingest.event_bytes import packed, said_again
+from broker.network.frames.frames import Offered, Reoffer
+from broker.network.frames.told import Forwarded
+from broker.network.host.needs import Needs
+from broker.network.host.upstream import Upstream
+from broker.network.neighbours.certainty import Certainty
+from broker.network.neighbours.ways import Came, Claim
+from broker.network.operators.times import Times
+from broker.network.routing.matching.held import Held
+from broker.network.routing.matching.matching import Waiting
 from language import check_text
 
 A = event_class("A", {})

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
+from broker.core.cells.cell import Cell
 from broker.core.installer import Asker
-from broker.core.network.cell import Cell
-from broker.core.network.header import HeaderBroker
-from broker.core.network.messages import CellPlaced, LinkDown
-from broker.core.network.told import Activated
+from broker.core.networked.header import HeaderBroker
 from broker.core.recovery import durable_told
 from broker.core.recovery.durable import DurableBroker
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import HomeCopy
 from broker.engine.limits import Limits
+from broker.network.frames.messages import CellPlaced, LinkDown
+from broker.network.frames.told import Activated
 from broker.network.placement.home_records import CellSaved, CellStood
 from broker.network.placement.revisions import Reviser
 from broker.network.placement.suspension import Suspension

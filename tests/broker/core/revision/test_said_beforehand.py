@@ -15,7 +15,7 @@ from broker.core.messages import (
     Payload,
     SpecificationSubmitted,
 )
-from broker.core.network.header import HeaderBroker
+from broker.core.networked.header import HeaderBroker
 from broker.engine.limits import Limits
 from broker.network.placement.home_records import CellSaved
 

@@ -15,8 +15,8 @@ from broker.core.messages import (
     Payload,
     SpecificationSubmitted,
 )
-from broker.core.network.messages import TakeOverRequested
 from broker.engine.limits import Limits
+from broker.network.frames.messages import TakeOverRequested
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk

@@ -7,7 +7,7 @@ import pytest
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Reply
-from broker.core.network.header import HeaderBroker
+from broker.core.networked.header import HeaderBroker
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import HomeCopy
 from broker.engine.limits import Limits

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from broker.core.effects import Reply
-from broker.core.network.messages import TakeOverRequested
 from broker.core.standby.adoption import Adopted
 from broker.core.standby.home_copy import HomeCopy, InstalledRow
 from broker.core.standby.stand_ins import StandIns
 from broker.network.delivery.messages import StandInChosen
 from broker.network.delivery.succession import SuccessionLog
+from broker.network.frames.messages import TakeOverRequested
 
 LEASE_MS = 30_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.network import frames
+from broker.network.frames import frames
 from broker.network.overlay import calls
 from broker.network.overlay.calls import CallArrived, CallRelay, OpenCalls, RemoteCall, reply_to
 

@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from broker.core.network import frames
-from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
+from broker.network.frames import frames
 from broker.network.overlay.kinds import KIND_OF, KINDS, KindTraffic, kind_of, table_of
 from broker.network.replication.progress import Advanced, Claimed
+from broker.network.routing.advertisement.messages import Advertise, Unwant, Want, Withdraw
 
 
 def test_every_frame_is_of_a_kind_and_no_kind_is_of_a_frame_that_is_gone():

@@ -4,9 +4,9 @@ import random
 
 import msgspec
 
-from broker.core.network import frames
-from broker.core.network.told import Forwarded
-from broker.core.recovery.durable_events import packed, unpacked
+from broker.engine.ingest.event_bytes import packed, unpacked
+from broker.network.frames import frames
+from broker.network.frames.told import Forwarded
 from broker.network.overlay.traffic import OTHERS, TYPES_MAX, LinkTraffic
 
 

@@ -1,6 +1,6 @@
 """When what is promised of an origin may be said later, and when not."""
 
-from broker.core.network.ways import Claim
+from broker.network.neighbours.ways import Claim
 
 
 def test_a_type_that_has_a_source_again_is_told_at_once_and_then_no_more():

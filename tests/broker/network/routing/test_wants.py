@@ -1,6 +1,6 @@
 """What hosts want is known behind a restart, and is what each of them said last."""
 
-from broker.core.network.own import Interest
+from broker.network.origin.own import Interest
 from broker.network.routing.probes import Neighbours, Probe, Probes
 from broker.network.routing.wants import HostWants, Wants
 

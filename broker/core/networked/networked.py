@@ -1,0 +1,416 @@
+"""The core of a broker among others: what of the network it has to remember.
+
+Owns the positions at other origins, what hosts need of this one, and the order in which events from
+afar come to tasks. Must not know links, routes or frames. Invariant: its state is a function of
+what the journal holds (but that more may be kept for others than need be); an event from afar is
+fed once, as an origin's positions are passed in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+
+from broker.core import messages, returned
+from broker.core.broker import BrokerOptions, Work
+from broker.core.effects import Emission, Notes, Outgoing
+from broker.core.intake import Admitted, ConflictError, Decoded, Intake
+from broker.core.networked.activating import Key
+from broker.core.networked.cell_core import CellKeepingBroker
+from broker.core.networked.giving import GivingBroker
+from broker.core.standby.adoption import Adoption
+from broker.core.standby.copies_kept import CopiesKept
+from broker.engine.clock_names import by_wait
+from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.event import Event
+from broker.engine.ingest import sources
+from broker.engine.ingest.faults import Rejection
+from broker.engine.ledger import Ledger
+from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.seats import next_report
+from broker.engine.runtime.slices import Slices
+from broker.network.delivery.succession import SuccessionLog
+from broker.network.frames import told
+from broker.network.host.needs import primitives
+from broker.network.host.upstream import Upstream
+from broker.network.origin.own import OwnLog, types_of
+from broker.network.placement import home_records
+from broker.network.placement.cell_view import is_cell
+from broker.network.replication import absence
+from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
+from broker.network.replication.local_sources import LocalSources
+from broker.network.replication.time_promises import TimePromises
+from broker.network.routing.advertisement.operator import Advertisement
+from broker.network.routing.wants import HostWants, Wants
+from language import EventType
+from language.taskgraph import Task
+
+if TYPE_CHECKING:
+    from language.tree import AttributeType
+
+PROMISE_MS = 50  # watermarks are promised anew at most so often
+TERMS_EACH = 10  # for each cell that may run here, those elsewhere that need something of it
+
+
+_end = attrgetter("end")
+_OF_ABSENCE: tuple[type[Any], ...] = (absence.OriginAway, absence.OriginBack)
+
+
+class Fresh(Struct, frozen=True):
+    """Record what happened here at `first` and on that others may have to hear of."""
+
+    first: int
+    events: list[Event]
+    watermarks: told.Watermarks = {}
+
+    @property
+    def last(self) -> int:
+        """The last position of it; a promise has one of its own."""
+        return self.first + max(len(self.events), 1) - 1
+
+
+class NetworkedBroker(CellKeepingBroker, GivingBroker):
+    """Keep network state. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
+        super().__init__(options, limits)
+        self.runs_for_others = is_cell(self.options.name)
+        self.host_types = HostTypes(self._intake, self.ledger, self._notes)
+        self.own = OwnLog(self.limits.retained_events_max)
+        self.wants = Wants(_hosts_max(self.limits), told.declarable)
+        self.upstream: dict[str, Upstream] = {}
+        self.sources = LocalSources(self.limits.sources_max)
+        self.promises = TimePromises(self.limits.uncertainty_ms_max)
+        self.cancellations = CancellationLog(self.options.name)
+        self.successions, self.standing_in = SuccessionLog(), CopiesKept()
+        lent = self._matcher, self._stop_what_runs_elsewhere, self._cancel_requested
+        self.adoption = Adoption(self, self._texts, *lent, self._hand_out)
+        self.installer.on_cancel = self.cancellations.cancel
+        self.told: told.Watermarks = {}  # what was promised last
+        self.fresh: list[Fresh] = []
+        self.is_host = False  # whether it ever needed something of another
+        self.newest = 0  # no event of this broker, or from afar, ended later
+        self.spreads, self._promised_at = False, 0
+        self._handlers[messages.NetworkTold] = self._network_told
+        self.clocks = self._intake.waiting
+        self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
+        self._by_what: dict[type[Any], Any] = {
+            told.Forwarded: self._forwarded,
+            told.OriginNamed: self._origin_named,
+            told.TimesPromised: lambda one, _: self._matcher.doubt(most_ms=one.uncertainty_ms),
+            told.HostInterested: self._host_interested,
+            HostWants: lambda one, _: self.wants.handle(one),
+            told.HostStored: lambda one, _: self.own.stored(one.host, one.position),
+            told.Incarnated: lambda one, _: self.own.incarnate(
+                one, self.copies, self._intake.clock
+            ),
+            told.Activated: self._activated,
+            told.BrokerForgotten: self._broker_forgotten,
+            told.CopiesTaken: self._copies_taken,
+            told.CopyUnheard: self._copy_unheard,
+            told.OutOfReach: self._out_of_reach,
+            **dict.fromkeys(_OF_ABSENCE, lambda one, _: self.absent.handle(one)),
+            told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
+            SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
+            told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
+            home_records.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
+            home_records.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
+            home_records.CellStood: self._cell_stood,
+            home_records.CellResults: self._cell_results,
+            home_records.CellSaved: self._cell_saved,
+            home_records.CellSettled: self._cell_settled,
+            **self.adoption.handlers(),
+        }
+
+    def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> Work:
+        return cast("Work", self._by_what[type(message.what)](message.what, out))
+
+    # --- as an origin ----------------------------------------------------------------------
+
+    def _let_in(self, admitted: Admitted, out: Outgoing) -> Slices[None]:
+        events = admitted.events
+        begins = False  # a type of which no time is told: hosts would pass by its events
+        if events:
+            for source, name in types_of(events):
+                self._sends(source, name)
+                begins |= name not in self.told and name in self.sources.senders
+            _note_broken(self.promises.observe(events), self.ledger, self._notes)
+            lapsed = self.own.lapsed
+            first = self.own.take(events)
+            self.newest = max(self.newest, *map(_end, events))
+            self.ledger.note("retained_lapsed", self.own.lapsed - lapsed)
+            if self.spreads:
+                self.fresh.append(Fresh(first, events))
+        yield from super()._let_in(admitted, out)
+        if begins or self._now - self._promised_at >= PROMISE_MS:
+            self._promise()
+
+    def _woken(self, message: messages.Woken, out: Outgoing) -> Slices[None]:
+        yield from super()._woken(message, out)
+        self._promise()
+
+    def _promise(self) -> None:
+        """Tell hosts how far the types have come that are sent here."""
+        if not self.own.hosts or self.own.is_asking:
+            return
+        self._promised_at = self._now
+        if changed := self._promises(self._intake.clock.promised, self._now):
+            self.told = {key: ms for key, ms in {**self.told, **changed}.items() if ms is not None}
+            position = self.own.promise()
+            if self.spreads:
+                self.fresh.append(Fresh(position, [], changed))
+
+    def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
+        senders = self.sources.senders
+        names = dict.fromkeys([*senders, *self.told])
+        reached = {name: promised(name, now) if name in senders else None for name in names}
+        return {name: one for name, one in reached.items() if one != self.told.get(name)}
+
+    def left_off(self, types: Iterable[str]) -> dict[str, int]:
+        """Return what was promised last of those types of which nothing is told any more."""
+        last = self._intake.clock.promised_last
+        found = {name: last(name) for name in types if name not in self.told}
+        return {name: one for name, one in found.items() if one > WATERMARK_NONE}
+
+    def awaited(self) -> dict[int | None, dict[str, int]]:
+        """Return, by wait and type, how far that has to come before tasks here report more."""
+        due = self._matcher.due(self._foreseen, ends=True, due_of=next_report)
+        return by_wait(due) if due else {}
+
+    def due_to_promise(self, now: int) -> bool:
+        """Tell whether others would be told something new; asking changes nothing."""
+        return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
+
+    def _sends(self, source: str, type_name: str) -> None:
+        new = type_name not in self.sources.senders
+        if not self.sources.sends(source, type_name):
+            self.ledger.note("sources_not_advertised")
+        for word in self.wants.due(type_name, self.own.hosts) if new else ():
+            self._host_interested(told.HostInterested(*word))
+
+    def _advertise(self, stated: sources.Stated) -> Rejection | None:
+        wrong = super()._advertise(stated)
+        if wrong is None:
+            one = stated.advertisement
+            for name in one.types:
+                self._sends(one.source, name)
+            self.promises.advertise(self.sources.by_name.get(one.source, ()), one)
+            self.sources.changed[one.source] = None
+        return wrong
+
+    def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
+        super()._withdraw(source, why, out)
+        self.sources.gone(source)
+
+    def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
+        super()._not_all_taken(payload, decoded, out)
+        if decoded.skipped:  # somebody elsewhere may want the type
+            self._sends(payload.source, payload.type_name)
+
+    def advertisement(self, source: str) -> Advertisement | None:
+        """Return what a source here says, or has shown, of itself; None if it sends nothing."""
+        types = self.sources.by_name.get(source)
+        if types is None:
+            return None
+        said = self._intake.advertisement(source)
+        place = (None, None) if said is None else (said.location, said.position)
+        return Advertisement(source, tuple(sorted(types)), *place)
+
+    def types(self) -> tuple[str, ...]:
+        """The types that sources here send."""
+        return self.sources.types()
+
+    def _host_interested(self, one: told.HostInterested, _out: Outgoing | None = None) -> None:
+        if one.types and (full := _full(self.own.hosts, one.host, self.limits)):
+            self.ledger.note(full)
+            return
+        self.host_types.declare(one.host, one.types)
+        if not self.own.life:
+            self.own.descent.begin(self._now, 0)
+        self.own.interest(one.host, one.types, one.position)
+        self._promise()
+
+    # --- as a host -------------------------------------------------------------------------
+
+    def wanted(self) -> dict[str, told.Attributes]:
+        """The types that tasks here need, as they are declared."""
+        entries = self._intake.registry.entries
+        return {name: dict(entries[name].attributes) for name in self._matcher.wanted()}
+
+    def watermarks_of(self, origin: str) -> dict[str, int]:
+        """Return what an origin has promised."""
+        return {
+            name: watermark
+            for name in sorted(self._intake.clock.types_of(origin))
+            for watermark, other in self._intake.clock.waited_for(name)
+            if other == origin
+        }
+
+    def forget_what_is_late(self) -> None:
+        """Let go of events that would be late, and so no repeats, if they came again.
+
+        Where no source is here nothing depends on them, and a snapshot is smaller without them.
+        """
+        self._intake.forget_late(self._matcher.wanted())
+
+    def wanted_by(self, key: Key, tasks: Mapping[str, Task] | None = None) -> set[str]:
+        """The primitive types that a subscription needs, its definitions' included.
+
+        `tasks` are those that run here, for who asks of many.
+        """
+        tasks = tasks or self.tasks()
+        return set(primitives(tasks[self.catalogue.subscriptions[key].task], tasks))
+
+    def _origin_named(self, one: told.OriginNamed, _out: Outgoing) -> None:
+        if not one.types:
+            self.upstream.pop(one.origin, None)
+            self._intake.clock.forget_origin(one.origin)
+            return
+        if one.origin not in self.upstream and len(self.upstream) >= self.limits.brokers_max:
+            self.ledger.note("too_many_brokers")
+            return
+        self.is_host = True
+        known = self.upstream.setdefault(one.origin, Upstream())
+        known.types = tuple(dict.fromkeys([*known.types, *one.types]))
+        clock = self._intake.clock
+        fresh = [name for name in one.types if not clock.hears(name, one.origin)]
+        clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self._now)
+
+    def _forwarded(self, one: told.Forwarded, out: Outgoing) -> Slices[None]:
+        known = self.upstream.get(one.origin)
+        taken = known.take(one, self._intake.clock.passed) if known is not None else None
+        if taken is None:
+            return
+        new, counts = taken
+        for name, count in counts.items():
+            self.ledger.note(name, count)
+        decoded = self._intake.from_mappings(new)
+        admitted = self._intake.admit_judged(decoded.events, self._now)
+        clock = self._intake.clock
+        if one.whole:
+            clock.forget_origin(one.origin)
+        clock.promise_of(one.origin, one.watermarks, self._now)
+        self.ledger.note("late_from_afar", len(admitted.late))
+        out.publications += [returned.late(event) for event in admitted.late]
+        if admitted.events:
+            self.newest = max(self.newest, *map(_end, admitted.events))
+        self._repeats(admitted.repeats)
+        yield from self._feed(admitted.events, out)
+        if one.whole or None in one.watermarks.values():
+            # Types without a source are waited for from now on.
+            self._matcher.due(self._watermark_of, ends=True)
+
+    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> Slices[None]:
+        self.own.interest(one.broker, {}, None)
+        self.wants.handle(HostWants(one.broker, 0, {}))
+        self.book.forget_origin(one.broker)
+        self.host_types.release(one.broker)
+        self.upstream.pop(one.broker, None)
+        self._intake.clock.forget_origin(one.broker)
+        self.absent.come_back(one.broker)
+        self.cancellations.forget(one.broker)
+        self._actors_forgotten(one.broker, out)
+        return self._feed((), out)
+
+    # --- results for actors at other brokers -----------------------------------------------
+
+    def _given(self, results: Sequence[Emission], out: Outgoing) -> None:
+        super()._given(results, out)
+        self._copy(results)
+
+    # --- the state -------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as plain data, that of the network included."""
+        said = {
+            "own": self.own.state(),
+            "wants": self.wants.state(),
+            "upstream": [[name, *one.state()] for name, one in self.upstream.items()],
+            **self.sources.state(),
+            "told": self.told,
+            "newest": self.newest,
+            "is_host": self.is_host,
+            "promised_at": self._promised_at,
+            "cancelled": self.cancellations.state(),
+            "promises": self.promises.state(),
+            "successions": self.successions.state(),
+            "standing_in": self.standing_in.state(),
+            **self.adoption.state(),
+        }
+        return {**super().state(), "network": said}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a state, that of the network included."""
+        super().restore(state)
+        said = state.get("network")
+        if said is None:  # it was not one of several before
+            for source, name in self._intake.clock.sending():
+                self._sends(source, name)
+            return
+        self.own.restore(said["own"])
+        self.wants.restore(said.get("wants", ()))
+        self.newest = said.get("newest", self._now + self.limits.future_ms_max)  # it is new
+        self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
+        self.sources.restore(said)
+        self.cancellations.restore(said.get("cancelled", ()))
+        self.successions.restore(said.get("successions", ()))
+        self.standing_in.restore(said.get("standing_in", ()))
+        self.adoption.restore(said)
+        self.promises.restore(said.get("promises", ()), [kept for _, kept in self.own.since(0)])
+        self.told, self._promised_at = dict(said["told"]), said["promised_at"]
+        self.is_host = said["is_host"]
+        for host, interest in self.own.hosts.items():
+            self.host_types.declare(host, interest.types)
+
+
+def _note_broken(broken: Mapping[str, int], ledger: Ledger, notes: Notes) -> None:
+    for name, count in broken.items():
+        ledger.note("promises_broken", count)
+        notes.once("warning", "promise_broken", name, type=name)
+
+
+def _full(hosts: Mapping[str, Any], host: str, limits: Limits) -> str:
+    """Name the limit that keeps another host out; "" where there is room, or it is one."""
+    cells = sum(map(is_cell, hosts))
+    if host in hosts:
+        return ""
+    if is_cell(host):
+        return "" if cells < TERMS_EACH * limits.cells_max else "too_many_cells"
+    return "" if len(hosts) - cells < limits.brokers_max else "too_many_brokers"
+
+
+class HostTypes:
+    """The types that hosts need, as each declares them."""
+
+    def __init__(self, intake: Intake, ledger: Ledger, notes: Notes) -> None:
+        self._intake = intake
+        self._ledger = ledger
+        self._notes = notes
+
+    def declare(self, host: str, types: Mapping[str, told.Attributes]) -> None:
+        """Take events of these types in from now on, and of no others for this host."""
+        owner = self.release(host)
+        declared: list[EventType] = []
+        for name, attributes in types.items():
+            declaration = EventType(name, cast("dict[str, AttributeType]", dict(attributes)))
+            try:
+                self._intake.declare([*declared, declaration], owner)
+            except (ConflictError, LimitReachedError) as error:
+                self._ledger.note("conflicting_types")
+                self._notes.once("warning", "conflicting_type", f"{host} {name}", reason=str(error))
+            else:
+                declared.append(declaration)
+
+    def release(self, host: str) -> str:
+        """Take back what a host declared; return the name of that."""
+        owner = f"broker {host}"
+        self._intake.release(owner)
+        return owner
+
+
+def _hosts_max(limits: Limits) -> int:
+    """The most brokers and terms of cells that may want anything."""
+    return limits.brokers_max + TERMS_EACH * limits.cells_max

@@ -1,6 +1,0 @@
-"""From tasks to operators: what a subscription's home needs of other brokers.
-
-Owns the decision of what may travel correlated, the keys that conditions become, and who wants an
-event. Must not know links, neighbours or how events are matched over several brokers. Invariant:
-what the operators of a task let travel, and any more than that, gives the results of all events.
-"""

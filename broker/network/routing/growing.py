@@ -1,0 +1,79 @@
+"""A router among brokers that come and go, where any of them may be away for a while.
+
+Owns what is said when a neighbour comes or goes while all others stay as they are, and what differs
+where a source that is not heard of may be back any moment. Must not know who such neighbours are.
+Invariant: the others are told only what the one that came or went asks for or says itself; what is
+asked of one neighbour depends on no source being known elsewhere; nothing that came is kept from
+the broker's own tasks.
+"""
+
+from __future__ import annotations
+
+from broker.network.routing.advertisement.messages import LOCAL, Advertise, Send
+from broker.network.routing.advertisement.operator import Operator
+from broker.network.routing.asking import Asking
+from broker.network.routing.covering.covering import Check
+from broker.network.routing.covering.covers import Covers
+from broker.network.routing.matching.matching import Matcher, Part, Waiting, plain
+from broker.network.routing.matching.strategies import Plan, asked_of_all
+from broker.network.routing.router import RoutedOperator, Router
+
+
+class GrowingRouter(Router):
+    """Route among brokers that come and go; a change of the tree itself is `neighbours_changed`."""
+
+    waits = True
+
+    def bit(self, name: str) -> int:
+        """Return what marks an event as sent to a neighbour."""
+        return self._releases.bits[name]
+
+    def matcher(self, name: str) -> Matcher:
+        """Return what is asked for by a neighbour."""
+        return self._releases.matchers[name]
+
+    def waiting(self) -> dict[str, list[Waiting]]:
+        """By neighbour what has come since this was asked last, and waits for a partner."""
+        found: dict[str, list[Waiting]] = {}
+        for name, matcher in self._releases.matchers.items():
+            if matcher.waiting:
+                found[name], matcher.waiting = matcher.waiting, []
+        return found
+
+    def _parts(self, operator: Operator, came_from: str) -> list[Part]:
+        if came_from == LOCAL:
+            return [Part(((plain(key), False),)) for key in operator.keys]
+        return super()._parts(operator, came_from)
+
+    def _plan(self, entry: RoutedOperator) -> Plan:
+        """Also where a key has no source: the only one of it may be away."""
+        if entry.covered:
+            return {}
+        directions = self._directory.directions
+        others = [name for name in directions if name not in (entry.came_from, LOCAL)]
+        return asked_of_all(entry.operator, others, self._directory, entry.leads)
+
+    def neighbour_added(self, name: str) -> list[Send]:
+        """A neighbour more, behind the others: what it has to be told."""
+        if name in self._asking:
+            return self.neighbour_reset(name)
+        sent, received = self._strategy.sent, self._strategy.received
+        self._releases.add(name)
+        self._entries[name] = {}
+        self._received[name] = Covers(received if sent is Check.NONE else Check.NONE)
+        self._asking[name] = Asking(sent)
+        self._directory.add(name)
+        return [Send(name, Advertise(each)) for each in self._directory.around(name)]
+
+    def neighbour_removed(self, name: str) -> list[Send]:
+        """A neighbour less; one that is none changes nothing."""
+        if name not in self._asking:
+            return []
+        out = [send for send in self.neighbour_reset(name) if send.to != name]
+        for entry in self._all():
+            entry.plan.pop(name, None)
+        self._releases.remove(name)
+        for known in (self._entries, self._received, self._asking):
+            del known[name]
+        self._directory.remove(name)
+        return out
