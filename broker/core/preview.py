@@ -17,8 +17,8 @@ import msgspec
 from broker.engine.pattern.bounds.bounds import Inputs, bounds_of, stated
 from broker.engine.runtime.succession import Heir, heirs_of
 from broker.network.host.needs import asked_operators, primitives
+from broker.network.operators.phrases import in_words
 from broker.network.operators.times import Times
-from broker.network.operators.wording import in_words
 from language import EventType, Specification
 
 if TYPE_CHECKING:

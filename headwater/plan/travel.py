@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from broker.network.operators.making import Reasoned, reasoned_operators
+from broker.network.operators.derivation import Reasoned, reasoned_operators
+from broker.network.operators.phrases import in_words
 from broker.network.operators.times import Times
-from broker.network.operators.wording import in_words
 from language import Task
 from language.taskgraph import cases_of
 

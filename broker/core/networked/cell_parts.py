@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.network.operators.making import task_operators
+from broker.network.operators.derivation import task_operators
 from broker.network.operators.times import Times
 
 if TYPE_CHECKING:

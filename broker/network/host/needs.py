@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from broker.engine.event.identity import digest
 from broker.network.frames.told import TimesPromised
-from broker.network.operators.making import task_operators
+from broker.network.operators.derivation import task_operators
 from broker.network.operators.times import Times
 from broker.network.replication.time_promises import UNBOUNDED, KnownPromises, TimeBound
 from broker.network.routing.advertisement.operator import Operator

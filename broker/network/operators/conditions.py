@@ -42,7 +42,7 @@ Test = Callable[[Any], bool]
 
 def text_of(conditions: Sequence[Expression]) -> str:
     """The canonical text of a conjunction: each part once, in the order of their texts."""
-    parts = {expression_text(one): one for one in conditions}
+    parts = {expression_text(condition): condition for condition in conditions}
     ordered = tuple(parts[text] for text in sorted(parts))
     return expression_text(ordered[0] if len(ordered) == 1 else Logical("and", ordered))
 
@@ -145,17 +145,17 @@ def conditions_of(key: Key) -> tuple[Expression, ...]:
     """
     if key.condition:
         return (read_condition(key.condition),)
-    found: list[Expression] = []
+    expressions: list[Expression] = []
     if key.source is not None:
-        found.append(_compared("source", "=", key.source))
+        expressions.append(_compared("source", "=", key.source))
     if key.location is not None:
-        found.append(Membership(Name("location"), RegionLiteral("path", path=key.location)))
+        expressions.append(Membership(Name("location"), RegionLiteral("path", path=key.location)))
     if key.region is not None:
-        found.append(Membership(Name("position"), literal_of(key.region)))
-    found += [_compared(attribute, "=", value) for attribute, value in key.equals]
-    for one in key.ranges:
-        found += _bounded(one)
-    return tuple(found)
+        expressions.append(Membership(Name("position"), literal_of(key.region)))
+    expressions += [_compared(attribute, "=", value) for attribute, value in key.equals]
+    for bounds in key.ranges:
+        expressions += _bounded(bounds)
+    return tuple(expressions)
 
 
 def literal_of(region: Region) -> RegionLiteral:
@@ -167,17 +167,18 @@ def _compared(attribute: str, operator: Any, value: bool | int | float | str) ->
     return Comparison((Name(attribute), Constant(value)), (operator,))
 
 
-def _bounded(one: Range) -> list[Expression]:
-    if one.low is not None and one.low == one.high and not (one.low_open or one.high_open):
-        return [_compared(one.attribute, "=", one.low)]
-    found = []
-    if one.low is not None:
-        found.append(_compared(one.attribute, ">" if one.low_open else ">=", one.low))
-    if one.high is not None:
-        found.append(_compared(one.attribute, "<" if one.high_open else "<=", one.high))
-    if not found:  # whatever the number, there must be one
-        found.append(Comparison((Name(one.attribute), Name(one.attribute)), ("=",)))
-    return found
+def _bounded(bounds: Range) -> list[Expression]:
+    name, low, high = bounds.attribute, bounds.low, bounds.high
+    if low is not None and low == high and not (bounds.low_open or bounds.high_open):
+        return [_compared(name, "=", low)]
+    expressions = []
+    if low is not None:
+        expressions.append(_compared(name, ">" if bounds.low_open else ">=", low))
+    if high is not None:
+        expressions.append(_compared(name, "<" if bounds.high_open else "<=", high))
+    if not expressions:  # whatever the number, there must be one
+        expressions.append(Comparison((Name(name), Name(name)), ("=",)))
+    return expressions
 
 
 def members_of(container: object) -> tuple[Any, ...]:

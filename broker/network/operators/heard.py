@@ -51,13 +51,13 @@ def keys_for(operators: Iterable[Operator], types: Iterable[str]) -> tuple[Key, 
     """
     missing = dict.fromkeys(types)
     wanted = missing.copy()
-    found: dict[Key, None] = {}
-    for key in (key for one in operators for key in one.keys if key.type_name in wanted):
+    wanted_keys: dict[Key, None] = {}
+    for key in (key for operator in operators for key in operator.keys if key.type_name in wanted):
         missing.pop(key.type_name, None)
-        found[replace(plain(key), name="")] = None
-        if len(found) > KEYS_MAX:
+        wanted_keys[replace(plain(key), name="")] = None
+        if len(wanted_keys) > KEYS_MAX:
             return None
-    every = (*found, *[Key("", name) for name in missing])
+    every = (*wanted_keys, *[Key("", name) for name in missing])
     return every if sum(len(repr(key)) for key in every) <= CHARS_MAX else None
 
 
@@ -93,7 +93,7 @@ def _sound(operator: Operator) -> bool:
 
 
 def _sound_key(key: Key) -> bool:
-    attributes = [one.attribute for one in key.ranges]
+    attributes = [bounds.attribute for bounds in key.ranges]
     return (
         len(set(attributes)) == len(attributes)
         and all(map(_sound_range, key.ranges))
@@ -103,8 +103,8 @@ def _sound_key(key: Key) -> bool:
     )
 
 
-def _sound_range(one: Range) -> bool:
-    return not any(end is not None and isnan(end) for end in (one.low, one.high))
+def _sound_range(bounds: Range) -> bool:
+    return not any(end is not None and isnan(end) for end in (bounds.low, bounds.high))
 
 
 def _sound_region(region: Region) -> bool:

@@ -47,20 +47,20 @@ def key_of(leaf: Leaf, kinds: Mapping[str, str], *, alone: bool = True) -> Key:
     if alone:
         asked += [_within(region) for region in leaf.regions] + leaf.conjuncts
     parts = [part for condition in asked for part in conjuncts(rewrite(condition, _bare))]
-    said = _Said(kinds)
+    gathered = _Said(kinds)
     # In one order, so that a key does not depend on how its conditions were written down.
-    told = sorted((part for part in parts if travels(part)), key=expression_text)
-    for part in told:
-        said.take(part)
+    conditions = sorted((part for part in parts if travels(part)), key=expression_text)
+    for part in conditions:
+        gathered.take(part)
     return Key(
         name=leaf.event_type,
         type_name=leaf.event_type,
-        source=said.source,
-        location=said.location,
-        region=said.region,
-        ranges=tuple(said.ranges[name] for name in sorted(said.ranges)),
-        equals=tuple(sorted(said.equals.items())),
-        condition=_readable(text_of(told)) if said.more else "",
+        source=gathered.source,
+        location=gathered.location,
+        region=gathered.region,
+        ranges=tuple(gathered.ranges[name] for name in sorted(gathered.ranges)),
+        equals=tuple(sorted(gathered.equals.items())),
+        condition=_readable(text_of(conditions)) if gathered.more else "",
     )
 
 
@@ -150,18 +150,18 @@ class _Said:
         return False
 
     def _range(self, name: str, low: Any, high: Any, *, is_open: bool = False) -> bool:
-        known = self.ranges.get(name, Range(name))
+        before = self.ranges.get(name, Range(name))
         below, above = _float_below(low), _float_above(high)
         # An open end is greater than a closed one at the same number, or lesser if it is the high.
-        lows = [(known.low, known.low_open), (below, is_open and low is not None)]
-        highs = [(known.high, known.high_open), (above, is_open and high is not None)]
-        least = max((one for one in lows if one[0] is not None), default=(None, False))
-        most = min(
-            (one for one in highs if one[0] is not None),
-            key=lambda one: (one[0], not one[1]),
+        lows = [(before.low, before.low_open), (below, is_open and low is not None)]
+        highs = [(before.high, before.high_open), (above, is_open and high is not None)]
+        least = max((end for end in lows if end[0] is not None), default=(None, False))
+        greatest = min(
+            (end for end in highs if end[0] is not None),
+            key=lambda end: (end[0], not end[1]),
             default=(None, False),
         )
-        self.ranges[name] = Range(name, least[0], most[0], least[1], most[1])
+        self.ranges[name] = Range(name, least[0], greatest[0], least[1], greatest[1])
         return (low is None or below == low) and (high is None or above == high)
 
     def _contained(self, node: Membership) -> bool:
@@ -180,10 +180,10 @@ class _Said:
     def _inside(self, name: str, region: RegionLiteral) -> bool:
         if region.shape == "path":
             return name == "location" and self._beneath(region.path.rstrip("/"))
-        found = Region(region.shape, tuple(region.numbers), region.metric)
-        if name != "position" or self.region not in (None, found):
+        inner = Region(region.shape, tuple(region.numbers), region.metric)
+        if name != "position" or self.region not in (None, inner):
             return False
-        self.region = found
+        self.region = inner
         return True
 
     def _beneath(self, path: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.network.operators.making import operators_of, task_operators
+from broker.network.operators.derivation import operators_of, task_operators
 from broker.network.operators.times import DAY_MS, WEEK_MS, Times
 from broker.network.routing.advertisement.operator import Range
 from language import check_text

@@ -10,7 +10,7 @@ import pytest
 from broker.core.intake import IntakeOptions
 from broker.engine.event.event import event_class
 from broker.network.operators.conditions import compile_condition, conditions_of, read_condition
-from broker.network.operators.making import operators_of
+from broker.network.operators.derivation import operators_of
 from broker.network.operators.times import Times
 from broker.network.routing.advertisement.operator import Key, Range, Region
 from headwater.engine import Pipeline

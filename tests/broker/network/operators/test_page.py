@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.network.operators.making import operators_of
+from broker.network.operators.derivation import operators_of
+from broker.network.operators.phrases import in_words
 from broker.network.operators.times import Times
-from broker.network.operators.wording import in_words
 from broker.network.routing.advertisement.operator import Key, Operator
 from language import check_text
 

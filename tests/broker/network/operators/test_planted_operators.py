@@ -10,16 +10,16 @@ import types
 from dataclasses import dataclass
 
 import pytest
-from tests.broker.core.operators.test_what_travels import WRITTEN, Counts, hold, hold_written
 
 from broker.engine.pattern.times import timing
-from broker.network.operators import deciding, keys, making, times
+from broker.network.operators import decision, derivation, keys, times
+from tests.broker.network.operators.test_what_travels import WRITTEN, Counts, hold, hold_written
 
 STANDS_IN = {
-    deciding: [(making, "decide")],
-    keys: [(making, "key_of")],
+    decision: [(derivation, "decide")],
+    keys: [(derivation, "key_of")],
     times: [(times.Times, "longer")],
-    timing: [(deciding, "Timing")],
+    timing: [(decision, "Timing")],
 }
 SEEDS_MAX = 400
 
@@ -39,15 +39,15 @@ class Fault:
 
 FAULTS = {
     # --- distances
-    "delta-t-without-its-end": Fault(deciding, "span_ms + 1", "span_ms", "and/unrestricted"),
+    "delta-t-without-its-end": Fault(decision, "span_ms + 1", "span_ms", "and/unrestricted"),
     "delta-l-without-its-end": Fault(
-        deciding,
+        decision,
         "nextafter(operand.spread_m, inf)",
         "operand.spread_m",
         "spread-plane/unrestricted",
     ),
     "delta-l-where-there-is-none": Fault(
-        deciding,
+        decision,
         "delta_l = None if operand.spread_m is None else",
         "delta_l = 9.0 if operand.spread_m is None else",
         "and/unrestricted",
@@ -83,78 +83,79 @@ FAULTS = {
     ),
     # --- contexts
     "latest-pair-correlated": Fault(
-        deciding,
+        decision,
         "joint.context.pairwise and joint.nth",
         "joint.context.chooses and joint.nth",
         "[latest] A then B within 4 s spread 10 m",
     ),
     "recent-inside-correlated": Fault(
-        deciding,
+        decision,
         "Joint) and not operand.context.chooses:",
         "Joint):",
         " A and (B then[recent] C) within 4 s spread 10 m",
         84,
     ),
     "chosen-among-others-forgotten": Fault(
-        deciding,
-        "        for one in found.apart:\n            self.place(one, reasons.ALL_ALONE)\n",
+        decision,
+        "        for operand_apart in members.apart:\n"
+        "            self.place(operand_apart, reasons.ALL_ALONE)\n",
         "",
         "and/recent",
         29,
     ),
     "three-as-if-two": Fault(
-        deciding,
+        decision,
         "len(leaves) == len(pair)",
         "leaves",
         "[chronicle] (A and[unrestricted] B within 2 s) then C within 5 s",
     ),
     # --- what counts events, denies them or wants them all
     "next-filtered-by-value": Fault(
-        deciding, "contiguous = any(", "contiguous = False and any(", "next/unrestricted", 60
+        decision, "contiguous = any(", "contiguous = False and any(", "next/unrestricted", 60
     ),
     "silence-filtered-in-partitions": Fault(
-        deciding, "(partitioned and any", "(False and any", "absent/unrestricted", 57
+        decision, "(partitioned and any", "(False and any", "absent/unrestricted", 57
     ),
     "denied-correlated": Fault(
-        deciding,
-        "found.single.append((operand.right, reasons.WITHOUT))\n"
+        decision,
+        "members.single.append((operand.right, reasons.WITHOUT))\n"
         "            self._gather(operand.left",
         "self._gather(operand.right, found, into)\n            self._gather(operand.left",
         "without/unrestricted",
         69,
     ),
     "nth-correlated": Fault(
-        deciding,
+        decision,
         "            if operand.nth is None:\n                self._gather(operand.right",
         "            if True:\n                self._gather(operand.right",
         " A then nth 2 B within 4 s spread 10 m",
     ),
     # --- `or` and lists
     "side-of-or-mandatory": Fault(
-        deciding,
-        'found.optional if operand.operator == "or" else into',
+        decision,
+        'members.optional if operand.operator == "or" else into',
         "into",
         "or/unrestricted",
         8,
     ),
     "other-side-of-or-forgotten": Fault(
-        deciding,
+        decision,
         "            self.place(joint.right, reasons.SIDE)\n        elif",
         "            pass\n        elif",
         "or/unrestricted",
     ),
     "optional-list-mandatory": Fault(
-        deciding, "found.optional if member.optional else into", "into", "list/unrestricted", 14
+        decision, "members.optional if member.optional else into", "into", "list/unrestricted", 14
     ),
     "list-under-spread": Fault(
-        deciding, "root.spread_m is not None or ", "", " A then B* then C within 4 s spread 15 m"
+        decision, "root.spread_m is not None or ", "", " A then B* then C within 4 s spread 15 m"
     ),
     "list-beside-a-list": Fault(
-        deciding, "len(root.members) > 1", "False", " A+ then B then C* within 3 s", 10
+        decision, "len(root.members) > 1", "False", " A+ then B then C* within 3 s", 10
     ),
     # --- keys
     "made-at-home-awaited": Fault(
-        deciding,
+        decision,
         "return leaf.event_type not in self._here",
         "return True",
         "definition/unrestricted",

@@ -3,9 +3,9 @@
 import pytest
 
 from broker.network.operators import reasons
-from broker.network.operators.making import reasoned_operators, task_operators
+from broker.network.operators.derivation import reasoned_operators, task_operators
+from broker.network.operators.phrases import in_words
 from broker.network.operators.times import Times
-from broker.network.operators.wording import in_words
 from language import check_text
 from language.taskgraph import cases_of
 from tests.broker.network.operators.test_page import READINGS, SAID, TYPES, shown

@@ -16,7 +16,7 @@ from typing import Any
 from broker.core.intake import IntakeOptions
 from broker.engine.event.event import in_order
 from broker.network.operators.conditions import compile_condition
-from broker.network.operators.making import operators_of
+from broker.network.operators.derivation import operators_of
 from broker.network.operators.times import Times
 from broker.network.routing.advertisement.operator import Operator
 from headwater.engine import Extent, Pipeline

@@ -79,10 +79,10 @@ def decide(
     `partitioned`: with `group by` a silence begins in each partition with its first event.
     """
     parts = list(operands(layout.root))
-    contiguous = any(isinstance(one, Joint) and one.next for one in parts)
-    if contiguous or (partitioned and any(isinstance(one, Silence) for one in parts)):
+    contiguous = any(isinstance(part, Joint) and part.next for part in parts)
+    if contiguous or (partitioned and any(isinstance(part, Silence) for part in parts)):
         named = (leaf.event_type for leaf in layout.leaves)
-        whole = tuple(dict.fromkeys(one for one in named if one not in here))
+        whole = tuple(dict.fromkeys(name for name in named if name not in here))
         return Travel(whole=whole, why_whole=reasons.NEXT if contiguous else reasons.BEGINS)
     decider = _Decider(layout, times, here, made)
     decider.place(layout.root, reasons.ALL_ALONE, root=True)
@@ -164,7 +164,7 @@ class _Decider:
         span_ms = self._span(joint)
         pair = (joint.left, joint.right)
         if root and joint.context.pairwise and joint.nth is None and span_ms is not None:
-            leaves = [one for one in pair if isinstance(one, Leaf) and self._comes(one)]
+            leaves = [leaf for leaf in pair if isinstance(leaf, Leaf) and self._comes(leaf)]
             if len(leaves) == len(pair):
                 self._group(joint, leaves, [], span_ms, reasons.PAIR.format(joint.context.name))
                 return
@@ -181,11 +181,11 @@ class _Decider:
         span_ms = self._span(operand)
         if span_ms is None:
             return False
-        found = self._members(operand)
-        ways = [(found.mandatory, found.optional)]
-        if not found.mandatory:
-            ways = [(way, []) for way in self._ways(operand)]
-        if len(ways) > WAYS_MAX or (operand is self._chain and not found.mandatory):
+        members = self._members(operand)
+        ways = [(members.mandatory, members.optional)]
+        if not members.mandatory:
+            ways = [(sides, []) for sides in self._ways(operand)]
+        if len(ways) > WAYS_MAX or (operand is self._chain and not members.mandatory):
             return False
         for mandatory, optional in ways:
             if len(mandatory) + len(optional) > 1:
@@ -193,49 +193,49 @@ class _Decider:
             else:
                 for leaf in mandatory:
                     self._alone(leaf, reasons.NO_PARTNER)
-        for one in found.apart:
-            self.place(one, reasons.ALL_ALONE)
-        for one, why in found.single:
-            self._all_alone(one, why)
+        for operand_apart in members.apart:
+            self.place(operand_apart, reasons.ALL_ALONE)
+        for single, why in members.single:
+            self._all_alone(single, why)
         return True
 
     # --- beneath unrestricted operators -------------------------------------------------------
 
     def _members(self, operand: Operand) -> _Members:
-        found = _Members()
-        self._gather(operand, found, found.mandatory)
-        return found
+        members = _Members()
+        self._gather(operand, members, members.mandatory)
+        return members
 
-    def _gather(self, operand: Operand, found: _Members, into: list[Leaf]) -> None:
+    def _gather(self, operand: Operand, members: _Members, into: list[Leaf]) -> None:
         """Add the places beneath; `into` is the list of those that are mandatory, or not."""
         if isinstance(operand, Leaf):
             if self._comes(operand):
                 into.append(operand)
         elif isinstance(operand, Negation):
-            found.single.append((operand.right, reasons.WITHOUT))
-            self._gather(operand.left, found, into)
+            members.single.append((operand.right, reasons.WITHOUT))
+            self._gather(operand.left, members, into)
         elif isinstance(operand, Padded):
-            self._gather(operand.operand, found, into)
+            self._gather(operand.operand, members, into)
         elif isinstance(operand, Gathered):
-            self._gather(operand.base, found, into)
+            self._gather(operand.base, members, into)
             for member in operand.members:
                 if operand is self._chain:
-                    sides = found.optional if member.optional else into
-                    self._gather(member.operand, found, sides)
+                    sides = members.optional if member.optional else into
+                    self._gather(member.operand, members, sides)
                 else:
-                    found.single.append((member.operand, reasons.LISTED))
+                    members.single.append((member.operand, reasons.LISTED))
         elif isinstance(operand, Joint) and not operand.context.chooses:
-            sides = found.optional if operand.operator == "or" else into
-            self._gather(operand.left, found, sides)
+            sides = members.optional if operand.operator == "or" else into
+            self._gather(operand.left, members, sides)
             if operand.nth is None:
-                self._gather(operand.right, found, sides)
+                self._gather(operand.right, members, sides)
             else:
-                found.single.append((operand.right, reasons.COUNTED))
+                members.single.append((operand.right, reasons.COUNTED))
         elif isinstance(operand, Joint):
-            found.apart.append(operand)
+            members.apart.append(operand)
         else:
             why = reasons.ABSENT if _silent(operand) else reasons.COUNTED
-            found.single.append((operand, why))
+            members.single.append((operand, why))
 
     def _ways(self, operand: Operand) -> list[list[Leaf]]:
         """The places of each way to choose sides of every `or`; more than WAYS_MAX are not told."""
@@ -277,13 +277,13 @@ class _Decider:
             self.travel.alone.append((leaf, why))
 
     def _all_alone(self, operand: Operand, why: str) -> None:
-        for one in operands(operand):
-            if isinstance(one, Leaf):
-                self._alone(one, why)
+        for part in operands(operand):
+            if isinstance(part, Leaf):
+                self._alone(part, why)
 
 
 def _silent(operand: Operand) -> bool:
-    return any(isinstance(one, Silence) for one in operands(operand))
+    return any(isinstance(part, Silence) for part in operands(operand))
 
 
 def _plain_chain(layout: Layout) -> Gathered | None:

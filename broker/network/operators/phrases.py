@@ -28,19 +28,19 @@ def in_words(operator: Operator) -> str:
 
 
 def _key(key: Key) -> str:
-    conditions = [rewrite(one, _whole) for one in conditions_of(key)]
-    said = f"{name_text(key.type_name)}({text_of(conditions)})" if conditions else key.type_name
-    return f"perhaps {said}" if key.optional else said
+    conditions = [rewrite(condition, _whole) for condition in conditions_of(key)]
+    words = f"{name_text(key.type_name)}({text_of(conditions)})" if conditions else key.type_name
+    return f"perhaps {words}" if key.optional else words
 
 
 def _whole(node: Node) -> Node:
     """Ranges hold floats; nobody writes `n > 1.0`."""
     if not isinstance(node, Comparison):
         return node
-    operands = [_number(one) if isinstance(one, Constant) else one for one in node.operands]
+    operands = [_number(term) if isinstance(term, Constant) else term for term in node.operands]
     return Comparison(tuple(operands), node.operators)
 
 
-def _number(one: Constant) -> Constant:
-    whole = isinstance(one.value, float) and one.value.is_integer()
-    return Constant(int(one.value), one.unit) if whole else one
+def _number(term: Constant) -> Constant:
+    whole = isinstance(term.value, float) and term.value.is_integer()
+    return Constant(int(term.value), term.unit) if whole else term

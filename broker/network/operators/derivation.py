@@ -16,7 +16,7 @@ from broker.engine.event.identity import digest
 from broker.engine.pattern.layout.operands import Leaf
 from broker.engine.pattern.layout.pattern import Layout, lay_out
 from broker.network.operators import reasons
-from broker.network.operators.deciding import Group, decide
+from broker.network.operators.decision import Group, decide
 from broker.network.operators.keys import key_of
 from broker.network.operators.times import Times
 from broker.network.routing.advertisement.operator import Key, Operator
@@ -38,7 +38,8 @@ def operators_of(graph: TaskGraph, root: str, times: Times) -> tuple[Operator, .
             if need not in needed:
                 needed[need] = None
                 waiting.append(need)
-    return _distinct(one for key in needed for one in task_operators(graph.tasks[key], times))
+    tasks = [graph.tasks[key] for key in needed]
+    return _distinct(operator for task in tasks for operator in task_operators(task, times))
 
 
 class Reasoned(NamedTuple):
@@ -57,28 +58,28 @@ def task_operators(
     source, of the type that `agents.input_name` says.
     """
     cases = [_of_case(case, task, times, away) for case in cases_of(task.node)]
-    return _distinct(one.operator for some in cases for one in some)
+    return _distinct(reasoned.operator for of_case in cases for reasoned in of_case)
 
 
 def reasoned_operators(task: Task, case: Case, times: Times) -> tuple[Reasoned, ...]:
     """Return what one case of a task adds to `task_operators`, by id, each with all its reasons."""
-    kept = dict.fromkeys([one.id for one in task_operators(task, times)])
-    found: dict[str, tuple[Operator, dict[str, None]]] = {}
-    for one in _of_case(case, task, times, ()):
-        why = one.why if one.operator.id in kept else reasons.ANYHOW
-        found.setdefault(one.operator.id, (one.operator, {}))[1][why] = None
-    return tuple([Reasoned(one, "; ".join(whys)) for _, (one, whys) in sorted(found.items())])
+    kept = dict.fromkeys([operator.id for operator in task_operators(task, times)])
+    by_id: dict[str, tuple[Operator, dict[str, None]]] = {}
+    for operator, reason in _of_case(case, task, times, ()):
+        why = reason if operator.id in kept else reasons.ANYHOW
+        by_id.setdefault(operator.id, (operator, {}))[1][why] = None
+    return tuple([Reasoned(each, "; ".join(whys)) for _, (each, whys) in sorted(by_id.items())])
 
 
 def _of_case(case: Case, task: Task, times: Times, away: Collection[str]) -> list[Reasoned]:
-    here = frozenset(name for name, key in task.needs.items() if key not in away)
+    local_types = frozenset(name for name, key in task.needs.items() if key not in away)
     window = task.node.window if isinstance(task.node, Definition) else None
     layout = lay_out(case)
     if window is None or not window.aggregated:
-        return _of_pattern(case, layout, task, times, here)
-    alone = [leaf for leaf in layout.leaves if leaf.event_type not in here]
+        return _of_pattern(case, layout, task, times, local_types)
+    alone = [leaf for leaf in layout.leaves if leaf.event_type not in local_types]
     singles = [_single(_key(leaf, task, alone=False)) for leaf in alone]
-    return [Reasoned(one, reasons.WINDOW) for one in singles]
+    return [Reasoned(operator, reasons.WINDOW) for operator in singles]
 
 
 def _of_pattern(
@@ -86,10 +87,10 @@ def _of_pattern(
 ) -> list[Reasoned]:
     travel = decide(layout, times, here, task.needs, partitioned=bool(case.group_by))
     whole = [_single(Key(_type(task, name), _type(task, name))) for name in travel.whole]
-    found = [Reasoned(one, travel.why_whole) for one in whole]
-    found += [Reasoned(_single(_key(leaf, task)), why) for leaf, why in travel.alone]
-    found += [Reasoned(_joined(group, task), group.why) for group in travel.groups]
-    return found
+    reasoned = [Reasoned(operator, travel.why_whole) for operator in whole]
+    reasoned += [Reasoned(_single(_key(leaf, task)), why) for leaf, why in travel.alone]
+    reasoned += [Reasoned(_joined(group, task), group.why) for group in travel.groups]
+    return reasoned
 
 
 def _key(leaf: Leaf, task: Task, *, alone: bool = True) -> Key:
@@ -116,14 +117,14 @@ def _joined(group: Group, task: Task) -> Operator:
 
 def _named(keys: Sequence[Key]) -> tuple[Key, ...]:
     """Keys under names that are alike where two operators ask for the same types."""
-    found: dict[str, Key] = {}
-    for key in sorted(keys, key=lambda one: (one.type_name, one.optional, repr(one))):
+    by_name: dict[str, Key] = {}
+    for key in sorted(keys, key=lambda key: (key.type_name, key.optional, repr(key))):
         name, count = key.type_name, 1
-        while name in found:
+        while name in by_name:
             count += 1
             name = f"{key.type_name}#{count}"
-        found[name] = msgspec.structs.replace(key, name=name)
-    return tuple(found[name] for name in sorted(found))
+        by_name[name] = msgspec.structs.replace(key, name=name)
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def _plain(key: Key) -> Key:
@@ -136,11 +137,11 @@ def _identified(operator: Operator) -> Operator:
 
 def _distinct(operators: Iterable[Operator]) -> tuple[Operator, ...]:
     """Each once, by id, but none whose events travel anyhow, partners or not."""
-    by_id = {one.id: one for one in operators}
-    single = {repr(one.keys[0]) for one in by_id.values() if not one.correlated}
+    by_id = {operator.id: operator for operator in operators}
+    single = {repr(operator.keys[0]) for operator in by_id.values() if not operator.correlated}
     return tuple(
-        by_id[one]
-        for one in sorted(by_id)
-        if not by_id[one].correlated
-        or not all(repr(_plain(key)) in single for key in by_id[one].keys)
+        by_id[name]
+        for name in sorted(by_id)
+        if not by_id[name].correlated
+        or not all(repr(_plain(key)) in single for key in by_id[name].keys)
     )
