@@ -33,7 +33,7 @@ from planner.optimal import solve
 from planner.plan import Plan
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import First, Seconds, Stalled
+from planner.search.stops import after_seconds, at_first, when_stalled
 
 KEPT = Path(__file__).with_suffix(".json")
 SIZES = ((10, 7), (15, 10), (20, 14), (30, 20), (45, 25), (60, 30))
@@ -108,7 +108,7 @@ def searched(layout: Layout, seconds: float) -> Searched:
     """The plan after so much of one core's time."""
     instance = Instance(layout)
     search = Search(instance, 1)
-    stop = First((Seconds(seconds, time.process_time), Stalled(patience_steps(layout))))
+    stop = at_first(after_seconds(seconds, time.process_time), when_stalled(patience_steps(layout)))
     plan = as_plan(instance, search.run(stop))
     found = evaluate(layout, plan, instance.network)
     return Searched(plan, float(found.flow), found.feasible, search.steps)

@@ -44,7 +44,7 @@ from planner.layout import lay_out
 from planner.optimal import solve
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import Progress, Seconds
+from planner.search.stops import Progress, after_seconds
 
 PARTS = ("optimum", "homes", "large")
 HOME_S = 3.0
@@ -160,13 +160,14 @@ class Watch:
     """Ends after some seconds, and remembers when the first plan was feasible."""
 
     def __init__(self, seconds: float) -> None:
-        self.limit = Seconds(seconds, time.process_time)
+        self.began_s = time.process_time()
+        self.limit = after_seconds(seconds, time.process_time)
         self.first: float | None = None
 
     def __call__(self, progress: Progress) -> bool:
         """True: the search ends."""
         if progress.feasible and self.first is None:
-            self.first = time.process_time() - self.limit.began_s
+            self.first = time.process_time() - self.began_s
         return self.limit(progress)
 
 

@@ -27,7 +27,7 @@ from planner.methods import patience_steps
 from planner.optimal import solve
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import First, Seconds, Stalled
+from planner.search.stops import after_seconds, at_first, when_stalled
 from tests.oracles.placement import judge
 from tests.planner.strangers import strangers
 
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 def searched(document: Any, layout: Layout, seconds: float, seed: int) -> tuple[Any, float | None]:
     """The plan, and the flow where it keeps all limits."""
     search = Search(Instance(layout), seed)
-    stop = First((Seconds(seconds, time.process_time), Stalled(patience_steps(layout))))
+    stop = at_first(after_seconds(seconds, time.process_time), when_stalled(patience_steps(layout)))
     plan = as_plan(search.instance, search.run(stop))
     flow, good = judge(document, as_document(layout, plan))  # type: ignore[no-untyped-call]
     return plan, float(flow) if good else None

@@ -94,35 +94,32 @@ def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
     from planner.search.search import Search, as_plan
 
     share = START_SHARE if wanted.method == "optimal" else 1.0
-    clock = stops.Seconds(wanted.time_limit_s * share)
-    limits: list[stops.Stop] = [clock, stops.Stalled(patience_steps(layout))]
+    clock = stops.after_seconds(wanted.time_limit_s * share)
+    stop = stops.at_first(clock, stops.when_stalled(patience_steps(layout)))
     if wanted.steps is not None:
-        limits = [stops.Steps(wanted.steps)]
+        stop = stops.after_steps(wanted.steps)
     instance = Instance(layout)
     search = Search(instance, wanted.seed)
 
     history, began = SearchHistory(), time.monotonic()
 
-    def sample(steps: int, flow: float, excess: float, cost: float) -> SearchSample:
-        seconds = time.monotonic() - began
-        return SearchSample(seconds, steps, instance.given(cost), instance.given(flow), excess)
-
-    def observe(progress: stops.Progress) -> None:
-        each = sample(progress.steps, progress.best, progress.excess, progress.cost)
-        history.note(each, progress.moves)
-        if tell is not None:
-            tell(each)
+    def observe(progress: stops.Progress, *, last: bool = False) -> None:
+        seconds, cost = time.monotonic() - began, instance.given(progress.cost)
+        best, excess = instance.given(progress.best), progress.excess
+        sample = SearchSample(seconds, progress.steps, cost, best, excess)
+        history.note(sample, progress.moves, last=last)
+        if tell is not None and not last:
+            tell(sample)
 
     # An interruption ends a search as its time does: what it has found is of use to who waited.
     interrupted = False
     try:
-        search.run(stops.First(tuple(limits)), observe)
+        search.run(stop, observe)
     except KeyboardInterrupt:
         # What is best is replaced as a whole, so it is a plan whatever was going on.
         interrupted = True
-    best = search.best
-    history.note(sample(search.steps, best.flow, best.excess, best.flow), search.moves, last=True)
-    plan = as_plan(instance, best)
+    observe(replace(search.progress(), cost=search.best.flow), last=True)
+    plan = as_plan(instance, search.best)
     # More time would not have led on where steps were asked for, or where the search stalled.
     complete = not interrupted and (wanted.steps is not None or not clock(search.progress()))
     evaluation = evaluate(layout, plan, instance.network)

@@ -10,6 +10,7 @@ Rates are in bytes a second, costs and capacities in one unit of work that the d
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from graphlib import CycleError, TopologicalSorter
 
 Number = int | float
 PARTIAL_MARK = "/partial@"  # between an aggregate and a broker, in the name of what goes from there
@@ -132,26 +133,13 @@ class Problem:
     def in_order(self) -> list[Task]:
         """The tasks, each after those that it consumes. Raises ProblemError where none can be."""
         tasks = {task.id: task for task in self.tasks}
-        waiting = {
-            task.id: len({name for name in task.inputs if name in tasks}) for task in self.tasks
-        }
-        consumers: dict[str, list[str]] = {task.id: [] for task in self.tasks}
+        sorter = TopologicalSorter(dict.fromkeys(tasks, ()))
         for task in self.tasks:
-            for name in dict.fromkeys(task.inputs):
-                if name in tasks:
-                    consumers[name].append(task.id)
-        ready = [task.id for task in self.tasks if not waiting[task.id]]
-        for done in ready:
-            for name in consumers[done]:
-                waiting[name] -= 1
-                if not waiting[name]:
-                    ready.append(name)  # grows while it is walked: that is the order
-        if len(ready) < len(tasks):
-            # What is not ready has an input that is not: to follow those leads into a circle.
-            path = [next(name for name, count in waiting.items() if count)]
-            while (name := next(n for n in tasks[path[-1]].inputs if waiting.get(n))) not in path:
-                path.append(name)
-            circle = " <- ".join([*path[path.index(name) :], name])
-            index = list(tasks).index(name)
-            raise ProblemError(f"tasks[{index}].inputs", f"{name} feeds itself: {circle}")
-        return [tasks[name] for name in ready]
+            sorter.add(task.id, *(name for name in dict.fromkeys(task.inputs) if name in tasks))
+        try:
+            return [tasks[name] for name in sorter.static_order()]
+        except CycleError as error:
+            first, *others = reversed(error.args[1])  # each but the first feeds the one before
+            circle = " <- ".join([first, *others])
+            path = f"tasks[{list(tasks).index(first)}].inputs"
+            raise ProblemError(path, f"{first} feeds itself: {circle}") from None

@@ -27,6 +27,7 @@ from simulation.network import (
 )
 from simulation.network import scenario as network
 from simulation.standins import scenario as standins
+from simulation.versions import joins
 from simulation.versions import scenario as versions
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -46,6 +47,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "suspended": suspensions.run,
     "twins": twins.run,
     "versions": versions.run,
+    "joins": joins.run,
 }
 
 
@@ -71,7 +73,7 @@ def main(arguments: list[str]) -> int:
         " subscriptions that are ended from other brokers; standin: as cells, with a home that"
         " is lost and that its stand-in takes over; lease: the same, by itself, with clocks that"
         " differ in rate; versions: as network and cells, with texts that"
-        " are replaced by others of their name"
+        " are replaced by others of their name; joins: as cells, with texts that share definitions"
         " (default: crashes)",
     )
     options = parser.parse_args(arguments)

@@ -22,7 +22,7 @@ import msgspec
 from broker.core import messages, returned, topics
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import Effect, Emission, Notes, Outgoing, Publication, Reply
-from broker.core.installer import Asker, Installer
+from broker.core.installer import Installer
 from broker.core.intake import Admitted, Decoded, Intake, IntakeOptions
 from broker.core.messages import Message, Request
 from broker.core.options import BrokerOptions
@@ -350,8 +350,7 @@ class Broker:
             _reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
-        asker = Asker(message.client, message.proven)
-        answer = self.installer.asked(message.done, message.name, asker, self._now)
+        answer = self.installer.asked(message, self._now)
         if answer.ok:
             self._notes.tell("info", message.done, client=message.client, name=message.name)
         self._answer(message, answer, out)

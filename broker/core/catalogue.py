@@ -8,7 +8,8 @@ which outlast an end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -194,11 +195,21 @@ class Catalogue:
             one for one in self.subscriptions.values() if one.client == client and one.name == name
         ]
 
-    def sharing(self, one: Installed) -> int:
-        """Return with how many others a subscription shares what most share with it."""
-        if one.state == "ended":
-            return 0
-        return max([self.definitions.count(name) - 1 for name in one.uses], default=0)
+    def sharing(self, cells: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], int]:
+        """Return with how many others each subscription shares what most share with it.
+
+        `cells`: of those that run in one, its name. Instances there are not known here, and one is
+        taken to share with all that need the same.
+        """
+        used: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for key, sub in self.subscriptions.items():
+            if sub.state != "ended":
+                names = sub.definitions if key in cells else sub.uses
+                used[key] = [(cells.get(key, ""), name) for name in names]
+        counts = Counter([use for uses in used.values() for use in uses])
+        return {
+            key: max([counts[use] - 1 for use in uses], default=0) for key, uses in used.items()
+        }
 
     @property
     def shared(self) -> int:

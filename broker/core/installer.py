@@ -27,6 +27,7 @@ from broker.core import refusals
 from broker.core.catalogue import Catalogue, Installed, waiting_on
 from broker.core.effort import effort
 from broker.core.intake import ConflictError, Intake
+from broker.core.messages import ResumeRequested
 from broker.core.preview import (
     Predecessors,
     Preview,
@@ -40,7 +41,7 @@ from broker.core.preview import (
     travels_in_words,
 )
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
-from broker.core.shared_tasks import SharedTasks
+from broker.core.shared_tasks import JoinedTasks, SharedTasks
 from broker.core.suspension.agreement import suspend
 from broker.engine.event.identity import digest
 from broker.engine.limits import LimitReachedError, Limits
@@ -51,9 +52,8 @@ from language.tree import EventDeclaration, Subscription
 
 if TYPE_CHECKING:
     from broker.core.effects import Notes, Publication
-    from broker.core.messages import Done, SpecificationSubmitted
+    from broker.core.messages import CancelRequested, SpecificationSubmitted
     from broker.core.options import BrokerOptions
-    from broker.engine.runtime.succession import Heir
     from broker.network.replication.time_promises import TimeBound
     from language import ReadTable, TaskGraph
     from language.tree import Span
@@ -101,7 +101,8 @@ class Installer:
         self._intake = intake
         self._matcher = matcher
         self._limits = limits
-        self.shared = SharedTasks(catalogue, matcher)
+        self.shared = SharedTasks(catalogue, matcher, limits, intake.ledger)
+        self._joined = JoinedTasks(catalogue, matcher)
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
         self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
         # What subscriptions of a text may go on from, be it in cells or not.
@@ -117,6 +118,7 @@ class Installer:
         try:
             specification = self._checked(message.text, message.checked)
             change = _change_of(message.text, specification, message.only)
+            change.apart = message.apart
             plan = self._plan(change, asker, now)
             if (
                 keeps_state and plan.leaving
@@ -284,21 +286,15 @@ class Installer:
         """
         withdrawn = self._declare(plan)
         tasks = plan.specification.graph.tasks
-        replaced = {before.key: before for before in plan.leaving}
-        new: list[str] = []
-        some_begin = False
+        replaced = {
+            before.key: before
+            for before in plan.leaving
+            if before.key not in self.elsewhere and before.state != "ended"
+        }
+        running = self.shared if plan.apart else self._joined
         try:
-            for coming in plan.coming:
-                kept, heirs = self._going_on(plan, coming, replaced.get(coming.key))
-                begun = self.shared.run(coming, tasks, now, kept, heirs)
-                whole = {key for key, (heir, _) in heirs.items() if not heir.parts}
-                some_begin |= any(
-                    self._matcher.running[name].task.key not in whole for name in begun
-                )
-                new += begun
+            some_begin = running.run_all(plan.coming, tasks, now, replaced, plan.heirs)
         except BaseException as error:
-            for name in reversed(new):
-                self._matcher.remove(name)
             self._restore(plan, withdrawn)
             if isinstance(error, LimitReachedError):
                 raise RefusedError(_limited(error)) from None
@@ -312,19 +308,6 @@ class Installer:
         for one, idle, last in leaving:
             self._settle(one, idle, last=last)
         return some_begin
-
-    def _going_on(
-        self, plan: TextChange, coming: Installed, before: Installed | None
-    ) -> tuple[dict[str, str], dict[str, tuple[Heir, str]]]:
-        """Return the instances that a subscription goes on with, and those whose state it takes."""
-        if before is None or before.key in self.elsewhere or before.state == "ended":
-            return {}, {}
-        names = {key: before.instance_of(key) for key in (*before.definitions, before.task)}
-        kept = {
-            key: names[key] for key in coming.definitions if names.get(key, "") in self._matcher
-        }
-        heirs = plan.heirs.get(coming.key, {})
-        return kept, {key: (heir, names[heir.predecessor.key]) for key, heir in heirs.items()}
 
     def _settle(self, one: Installed, idle: Sequence[str], *, last: bool) -> None:
         """Stop the definitions and take back the declarations that nobody uses any more."""
@@ -385,23 +368,37 @@ class Installer:
         label, _ = self._declarations.pop(declared)
         self._intake.release(label)
 
+    def begin_anew(self, subs: Sequence[Installed], now: int, *, apart: bool) -> None:
+        """Have subscriptions begin as if they came now, but for what a text has kept."""
+        if apart:
+            self.shared.begin_anew(subs, now, lambda sub, key: key in sub.kept)
+        else:
+            self._joined.begin_anew(subs, now, self.elsewhere)
+
     # --- cancelling ----------------------------------------------------------------------
 
-    def asked(self, what: Done, name: str, asker: Asker, now: int) -> Answer:
+    def asked(self, message: CancelRequested, now: int) -> Answer:
         """End a subscription of the asker's, or have it begin anew."""
-        return self._resume(name, asker, now) if what == "resumed" else self.cancel(name, asker)
+        asker = Asker(message.client, message.proven)
+        if isinstance(message, ResumeRequested):
+            return self._resume(message.name, asker, now, apart=message.apart)
+        return self.cancel(message.name, asker)
 
-    def _resume(self, name: str, asker: Asker, now: int) -> Answer:
-        """Begin a suspended subscription of the asker's anew."""
+    def _resume(self, name: str, asker: Asker, now: int, *, apart: bool) -> Answer:
+        """Begin a suspended subscription of the asker's anew; `apart`: it alone."""
         try:
             meant = self._meant(name, asker)
             if not meant.suspended:
                 raise RefusedError(trouble(refusals.NOT_SUSPENDED, name=f"`{name}`"))
+            if apart:
+                self.shared.check_room(meant)
         except RefusedError as error:
             return refused(error.troubles)
+        except LimitReachedError as error:
+            return refused([_limited(error)])
         meant.suspended = ""
         meant.resumed += 1
-        self.shared.resume(meant, now)
+        (self.shared if apart else self._joined).resume(meant, now)
         self._matcher.suspensions.told = len(self._matcher.suspensions.why)
         return Answer((meant.name,), changed=1)
 

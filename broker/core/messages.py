@@ -94,7 +94,8 @@ class SpecificationSubmitted(Struct, frozen=True):
     `cells` is into how many cells its subscriptions may be parted, where they run as cells;
     `alone`: also those that need the same inputs; `split`: whether windows of these are split.
     `keeps_state`: tasks of a text that is replaced hand on what they hold; `revises`: those in
-    cells, too. Records of a journal that lack these are of a version that began anew.
+    cells, too; `apart`: a definition that runs is shared only where a new one would hold the same.
+    Records of a journal that lack these are of a version that began anew, and shared what ran.
     `only`: of the text's subscriptions these alone are meant; the others stay as they are.
     """
 
@@ -111,6 +112,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     alone: bool = True
     revises: bool = True
     only: tuple[tuple[str, str], ...] | None = None
+    apart: bool = True
 
 
 class CancelRequested(Struct, frozen=True):
@@ -127,9 +129,14 @@ class CancelRequested(Struct, frozen=True):
 
 
 class ResumeRequested(CancelRequested, frozen=True):
-    """A client wants a suspended subscription to begin anew."""
+    """A client wants a suspended subscription to begin anew.
+
+    `apart`: it alone; a record of an earlier version is of one that began definitions anew for all.
+    """
 
     done: ClassVar[Done] = "resumed"
+
+    apart: bool = True
 
 
 class RequestRefused(Struct, frozen=True):

@@ -160,6 +160,7 @@ class TextChange(msgspec.Struct):
     declared: str
     heirs: dict[tuple[str, str], dict[str, Heir]] = {}
     cells: tuple[CellChange, ...] = ()
+    apart: bool = True
 
     def begins(self, coming: Installed) -> list[str]:
         """Return the tasks of a subscription that begin anew, be it but for some operands."""
@@ -209,12 +210,17 @@ def look_for_heirs(
         replaced = [(each, coming[each.key]) for each in change.leaving if each.key in earlier.keys]
         for before, after in replaced:
             _keep(change, earlier, before, after, with_parts)
+        if not change.apart:
+            _keep_shared(change, earlier, [after for _, after in replaced])
+        for before, after in replaced:
             begins = change.begins(after)
             if after.task not in begins and change.specification.subscriptions[after.key].for_ms:
                 after.ends = before.ends  # it goes on from its beginning
             if before.state == "active" and not begins and not earlier.cell:
                 after.state = "active"  # it needs nothing of others that it has not had so far
         if earlier.cell and any(after.kept for _, after in replaced):
+            if not change.apart:
+                _keep_shared(change, earlier, members)
             others = by_cell.get(earlier.cell, CellChange(earlier.cell, (), begins=False))
             begin = others.begins or any(map(change.begins, members))
             both = (*others.keys, *earlier.keys)
@@ -238,6 +244,19 @@ def _keep(
     if heirs:
         change.heirs[after.key] = heirs
     after.kept = tuple([key for key in keys if key in had or key in heirs])
+
+
+def _keep_shared(
+    change: TextChange, earlier: Predecessors, subscriptions: Iterable[Installed]
+) -> None:
+    """Note which tasks of these go on where each has what runs for any, as records have it."""
+    tasks = earlier.tasks
+    rows = [change.heirs.get(key, {}) for key in earlier.keys]
+    heirs = {key: heir for row in rows for key, heir in row.items() if key not in tasks}
+    for after in subscriptions:
+        change.heirs[after.key] = heirs
+        keys = (*after.definitions, after.task)
+        after.kept = tuple([key for key in keys if key in tasks or key in heirs])
 
 
 def row_of(

@@ -309,7 +309,7 @@ def _size(request: Request) -> int:
 def listed(core: Core, stand_in: StandInState | None = None) -> list[dict[str, Any]]:
     """All that are at home here; `waits_for` are brokers that are away and that it waits for.
 
-    `shares_with`: with how many others one uses a definition here; `stand_in`: of this home.
+    `shares_with`: with how many others one uses a definition; `stand_in`: of this home.
     """
     waiting: dict[tuple[str, str], list[str]] = {}
     elsewhere: Mapping[tuple[str, str], str] = {}
@@ -321,11 +321,7 @@ def listed(core: Core, stand_in: StandInState | None = None) -> list[dict[str, A
     further: dict[str, str] = {}
     if stand_in is not None:
         further = {"stand_in": stand_in.broker, "stand_in_state": stand_in.state}
-    sharing = {
-        subscription.key: core.catalogue.sharing(subscription)
-        for subscription in core.subscriptions
-        if subscription.key not in elsewhere
-    }
+    sharing = core.catalogue.sharing(elsewhere)
     return [
         {
             **row_of(subscription),

@@ -115,7 +115,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int, said("each costs agents, contents and their memory", "submission refused")
     ] = 100_000
     definitions_max: Annotated[
-        int, said("as subscriptions; shared ones count once", "submission refused")
+        int, said("as subscriptions; a shared one counts as often as it runs", "submission refused")
     ] = 100_000
     contents_max: Annotated[
         int, said("distinct filters: about 1 kB each with their index", "submission refused")

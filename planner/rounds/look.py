@@ -10,7 +10,7 @@ from planner.rounds.settings import Settings
 from planner.rounds.vicinity import Proposal, Vicinity
 from planner.rounds.view import View
 from planner.search.search import Search
-from planner.search.stops import Spent
+from planner.search.stops import after_effort
 
 SEED = 1
 """Of all looks: what one finds must not hang on who looks."""
@@ -35,7 +35,7 @@ class Look:
         """Take one slice more; return whether the look is over, with a proposal or without."""
         spent = self.search.evaluator.effort
         # Effort and not time ends a slice, so that a busy machine proposes the same.
-        self.search.run(Spent(min(spent + self._at_once, self.most)))
+        self.search.run(after_effort(min(spent + self._at_once, self.most)))
         self.proposal = self.vicinity.proposal(self.search.best.hosts, self._gain)
         spent = self.search.evaluator.effort
         return self.proposal is not None or spent >= self.most or not self.search.operators

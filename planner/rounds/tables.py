@@ -8,6 +8,7 @@ neighbour is told by nothing but that link.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 
@@ -102,13 +103,10 @@ def laid_tables(
             if node in joined:
                 counts, own = tuple(sorted(come.items())), node in joint.makers
                 joined[node].append(Joined(joint.number, joint.rate, toward, counts, own))
+    by_piece = attrgetter("piece")
     return [
-        Tables(
-            tuple(sorted(hosted.get(node, ()), key=lambda item: item.piece)),
-            tuple(own),
-            tuple(joined[node]),
-        )
-        for node, own in passing.items()
+        Tables(tuple(sorted(hosted.get(n, ()), key=by_piece)), tuple(own), tuple(joined[n]))
+        for n, own in passing.items()
     ]
 
 

@@ -124,9 +124,7 @@ def _streams(view: View, member: Mapping[int, int]) -> bool:
     """Finds where streams have their ends; False where one comes in at two places."""
     for number, summary in enumerate(view.summaries):
         for entry in summary.tables.passing:
-            ends = view.streams.get(entry.stream)
-            if ends is None:
-                ends = view.streams[entry.stream] = Ends(entry.rate, -1, HERE)
+            ends = view.streams.setdefault(entry.stream, Ends(entry.rate, -1, HERE))
             if entry.up == HERE or entry.up not in member:
                 if ends.source >= 0:
                     return False
@@ -151,14 +149,12 @@ def _joints(view: View, member: Mapping[int, int]) -> bool:
     """Finds where partial results go; False where they go to two places."""
     for number, summary in enumerate(view.summaries):
         for entry in summary.tables.joined:
-            joint = view.joints.get(entry.aggregate)
-            if joint is None:
-                joint = view.joints[entry.aggregate] = Joint(entry.rate, -1, HERE)
+            own = view.joints.setdefault(entry.aggregate, Joint(entry.rate, -1, HERE))
             if entry.toward == HERE or entry.toward not in member:
-                if joint.header >= 0:
+                if own.header >= 0:
                     return False
-                joint.header, joint.beyond = number, entry.toward
-            joint.come += [(number, who, n) for who, n in entry.come if who not in member]
+                own.header, own.beyond = number, entry.toward
+            own.come += [(number, who, n) for who, n in entry.come if who not in member]
     for number, aggregate in enumerate(view.layout.aggregates):
         joint = view.joints.get(number)
         if joint is None:
@@ -186,9 +182,7 @@ def laid(view: View, where: Mapping[int, int]) -> list[Tables]:
     for summary in view.summaries:
         for item in summary.tables.hosted:
             host = where[item.piece]
-            own = item
-            if host != summary.broker:
-                own = Hosted(item.piece, item.term + 1, item.cost)
+            own = item if host == summary.broker else Hosted(item.piece, item.term + 1, item.cost)
             hosted.setdefault(host, []).append(own)
     streams = []
     for number, ends in sorted(view.streams.items()):

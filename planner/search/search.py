@@ -150,7 +150,7 @@ class Search:
         self.evaluator.builder.strict = instance.many and not loads.broken
         if not self.descent.over:
             self._descend()
-        elif self.operators:
+        else:
             self._cool()
             if self.cycles % 2 and not self.instance.many:
                 self._intensify()
@@ -165,11 +165,14 @@ class Search:
         penalty = self.context.penalty
         before = self.evaluator.cost(penalty)
         kind, changes = self.descent.propose()
-        if self.evaluator.cost(penalty) <= before:
+        after = self.evaluator.cost(penalty)
+        if after <= before:
             self.descent.keep(changes)
             self._keep(kind, changes)
         else:
             self._undo(changes)
+        if self.best.excess > 0 and kind == Relieve.name:
+            self._press(good=after < before)
 
     def _intensify(self) -> None:
         """Make a step of tabu search; after some in vain, take up a few pieces and go on."""
@@ -291,10 +294,14 @@ class Search:
             self.context.scale_penalty(params.penalty_rise if few else params.penalty_fall)
             self.keeps = 0
         if self.best.excess > 0 and loads.broken and self.cycles % 2:
-            self.vain = 0 if good else self.vain + 1
-            if self.vain >= params.price_patience:
-                self.vain = 0
-                loads.raise_prices(params.price_rise, PRICE_MAX)
+            self._press(good=good)
+
+    def _press(self, *, good: bool) -> None:
+        """Make limits that stay broken dearer than others."""
+        self.vain = 0 if good else self.vain + 1
+        if self.vain >= self.params.price_patience:
+            self.vain = 0
+            self.evaluator.loads.raise_prices(self.params.price_rise, PRICE_MAX)
 
 
 def as_plan(instance: Instance, best: BestPlan) -> Plan:
@@ -310,7 +317,6 @@ def as_plan(instance: Instance, best: BestPlan) -> Plan:
     routes = {}
     for stream in carried(instance.layout, best.hosts):
         arcs = sorted(trees[stream.name])
-        usual: list[Arc] = []
         if instance.nodes <= CANONICAL_NODES_MAX:
             usual, lost = net.canonical(stream.source, stream.targets)
             if not lost and (

@@ -7,7 +7,6 @@ that each step is done whole and the same steps give the same plan.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,69 +29,31 @@ class Progress:
     moves: Mapping[str, int] = field(default_factory=dict)
 
 
-class Stop(Protocol):
-    """Says whether a search ends here."""
-
-    def __call__(self, progress: Progress) -> bool:
-        """Return whether the search ends."""
-        ...
+Stop = Callable[[Progress], bool]
+"""Says whether a search ends here."""
 
 
-@dataclass(frozen=True)
-class Steps:
-    """Ends after so many steps: the same plan on any machine."""
-
-    limit: int
-
-    def __call__(self, progress: Progress) -> bool:
-        """Return whether the search ends."""
-        return progress.steps >= self.limit
+def after_steps(limit: int) -> Stop:
+    """End after so many steps: the same plan on any machine."""
+    return lambda progress: progress.steps >= limit
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Ends after so much effort, however much each step takes: the same plan on any machine."""
-
-    limit: int
-
-    def __call__(self, progress: Progress) -> bool:
-        """Return whether the search ends."""
-        return progress.effort >= self.limit
+def after_effort(limit: int) -> Stop:
+    """End after so much effort, however much each step takes: the same plan on any machine."""
+    return lambda progress: progress.effort >= limit
 
 
-@dataclass(frozen=True)
-class Stalled:
-    """Ends where so many steps found nothing better, once a plan is feasible."""
-
-    limit: int
-
-    def __call__(self, progress: Progress) -> bool:
-        """Return whether the search ends."""
-        return progress.feasible and progress.steps - progress.improved_at >= self.limit
+def when_stalled(steps: int) -> Stop:
+    """End where so many steps found nothing better, once a plan is feasible."""
+    return lambda progress: progress.feasible and progress.steps - progress.improved_at >= steps
 
 
-@dataclass
-class Seconds:
-    """Ends after a time; how many steps that allows differs between machines."""
-
-    limit_s: float
-    clock: Callable[[], float] = time.monotonic
-    began_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.began_s = self.clock()
-
-    def __call__(self, progress: Progress) -> bool:  # noqa: ARG002
-        """Return whether the search ends."""
-        return self.clock() - self.began_s >= self.limit_s
+def after_seconds(limit_s: float, clock: Callable[[], float] = time.monotonic) -> Stop:
+    """End after a time; how many steps that allows differs between machines."""
+    end = clock() + limit_s
+    return lambda _: clock() >= end
 
 
-@dataclass(frozen=True)
-class First:
-    """Ends as soon as one of several does."""
-
-    stops: tuple[Stop, ...]
-
-    def __call__(self, progress: Progress) -> bool:
-        """Return whether the search ends."""
-        return any(stop(progress) for stop in self.stops)
+def at_first(*stops: Stop) -> Stop:
+    """End as soon as one of several does."""
+    return lambda progress: any(stop(progress) for stop in stops)

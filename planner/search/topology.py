@@ -16,7 +16,7 @@ from operator import add
 from typing import Any, TypeVar
 
 from planner.network import Arc, trimmed
-from planner.search.distances import FAR, Distances, Row, packed
+from planner.search.distances import FAR, Distances, Row, packed, rooted
 
 # Of all answers that are kept together; a cell is a reference to a number, 8 bytes.
 KEPT_CELLS_MAX = 12_000_000
@@ -38,8 +38,9 @@ class RatedTopology:
             for b in others:
                 self.inward[b].append(a)
         self.symmetric = self.onward == self.inward
-        links = sum(map(len, self.onward))
-        self.exact_ends = 1 if self.symmetric and links == 2 * (self.nodes - 1) else exact_ends
+        # Whether there is one way at most between any two.
+        self.is_forest = bool(rooted(self.onward))
+        self.exact_ends = 1 if self.is_forest else exact_ends
         self.ahead = Distances(self.onward)
         self.back = self.ahead if self.symmetric else Distances(self.inward, self.ahead)
         self._rows: dict[object, Row] = {}
@@ -152,7 +153,9 @@ class RatedTopology:
         if (kept := self._trees.get((source, ends))) is None:
             ahead = self.hops_from(source)
             near = tuple(end for end in ends if ahead[end] < FAR)
-            if len(near) <= self.exact_ends:
+            if self.is_forest:
+                links = sorted({arc for end in near for arc in self.path(source, end)})
+            elif len(near) <= self.exact_ends:
                 arcs: dict[Arc, None] = {}
                 self._grow(source, near, arcs)
                 links = trimmed(source, near, arcs)

@@ -115,7 +115,12 @@ class TreeBuilder:
         instance, loads = self.instance, self.loads
         load, room, limits, prices = loads.loads, loads.room, loads.limits, loads.prices
         rate, first_sent = flow.rate, loads.first_sent
-        ahead = (instance.whole if over else flow.topology).hops_to(target)
+        topology = instance.whole if over else flow.topology
+        ahead = topology.hops_to(target)
+        if topology.is_forest:
+            start = min(inside, key=ahead.__getitem__)
+            links = [instance.numbers[arc] for arc in topology.path(start, target)]
+            return links if links and (over or loads.bear(loads.needs(links), rate)) else None
         far = {node: 0.0 for node in inside if ahead[node] < FAR}
         by: dict[int, int] = {}
         heap = [(float(ahead[node]), 0.0, node) for node in far]

@@ -9,4 +9,7 @@ which go from broker to broker meanwhile, under the faults of `simulation.networ
 Invariant: what all versions of a subscription found together is what one engine finds that never
 had another text, each match once. A change that lost half a sequence, or that found again what was
 told already, would show.
+
+Beside them are clients of whose texts several need the same definition (`joins`), and who come and
+go: each is to find what it would find alone, whichever cell it joins.
 """

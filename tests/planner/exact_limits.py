@@ -9,7 +9,7 @@ from planner.layout import lay_out
 from planner.plan import Plan
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import Steps
+from planner.search.stops import after_steps
 from tests.oracles import placement as oracle
 
 
@@ -59,7 +59,7 @@ def exactly(shape, nodes, tasks, seed, steps=300, *, slack=0.0, moved=0.0):
     for entry in (*document["nodes"], *document["links"]):
         entry.pop("capacity", None)
         entry.pop("egress", None)
-    plan = planned(document, Steps(steps), seed)
+    plan = planned(document, after_steps(steps), seed)
     if moved:
         plan = elsewhere(document, plan, moved, random)
     work, sent, on = loads(document, plan)

@@ -9,7 +9,7 @@ from planner.document import read_problem
 from planner.layout import lay_out
 from planner.search.instance import Instance
 from planner.search.search import Search
-from planner.search.stops import Steps
+from planner.search.stops import after_steps
 
 RATE = 10
 
@@ -60,7 +60,7 @@ def drawn(seed):
 def found(links, egress, source, targets):
     """How many links the tree of the search has; None: it breaks limits."""
     best = Search(Instance(lay_out(read_problem(problem(links, egress, source, targets)))), 1).run(
-        Steps(200)
+        after_steps(200)
     )
     return None if best.excess > 0 else round(best.flow / RATE)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.generate import SHAPES, Limits, problem
-from planner.search.stops import First, Steps
+from planner.search.stops import after_steps, at_first
 from tests.oracles import placement as oracle
 from tests.planner.exact_limits import exactly, planned
 from tests.planner.test_search_best import hold_against_all
@@ -98,7 +98,7 @@ def moved_by_one(document, plan):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_single_step_from_a_plan_is_better(shape, seed):
     document = problem(shape, 12, 12, seed, Limits(1.3, 1.1, 1.1))
-    plan = planned(document, Steps(3000))
+    plan = planned(document, after_steps(3000))
     flow, feasible = oracle.judge(document, plan)
     assert feasible
     for other in moved_by_one(document, plan):
@@ -108,13 +108,13 @@ def test_no_single_step_from_a_plan_is_better(shape, seed):
 
 def test_a_stream_does_not_go_around_for_ever():
     """1300 is the least flow, as the program of integers proves."""
-    plan = planned(HARD["the way round"], Steps(4000))
+    plan = planned(HARD["the way round"], after_steps(4000))
     assert oracle.judge(HARD["the way round"], plan) == (1300, True)
 
 
 def feasible_within(document, steps):
     """Whether the search finds a plan in so many steps, and the oracle says so too."""
-    plan = planned(document, First((Steps(steps), lambda progress: progress.feasible)))
+    plan = planned(document, at_first(after_steps(steps), lambda progress: progress.feasible))
     flow, feasible = oracle.judge(document, plan)
     assert (flow, feasible) == (plan["flow"], plan["feasible"])
     return feasible
@@ -143,7 +143,7 @@ def test_a_plan_is_found_where_limits_are_what_a_good_one_takes_again_and_again(
 
 @pytest.mark.long
 def test_a_seed_gives_the_same_plan_where_searches_with_fewer_limits_help():
-    one, other = (planned(HARD["ten brokers"], Steps(6000)) for _ in range(2))
+    one, other = (planned(HARD["ten brokers"], after_steps(6000)) for _ in range(2))
     assert one == other
 
 

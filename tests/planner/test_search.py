@@ -23,7 +23,7 @@ from planner.plan import Plan
 from planner.problem import ProblemError
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import First, Progress, Seconds, Stalled, Steps
+from planner.search.stops import Progress, after_seconds, after_steps, at_first, when_stalled
 from tests.oracles import placement as oracle
 from tests.planner.problems import EXAMPLE, documents
 
@@ -34,7 +34,7 @@ PLACEMENTS_MAX = 300
 def searched(layout, steps=400, seed=1):
     instance = Instance(layout)
     search = Search(instance, seed)
-    plan = as_plan(instance, search.run(Steps(steps)))
+    plan = as_plan(instance, search.run(after_steps(steps)))
     return plan, evaluate(layout, plan)
 
 
@@ -187,14 +187,14 @@ def test_the_centralised_way_runs_all_at_the_server_and_needs_one():
 
 def test_stops_stop_when_they_say():
     times = iter([0.0, 0.5, 1.0])
-    seconds = Seconds(1.0, lambda: next(times))
+    seconds = after_seconds(1.0, lambda: next(times))
     now = Progress(5, 2, feasible=True)
     assert [seconds(now), seconds(now)] == [False, True]
-    assert [Steps(5)(now), Steps(6)(now)] == [True, False]
-    assert [Stalled(3)(now), Stalled(4)(now)] == [True, False]
-    assert not Stalled(3)(Progress(5, 2, feasible=False))
-    assert First((Steps(9), Stalled(3)))(now)
-    assert not First((Steps(9), Stalled(9)))(now)
+    assert [after_steps(5)(now), after_steps(6)(now)] == [True, False]
+    assert [when_stalled(3)(now), when_stalled(4)(now)] == [True, False]
+    assert not when_stalled(3)(Progress(5, 2, feasible=False))
+    assert at_first(after_steps(9), when_stalled(3))(now)
+    assert not at_first(after_steps(9), when_stalled(9))(now)
 
 
 def test_a_planned_optimum_of_a_shared_stream_is_reached():
@@ -222,14 +222,14 @@ def test_the_way_of_large_problems_keeps_all_limits_and_its_word(monkeypatch, li
     layout = lay_out(read_problem(document))
     first = Search(Instance(layout), 1)
     found = Search(Instance(layout), 1)
-    best = found.run(Steps(1500))
+    best = found.run(after_steps(1500))
     plan = as_plan(found.instance, best)
     written = as_document(layout, plan)
     assert oracle.judge(document, written) == (Fraction(written["flow"]), True)
     assert best.flow == pytest.approx(float(written["flow"]))
     assert (best.excess, best.flow) <= (first.best.excess, first.best.flow)
     again = Search(Instance(layout), 1)
-    assert again.run(Steps(1500)).hosts == best.hosts
+    assert again.run(after_steps(1500)).hosts == best.hosts
 
 
 def test_a_planted_optimum_without_any_room_to_spare_is_found(monkeypatch):
@@ -244,8 +244,21 @@ def test_a_plan_is_found_where_a_drawn_one_takes_all_that_there_is(nodes, tasks,
     exactly = Limits(1.0, 1.0, 1.0)
     layout = lay_out(read_problem(problem("tree", nodes, tasks, seed, exactly)))
     search = Search(Instance(layout), 1)
-    search.run(First((Steps(1500), lambda progress: progress.feasible)))
+    search.run(at_first(after_steps(1500), lambda progress: progress.feasible))
     assert evaluate(layout, as_plan(search.instance, search.best)).feasible
+
+
+@pytest.mark.parametrize("shape", ["tree", "grid", "geometric"])
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_first_plan_among_many_brokers_keeps_all_limits(shape, seed, monkeypatch):
+    """The beginning alone has to come out of where all that is near breaks other limits."""
+    monkeypatch.setattr("planner.search.instance.MANY_NODES", 0)
+    document = problem(shape, 120, 120, seed, Limits(1.2, 1.1, 1.1))
+    search = Search(Instance(lay_out(read_problem(document))), 1)
+    while search.best.excess > 0 and search.steps < 3000:
+        search.step()
+    assert search.best.excess == 0
+    assert not search.descent.over
 
 
 @pytest.mark.long
@@ -257,7 +270,7 @@ def test_a_plan_is_found_where_limits_are_tight(shape):
             document = problem(shape, nodes, tasks, seed, Limits(room, room, room))
             layout = lay_out(read_problem(document))
             search = Search(Instance(layout), 1)
-            search.run(First((Steps(4000), lambda progress: progress.feasible)))
+            search.run(at_first(after_steps(4000), lambda progress: progress.feasible))
             assert evaluate(layout, as_plan(search.instance, search.best)).feasible, document[
                 "name"
             ]

@@ -11,7 +11,7 @@ from planner.optimal import solve
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import Steps
+from planner.search.stops import after_steps
 from tests.oracles import placement as oracle
 from tests.oracles import placement_best
 from tests.planner.problems import documents
@@ -29,7 +29,7 @@ def hold_against_all(document, steps=STEPS, more=0.0):
     broken, least = placement_best.best(document)
     layout = lay_out(read_problem(document))
     instance = Instance(layout)
-    plan = as_plan(instance, Search(instance, 1).run(Steps(steps)))
+    plan = as_plan(instance, Search(instance, 1).run(after_steps(steps)))
     found = evaluate(layout, plan)
     flow, feasible = oracle.judge(document, as_document(layout, plan))
     assert feasible == found.feasible == (not broken)

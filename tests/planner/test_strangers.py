@@ -8,7 +8,7 @@ from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.search.instance import Instance
 from planner.search.search import Search, as_plan
-from planner.search.stops import First, Steps
+from planner.search.stops import after_steps, at_first
 from tests.oracles import placement as oracle
 from tests.planner.strangers import NETWORKS, TASKS, strange, strangers
 
@@ -17,7 +17,7 @@ def found_in(stranger, steps, seed=1):
     """The document of the plan that keeps all limits after so many steps at most."""
     layout = lay_out(read_problem(stranger.document))
     search = Search(Instance(layout), seed)
-    search.run(First((Steps(steps), lambda progress: progress.feasible)))
+    search.run(at_first(after_steps(steps), lambda progress: progress.feasible))
     return as_document(layout, as_plan(search.instance, search.best))
 
 
@@ -76,7 +76,7 @@ def test_a_plan_without_room_is_improved_whatever_the_first_was():
     flows = set()
     for seed in (1, 2):
         search = Search(Instance(layout), seed)
-        plan = as_plan(search.instance, search.run(Steps(10_000)))
+        plan = as_plan(search.instance, search.run(after_steps(10_000)))
         flow, good = oracle.judge(one.document, as_document(layout, plan))
         assert good
         flows.add(flow)

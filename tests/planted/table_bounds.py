@@ -60,10 +60,10 @@ chain-early: of a batch what ends last is taken first
 )
 
 GROUPS = part(
-    "broker/engine/pattern/agent/staged_groups.py",
+    "broker/engine/pattern/agent/staged_agent.py",
     r"""
 groups-without-end: no limit of groups holds for patterns that choose in turn
-- self._drop(next(iter(partitions)))
+- self._drop(next(iter(self._partitions)))
 + break
 """,
     tests=("tests/broker/core/test_group_limits.py",),

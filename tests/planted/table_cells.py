@@ -345,12 +345,12 @@ goes-on-split: a cell whose windows are split gets a text that its origins do no
 + if cell is None or not cell.active:
 
 goes-on-begun: what the change before has begun counts as whole
-- if any(revision.begins for revision in cell.revisions):
-+ if any(revision.begins for revision in cell.revisions[:0]):
+- if any(key in keys for keys in began for key in replaced):
++ if any(key in keys for keys in began[:0] for key in replaced):
 
-goes-on-without-text: no one text has all that a cell runs
-- if any(key not in change.specification.subscriptions for key in cell.keys):
-+ if any(key not in change.specification.subscriptions for key in cell.keys[:0]):
+goes-on-without-text: a record of a version with one text in a cell comes to another cell
+- return cell if has_all and not began else None
++ return cell if not began else None
 
 goes-on-suspended: what has dropped its state is said to keep it
 - for each in [each for each in running if each.suspended]:
@@ -430,6 +430,64 @@ revised-unsaved: a text is in force when the next snapshot would be due anyway
     tests=REVISIONS,
 )
 
+JOINED = ("tests/broker/core/revision/test_cells_joined.py",)
+
+JOINING = part(
+    "broker/core/networked/cell_beginnings.py",
+    r"""
+joins-inactive: a text joins a cell that has no snapshot, and that begins without it
+- if cell.active and not cell.splits and name not in left:
++ if not cell.splits and name not in left:
+
+joins-again: what has left a cell joins it while its host runs it as it was
+- if cell.active and not cell.splits and name not in left:
++ if cell.active and not cell.splits:
+
+joins-without-end: a cell is joined until no host has room for it
+- if alike and len(cell.keys) + count <= MEMBERS_MAX:
++ if alike:
+
+joins-before: a record of a version in which nothing joined a cell comes to another cell
+- users = self._users(left) if message.apart else {}
++ users = self._users(left)
+""",
+    tests=JOINED,
+)
+
+JOINING_LATE = part(
+    "broker/network/placement/revisions.py",
+    r"""
+joins-for-ever: what waits for an origin holds up the snapshots of others
+- return [place for place, since in self._since.items() if now - since >= JOIN_MS_MAX]
++ return [place for place, since in self._since.items() if now - since < 0]
+""",
+    tests=JOINED,
+)
+
+NAMESAKES = part(
+    "broker/core/cells/cell_contents.py",
+    r"""
+namesake-goes-on: what was cancelled goes on for what has its name
+- if (subscriber, name) in installed:  # cancelled, of which this host has not heard
++ if (subscriber, name) not in installed:
+""",
+    tests=JOINED,
+)
+
+NAMESAKES_AT_HOME = part(
+    "broker/network/placement/book.py",
+    r"""
+namesake-given: results of what was cancelled are given out to what has its name
+- if self._is_of_before(result):
++ if self._is_of_before(result) and not result.row:
+
+parted-all: who has joined a cell is taken out of it
+- for keys in [each.keys for each in revisions if each.number == one.revision and each.joins]:
++ for keys in [tuple(cell.keys)] if cell is not None else []:
+""",
+    tests=JOINED,
+)
+
 TABLE = [
     *FOLLOWING,
     *STANDING,
@@ -452,4 +510,8 @@ TABLE = [
     *BEGUN_BEFORE,
     *SAID_BEFOREHAND,
     *SAVED_REVISED,
+    *JOINING,
+    *JOINING_LATE,
+    *NAMESAKES,
+    *NAMESAKES_AT_HOME,
 ]

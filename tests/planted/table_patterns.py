@@ -215,11 +215,11 @@ newest-dropped: past the limit the newest go instead of the oldest
 )
 
 DECIDED = part(
-    "broker/engine/pattern/selection/choice.py",
+    "broker/engine/pattern/selection/collecting.py",
     r"""
 last-at-the-end-lost: what closes at the watermark is lost
-- selection.closes_at(each) <= limit
-+ selection.closes_at(each) < limit
+- selection.closes_at(one) <= limit
++ selection.closes_at(one) < limit
 """,
     tests=MATCHING,
 )
@@ -310,7 +310,7 @@ PATIENCE = ("tests/broker/core/test_patience.py",)
 
 GROUPS = (
     part(
-        "broker/engine/pattern/agent/staged_groups.py",
+        "broker/engine/pattern/agent/staged_agent.py",
         r"""
 overflow-not-counted: what the limit takes is not counted
 - self.dropped_overflow += shed + part

@@ -248,8 +248,10 @@ sequence-member-early: a member goes that may still be in a list
         "broker/engine/pattern/agent/staged_agent.py",
         r"""
 sequence-expires-ahead: a restored group forgets by a time that it has not come to
-- self._note(key, partition)
-+ self._settle(key, partition)
+- elif not without_stages:  # it forgets when it would have: what is held shows
+-             self._note(key, partition)
++ elif not without_stages:
++             self._settle(key, partition)
 """,
         tests=CHAINS,
         only="operator or edges or limit",
@@ -321,8 +323,8 @@ without-t-end: what begins exactly T later does not count
 + start_of(q) < start + plan.window_ms
 
 own-event-counts: an event of p itself counts against it
-- if any(id(event) in own for event in bound_events(q)):
-+ if any(id(event) not in own for event in bound_events(q)):
+- if self._plan.shared and not strangers(p, q):
++ if self._plan.shared and strangers(p, q):
 
 others-dropped: what may still fall into a later p is dropped
 - dead = bisect_left(self._starts, oldest)
@@ -472,8 +474,8 @@ list-within: `within` leaves a list's last member out
 + - min({start}, o[1]) < {limit}"
 
 element-as-member: an event of the chain is a member of its list too
-- return not any(id(event) in ids for event in bound_events(member))
-+ return bool(ids) or not bound_events(member)
+- return [f"{constants.helper('strangers', strangers)}(o, m)"]
++ return []
 """,
     tests=STAGES,
     only="list or run or times or spread or edges",
@@ -670,20 +672,27 @@ consumed-not-next: what is consumed no longer counts for `next`
     only="ending or absent or consuming or without or next or definition or edges",
 )
 
+OPEN_TIMES = part(
+    "broker/engine/pattern/agent/staged_partition.py",
+    r"""
+open-work-not-held: a detected event comes after its time was given out
+- self.holds[key] = min(partition.root.hold(), hold(partition.waiting))
++ self.holds[key] = hold(partition.waiting)
+
+found-not-waited-for: a detected event comes at the watermark that was given out
+- self.holds[key] = min(partition.root.hold(), hold(partition.waiting))
++ self.holds[key] = partition.root.hold()
+""",
+    tests=STAGES,
+    only="ending or absent or consuming or without or next or definition or edges",
+)
+
 STAGED = part(
     "broker/engine/pattern/agent/staged_agent.py",
     r"""
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)
 + begin is None else begin
-
-open-work-not-held: a detected event comes after its time was given out
-- self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
-+ self._holds[key] = hold(partition.waiting)
-
-found-not-waited-for: a detected event comes at the watermark that was given out
-- self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
-+ self._holds[key] = partition.root.hold()
 """,
     tests=STAGES,
     only="ending or absent or consuming or without or next or definition or edges",
@@ -740,6 +749,7 @@ TABLE = [
         + ENDING
         + AGAIN
         + STAGED
+        + OPEN_TIMES
         + LISTS
         + NONE
     ),

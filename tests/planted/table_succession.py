@@ -87,8 +87,19 @@ RECORDS = part(
 change-of-before-goes-on: a text that an earlier version replaced keeps what it did not keep then
 - keeps_state: bool = False
 + keeps_state: bool = True
+
+joined-of-before-apart: who came to a definition under an earlier version gets less than it got
+- apart: bool = False  # of an earlier version, where who came later shared what ran
++ apart: bool = True
+
+resumed-of-before-apart: what was resumed for all is resumed for one
+- apart: bool = False  # of an earlier version, where a definition began anew for all
++ apart: bool = True
 """,
-    tests=("tests/broker/core/test_durable.py",),
+    tests=(
+        "tests/broker/core/test_durable.py",
+        "tests/broker/core/test_records_of_sharing.py",
+    ),
 )
 
 SHARED = (
@@ -132,6 +143,14 @@ instance-stays: nobody looks whether two hold the same
 instance-unmarked: who used an instance that went is not told of the other
 - self._renamed(name, other)
 + pass
+
+instances-uncounted: a definition that runs beside itself counts once
+- if more and len(self._catalogue.definitions) + more > self._most:
++ if False:
+
+joined-to-others: what shares for want of room is fed by what others need
+- if name not in suspended and running[name].needs == needs:
++ if name not in suspended:
 """,
     tests=SHARED,
 )

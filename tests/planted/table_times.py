@@ -113,14 +113,14 @@ added-in-a-choice: what is added to one of the times that are chosen of makes an
         tests=TIMES,
     ),
     *part(
-        "broker/engine/pattern/agent/staged_groups.py",
+        "broker/engine/pattern/agent/staged_agent.py",
         r"""
 group-gone-is-due: a group is due that went at the limit
 - self._agenda.set(key, None)
 + pass
 
 group-gone-holds: a group that went at the limit holds what comes back
-- self._holds.pop(key, None)
+- self._open_times.drop(key)
 + pass
 """,
         tests=("tests/broker/core/test_group_limits.py",),

@@ -127,6 +127,10 @@ far-edge-left-out: an event exactly R before the newest is let go
 - self._groups.enter(entry, end - self._range_ms)
 + self._groups.enter(entry, end - self._range_ms + 1)
 
+swept-otherwise: windows that were looked at at other times never become one
+- self._groups.arrange()
++ pass
+
 swept-too-far: a silent group loses what the next event may reach back to
 - self._groups.leave(watermark + 1 - self._range_ms)
 + self._groups.leave(watermark + 2 - self._range_ms)

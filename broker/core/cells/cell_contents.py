@@ -65,6 +65,10 @@ class CellMaker:
         client = next((before.client for before in installed.values()), "")
         only = tuple(dict.fromkeys([*installed, *revision.keys]))
         asked = messages.SpecificationSubmitted(client, "", text, proven=True, only=only)
+        for subscriber, name in revision.keys if revision.joins else ():
+            if (subscriber, name) in installed:  # cancelled, of which this host has not heard
+                gone = messages.CancelRequested(subscriber, "", name, proven=True)
+                cell.request(gone, now)
         cell.replies.clear()  # those to cancellations
         cell.revise(revision, asked, now)
         return _errors(cell)

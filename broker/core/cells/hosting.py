@@ -164,7 +164,7 @@ class Hosting(Linking):
         if self.needs.waits and self.probes.answered >= self.needs.probe:
             ready = self.needs.ready(self.durable.network.inactive())
             if ready:
-                self._tell_network(told.Activated(tuple(ready)))
+                self._tell_network(told.Activated(tuple(ready), apart=True))
 
     # --- taking ----------------------------------------------------------------------------
 

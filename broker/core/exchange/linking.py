@@ -331,6 +331,7 @@ COUNTED = (
     "cells_ended",
     "cells_failed",
     "cells_moved",
+    "cells_parted",
     "cells_not_placed",
     "cells_overflowed",
     "cells_refused",

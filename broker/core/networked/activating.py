@@ -52,7 +52,10 @@ class ActivatingBroker(RestorableBroker):
 
     def _activated(self, one: told.Activated, out: Outgoing) -> None:
         subscriptions = self.catalogue.subscriptions
-        self._begin_anew([key for key in one.subscriptions if key in subscriptions])
+        subs = [subscriptions[key] for key in one.subscriptions if key in subscriptions]
+        self.installer.begin_anew(subs, self._intake.time_of_day(self._now), apart=one.apart)
+        # Types without a source are waited for from now on.
+        self._matcher.due(self._watermark_of, ends=True)
         self._now_active(one.subscriptions, out)
 
     def _now_active(self, keys: Sequence[Key], out: Outgoing) -> None:
@@ -71,14 +74,6 @@ class ActivatingBroker(RestorableBroker):
             if left and all(subscriptions[key].state != "accepted" for key in left):
                 super()._activate(message, replace(answer, keys=tuple(left)), out)
         self.dormant = bool(self.inactive())
-
-    def _begin_anew(self, keys: list[Key]) -> None:
-        """Have tasks forget what they were fed, but for those that a text has kept."""
-        subs = [self.catalogue.subscriptions[key] for key in keys]
-        now = self._intake.time_of_day(self._now)
-        self.installer.shared.begin_anew(subs, now, lambda one, key: key in one.kept)
-        # Types without a source are waited for from now on.
-        self._matcher.due(self._watermark_of, ends=True)
 
     def _emissions(self, results: Sequence[Result]) -> list[Emission]:
         if self.dormant:

@@ -7,7 +7,7 @@ is to stay in that cell: so the text alone is enough to begin the cell from noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.core.networked.cell_parts import parts, sharing
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.network.placement.book import CellBook, Kept
     from language import Task
 
+MEMBERS_MAX = 64  # of a cell that others join: one host bears all of them
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
 
 Key = tuple[str, str]
@@ -83,11 +84,15 @@ class CellBeginnings:
         cell = self._book.cells.get(names[0])
         if cell is None or not cell.active or cell.splits:
             return None
-        if any(revision.begins for revision in cell.revisions):
+        replaced = [before.key for before in change.leaving if before.key in members]
+        began = [revision.keys for revision in cell.revisions if revision.begins]
+        if any(key in keys for keys in began for key in replaced):
             return None  # what has begun there may have missed what it should hold
-        if any(key not in change.specification.subscriptions for key in cell.keys):
-            return None
-        return cell
+        if change.apart:
+            return cell
+        # An earlier version had one text in a cell, with all of it.
+        has_all = all(key in change.specification.subscriptions for key in cell.keys)
+        return cell if has_all and not began else None
 
     def _tasks(self, cell: Kept, change: TextChange) -> dict[str, Task]:
         """Return the tasks of a cell that go on; none where the text has other means than it."""
@@ -122,18 +127,60 @@ class CellBeginnings:
         """Write down where the subscriptions run that a text has just installed."""
         book = self._book
         going_on = {key: None for change in changes for key in change.keys}
-        book.drop([key for key in fresh if key in book.of and key not in going_on])
+        anew = [key for key in fresh if key not in going_on]
+        # What a host still runs there of those before is not theirs.
+        left = {book.of[key] for key in anew if key in book.of}
+        book.drop([key for key in anew if key in book.of])
         text = message.text.encode("utf-8", "surrogatepass")
         for change in changes:
             book.revise(change.cell, change.keys, text, begins=change.begins)
         if self._options.cells:
-            self._begin([key for key in fresh if key not in going_on], message, now)
+            self._begin(anew, left, message, now)
 
-    def _begin(self, fresh: Sequence[Key], message: SpecificationSubmitted, now: int) -> None:
-        room = self._limits.cells_max // PARTED_SHARE - len(self._book.cells)
+    def _begin(
+        self,
+        anew: Sequence[Key],
+        left: Container[str],
+        message: SpecificationSubmitted,
+        now: int,
+    ) -> None:
+        """Have these join cells that run what they need, but those of `left`; else begin cells."""
+        book = self._book
+        room = self._limits.cells_max // PARTED_SHARE - len(book.cells)
         subscriptions, tasks = self._catalogue.subscriptions, self._matcher.tasks()
-        installed = [subscriptions[key] for key in fresh if self._is_apart(subscriptions[key])]
+        installed = [subscriptions[key] for key in anew if self._is_apart(subscriptions[key])]
+        users = self._users(left) if message.apart else {}
+        text = message.text.encode("utf-8", "surrogatepass")
         for part in parts(installed, tasks, message, room):
             needed = dict.fromkeys([key for each in part for key in (*each.definitions, each.task)])
             splits = message.split and may_split(message.text, {key: tasks[key] for key in needed})
-            self._book.begin([each.key for each in part], now, splits=splits)
+            keys = [each.key for each in part]
+            shared = [cell for key in needed for cell in users.get(key, ())]
+            cell = None if splits else self._joined(len(keys), shared, message.text)
+            if cell is None:
+                book.begin(keys, now, splits=splits)
+            else:
+                book.join(cell.name, keys, text)
+
+    def _users(self, left: Container[str]) -> dict[str, list[Kept]]:
+        """Return by definition the cells that run it and may be joined."""
+        users: dict[str, dict[str, Kept]] = {}
+        for name, cell in self._book.cells.items():
+            if cell.active and not cell.splits and name not in left:
+                for each in [self._catalogue.subscriptions[key] for key in cell.keys]:
+                    for definition in each.definitions:
+                        users.setdefault(definition, {})[name] = cell
+        return {definition: list(cells.values()) for definition, cells in users.items()}
+
+    def _joined(self, count: int, cells: Iterable[Kept], text: str) -> Kept | None:
+        """Return the first of some cells that takes so many subscriptions of a text, if any."""
+        new = source_of(text, self._options.tables, self._functions())
+        for cell in cells:
+            # A host has the tables and functions of the text that the cell began with.
+            sources = [self._texts[key][1] for key in cell.keys if key in self._texts]
+            alike = all(
+                (each.tables, each.functions) == (new.tables, new.functions) for each in sources
+            )
+            if alike and len(cell.keys) + count <= MEMBERS_MAX:
+                return cell
+        return None

@@ -117,6 +117,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
             home_records.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
+            home_records.CellParted: lambda one, _: self.book.part(one, self._now),
             home_records.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
             home_records.CellStood: self._cell_stood,
             home_records.CellResults: self._cell_results,

@@ -73,7 +73,9 @@ class _Listening(Struct, array_like=True, frozen=True, tag="listening"):
     version: int = 0
 
 
-class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
+class _Asked(Struct, array_like=True, frozen=True):
+    """The beginning of all records of submissions."""
+
     now: int
     client: bytes
     request: bytes
@@ -85,14 +87,21 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     revises: bool = False  # of an earlier version, where a cell had one text
 
 
-class _Split(_Submitted, array_like=True, frozen=True, tag="split"):
+class _Submitted(_Asked, array_like=True, frozen=True, tag="submitted"):
+    apart: bool = False  # of an earlier version, where who came later shared what ran
+
+
+class _Split(_Asked, array_like=True, frozen=True, tag="split"):
     """A submission whose windows are split: a kind of its own, as an earlier version cannot."""
 
+    apart: bool = False
 
-class _PartSubmitted(_Submitted, array_like=True, frozen=True, tag="part"):
+
+class _PartSubmitted(_Asked, array_like=True, frozen=True, tag="part"):
     """A submission of these alone: a kind of its own, as an earlier version installs all."""
 
     only: tuple[tuple[str, str], ...] = ()
+    apart: bool = False
 
 
 class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
@@ -105,6 +114,8 @@ class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
 
 class _Resumed(_Cancelled, array_like=True, frozen=True, tag="resumed"):
     """A suspended subscription begins anew."""
+
+    apart: bool = False  # of an earlier version, where a definition began anew for all
 
 
 class Bounded(Struct, array_like=True, frozen=True, tag="bounded"):
@@ -185,11 +196,12 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             asked = _asked(message, message.text)
             grain = message.cells, message.keeps_state, message.alone, message.revises
             if message.only is not None:
-                return _encode(_PartSubmitted(now, *asked, *grain, message.only))
-            return _encode(kind(now, *asked, *grain))
+                return _encode(_PartSubmitted(now, *asked, *grain, message.only, message.apart))
+            return _encode(kind(now, *asked, *grain, message.apart))
+        case messages.ResumeRequested():
+            return _encode(_Resumed(now, *_asked(message, message.name), message.apart))
         case messages.CancelRequested():
-            shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
-            return _encode(shape(now, *_asked(message, message.name)))
+            return _encode(_Cancelled(now, *_asked(message, message.name)))
         case messages.FunctionsChanged(files):
             return _encode(_Functions(now, files))
         case messages.NetworkTold(what) if what.outlasts:
@@ -238,7 +250,7 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
         case _Listening():
             said = (told.broker, told.hops, told.came, told.gone, told.anew, told.version)
             return messages.ActorsListening(*said)
-        case _Submitted():
+        case _Submitted() | _Split() | _PartSubmitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
             return messages.SpecificationSubmitted(
                 client,
@@ -251,13 +263,14 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
                 alone=told.alone,
                 revises=told.revises,
                 only=told.only if isinstance(told, _PartSubmitted) else None,
+                apart=told.apart,
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))
-            kind = messages.CancelRequested
             if isinstance(told, _Resumed):
-                kind = messages.ResumeRequested
-            return kind(client, request, name, proven=told.proven)
+                asked = (client, request, name)
+                return messages.ResumeRequested(*asked, proven=told.proven, apart=told.apart)
+            return messages.CancelRequested(client, request, name, proven=told.proven)
         case _Network(_, what):
             return messages.NetworkTold(decoded(what))
         case _Woken():

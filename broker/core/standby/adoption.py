@@ -284,7 +284,11 @@ class Adoption:
             if cell is not None:
                 keys, splits = list(cell.keys), cell.splits
                 book.drop(keys)
-                book.begin(keys, core.now, splits=splits)
+                by_text: dict[int, list[Key]] = {}
+                for key in keys:  # what begins with nothing begins from one text
+                    by_text.setdefault(id(self._texts[key][1]), []).append(key)
+                for part in by_text.values():
+                    book.begin(part, core.now, splits=splits)
 
 
 def _cells_of(copy: HomeCopy, keys: Mapping[Key, None], book: CellBook) -> list[Kept]:

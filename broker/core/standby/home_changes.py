@@ -48,7 +48,7 @@ _OF_CELLS = (
     home_records.CellResults,
     home_records.CellSaved,
 )
-_SUCCESSION = (HomeTaken, Succeeded)
+_LISTING = (HomeTaken, Succeeded, home_records.CellParted)
 
 
 class Home(Protocol):
@@ -101,7 +101,7 @@ class HomeChanges:
         """Return what has changed by a message that the core has handled."""
         changes: list[Any] = []
         what = message.what if isinstance(message, messages.NetworkTold) else None
-        if isinstance(message, _REQUESTS) or isinstance(what, _SUCCESSION):
+        if isinstance(message, _REQUESTS) or isinstance(what, _LISTING):
             listed = self._listed()
             if any(msgspec.structs.astuple(listed)):
                 changes.append(listed)

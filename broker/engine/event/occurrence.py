@@ -325,6 +325,14 @@ def apart(left: Any, right: Any) -> bool:
     return not any(id(event) in ids for event in _each(right))
 
 
+def strangers(one: Occurrence, other: Occurrence) -> bool:
+    """Tell whether two occurrences have no event in common."""
+    if one.__class__ is not tuple and other.__class__ is not tuple:
+        return one is not other
+    ids = {id(event) for event in bound_events(one)}
+    return not any(id(event) in ids for event in bound_events(other))
+
+
 def all_near(left: Any, right: Any, distance_m: float) -> bool:
     """Tell whether all that is bound at two places, perhaps lists, is so near to each other."""
     return all(near(a.position, b.position, distance_m) for a in _each(left) for b in _each(right))

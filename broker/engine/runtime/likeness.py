@@ -20,16 +20,26 @@ import msgspec
 from broker.engine.pattern.agent.staged_agent import StagedAgent
 from broker.engine.pattern.agent.staged_partition import packed
 from broker.engine.runtime.shelf import Shelf
+from broker.engine.window.agent import WindowAgent
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import Agent
     from broker.engine.event.event import Event
-    from broker.engine.pattern.agent.patience import Group
+    from broker.engine.pattern.agent.staged_partition import Group
     from broker.engine.runtime.matcher import Matcher
 
 # Of an agent's state.
 SILENT = frozenset(
-    ("swept", "patience", "overflow", "inverted", "outlasting", "groups_overflow", "dropped")
+    (
+        "swept",
+        "patience",
+        "overflow",
+        "inverted",
+        "outlasting",
+        "groups_overflow",
+        "dropped",
+        "outside",
+    )
 )
 GROUPED = frozenset(("partitions", "events"))
 REACH = 7  # the place in a group's row of what may be completed there
@@ -68,6 +78,9 @@ def merge(matcher: Matcher, gone: str, into: str) -> None:
 def _alike(earlier: Agent, later: Agent, classes: Mapping[str, type[Event]]) -> bool:
     if isinstance(earlier, StagedAgent) and earlier.lone is not None:
         return isinstance(later, StagedAgent) and later.lone is not None  # neither holds anything
+    for agent in (earlier, later):
+        if isinstance(agent, WindowAgent):
+            agent.tidy()  # silent groups of the two may have been looked at at other times
     if earlier.held() != later.held():
         return False
     if isinstance(earlier, StagedAgent) and isinstance(later, StagedAgent):

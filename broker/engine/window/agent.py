@@ -153,6 +153,11 @@ class WindowAgent:
         """Implement agent.Agent."""
         return self._windows.held()
 
+    def tidy(self) -> None:
+        """Let go now of what no report to come depends on, as sooner or later it would be."""
+        if isinstance(self._windows, OrderedWindows):
+            self._windows.tidy()
+
     def dropped(self) -> dict[str, int]:
         """Implement agent.Agent."""
         inverted, outside = self._outcome.dropped_inverted, self._outcome.dropped_outside
@@ -231,7 +236,7 @@ def content_of(window: Window, shape: Shape) -> Content:
 
 
 class TickedOutcome(Protocol):
-    """Makes events of occurrences (see staged_groups.Outcome)."""
+    """Makes events of occurrences (see staged_agent.Outcome)."""
 
     dropped_inverted: int
 

@@ -167,6 +167,9 @@ class OrderedKind(Protocol):
     def fold(self) -> None:
         """Take in what is pending, so that `store.inside` counts it."""
 
+    def tidy(self, watermark: int) -> None:
+        """Let go now of what no report to come depends on, and stand as if begun since that."""
+
     def plain(self, shelf: Shelf) -> Any:
         """Return what is open, as plain data."""
 
@@ -200,6 +203,10 @@ class OrderedWindows:
                 take(entry, made)
             self._kind.settle(watermark, made)
         return made
+
+    def tidy(self) -> None:
+        """Let go now of what no report to come depends on."""
+        self._kind.tidy(self._watermark)
 
     def next_due(self) -> int | None:
         """Return the least watermark that takes an event or closes a window."""

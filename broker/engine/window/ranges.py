@@ -224,6 +224,11 @@ class MovingGroups:
             if not group.inside:
                 del self.by_key[key]
 
+    def arrange(self) -> None:
+        """Put groups in the order of their oldest events; each is reported by itself."""
+        rows = sorted(self.by_key.items(), key=lambda row: row[1].inside[0][0].order)
+        self.by_key = dict(rows)
+
     def plain(self, shelf: Shelf) -> Any:
         """Return plain data; what aggregates keep is made again from the events inside."""
         return [self._store.packed(group.inside, shelf) for group in self.by_key.values()]
@@ -265,8 +270,11 @@ class Sliding:
         It reports nothing: each window closes with an event.
         """
         if watermark - self._swept >= max(self._range_ms, SWEEP_MS_MIN):
-            self._swept = watermark
-            self._groups.leave(watermark + 1 - self._range_ms)
+            self._sweep(watermark)
+
+    def _sweep(self, watermark: int) -> None:
+        self._swept = watermark
+        self._groups.leave(watermark + 1 - self._range_ms)
 
     def due(self) -> int | None:
         """Implement buffer.OrderedKind."""
@@ -282,6 +290,11 @@ class Sliding:
 
     def fold(self) -> None:
         """Implement buffer.OrderedKind: nothing is pending."""
+
+    def tidy(self, watermark: int) -> None:
+        """Implement buffer.OrderedKind."""
+        self._sweep(watermark)
+        self._groups.arrange()
 
     def plain(self, shelf: Shelf) -> Any:
         """Implement buffer.OrderedKind."""
@@ -331,6 +344,9 @@ class Stepped:
 
     def fold(self) -> None:
         """Implement buffer.OrderedKind: nothing is pending."""
+
+    def tidy(self, watermark: int) -> None:
+        """Implement buffer.OrderedKind: each tick does."""
 
     def plain(self, shelf: Shelf) -> Any:
         """Implement buffer.OrderedKind."""

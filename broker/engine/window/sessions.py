@@ -257,6 +257,9 @@ class Runs:
         self._touched.clear()
         self._pending = 0
 
+    def tidy(self, watermark: int) -> None:
+        """Implement buffer.OrderedKind: a session is there as long as it is open."""
+
     def _fold_run(self, run: Run) -> None:
         shape = self.store.shape
         for leaf, events in enumerate(run.pending):

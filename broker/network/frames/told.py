@@ -177,11 +177,15 @@ class HostStored(Struct, array_like=True, frozen=True, tag="stored"):
 
 
 class Activated(Struct, array_like=True, frozen=True, tag="activated"):
-    """All origins that these subscriptions need have answered."""
+    """All origins that these subscriptions need have answered.
+
+    `apart`: what each needs begins anew for it alone; records of an earlier version lack it.
+    """
 
     outlasts: ClassVar[bool] = True
 
     subscriptions: tuple[tuple[str, str], ...]  # by subscriber and name
+    apart: bool = False
 
 
 class BrokerForgotten(Struct, array_like=True, frozen=True, tag="forgotten"):

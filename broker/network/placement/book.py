@@ -17,9 +17,16 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from broker.network.placement.cell_messages import TextRevision
-from broker.network.placement.home_records import CellResults, CellSaved, CellSettled, Row
+from broker.network.placement.home_records import (
+    CellParted,
+    CellResults,
+    CellSaved,
+    CellSettled,
+    Row,
+)
 from broker.network.placement.revisions import RowApart
 
 Key = tuple[str, str]
@@ -78,6 +85,8 @@ class Kept(Struct, array_like=True):
             return rows
         others: list[RowApart] = []
         for result in rows:
+            if self._is_of_before(result):
+                continue
             # What no text has changed has the same ids under each, so that it need not wait.
             waits = any(
                 revision.number <= result.revision and result.row[:2] in revision.keys
@@ -86,6 +95,16 @@ class Kept(Struct, array_like=True):
             # A term that comes is at the text before, and may not take the place of the other.
             (self.apart if waits or term is self.coming else others).append(result)
         return others
+
+    def _is_of_before(self, result: RowApart) -> bool:
+        """Tell whether a result is of a subscription that was cancelled, and not of its namesake.
+
+        The namesake has come to the cell since; the host had not heard of the end.
+        """
+        return any(
+            revision.joins and result.revision < revision.number and result.row[:2] in revision.keys
+            for revision in self.revisions
+        )
 
     def end_run(self, term: Term | None) -> None:
         """Let go of what was set apart of a term in its life: a snapshot of it never comes."""
@@ -146,6 +165,24 @@ class CellBook:
         # First what is changed: its text has all of the cell's subscriptions, in whatever state.
         cell.keys = [*keys, *[key for key in cell.keys if key not in keys]]
         self.of.update(dict.fromkeys(keys, name))
+
+    def join(self, name: str, keys: Sequence[Key], text: bytes) -> None:
+        """Have subscriptions of another text run in a cell, beside those that it has."""
+        self.revise(name, keys, text, begins=True)
+        revisions = self.cells[name].revisions
+        revisions[-1] = replace(revisions[-1], joins=True)
+
+    def part(self, one: CellParted, now: int) -> None:
+        """Begin those as a cell of their own that were to join one with a revision, and have not.
+
+        The revision stays, with nobody: a host may have taken it up.
+        """
+        cell = self.cells.get(one.cell)
+        revisions = () if cell is None else cell.revisions
+        for keys in [each.keys for each in revisions if each.number == one.revision and each.joins]:
+            if waiting := [key for key in keys if self.of.get(key) == one.cell]:
+                self.drop(waiting)
+                self.begin(waiting, now)
 
     def lacks_results(self, name: str, life: int) -> bool:
         """Tell whether a life of the term that serves has yet to find again what was given out."""

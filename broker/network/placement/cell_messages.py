@@ -63,13 +63,15 @@ class Which(Struct, array_like=True, frozen=True):
 class TextRevision(Struct, array_like=True, frozen=True):
     """A text in the place of a cell's last one, and the subscriptions that it changed there.
 
-    `begins`: some task of these begins with nothing, be it but for some operands.
+    `begins`: some task of these begins with nothing, be it but for some operands. `joins`: none of
+    these was in the cell; its text stays, and what it had under these names is not theirs.
     """
 
     number: int
     text: bytes
     keys: Keys
     begins: bool
+    joins: bool = False
 
 
 class Wanted(Struct, array_like=True, frozen=True, tag="wanted"):

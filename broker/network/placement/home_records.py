@@ -27,6 +27,15 @@ class CellMoved(Struct, array_like=True, frozen=True, tag="cell_moved"):
     reason: str = ""  # why it does not stay where it was to be
 
 
+class CellParted(Struct, array_like=True, frozen=True, tag="cell_parted"):
+    """The subscriptions that were to join a cell with this revision are a cell of their own."""
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    revision: int
+
+
 class CellNamed(Struct, array_like=True, frozen=True, tag="cell_named"):
     """A cell needs these types of these origins, and waits for them from now on."""
 
@@ -91,4 +100,6 @@ class CellStood(Struct, array_like=True, frozen=True, tag="cell_stood"):
     rows: Rows
 
 
-HomeRecord: TypeAlias = CellMoved | CellNamed | CellResults | CellSaved | CellSettled | CellStood
+HomeRecord: TypeAlias = (
+    CellMoved | CellParted | CellNamed | CellResults | CellSaved | CellSettled | CellStood
+)

@@ -19,7 +19,7 @@ from broker.network.placement.cell_view import cell_of
 from broker.network.placement.departures import STATE_BYTES_MAX, Departures
 from broker.network.placement.home_records import HomeRecord
 from broker.network.placement.mail import CellMail
-from broker.network.placement.revisions import Reviser
+from broker.network.placement.revisions import Joinings, Reviser
 from broker.network.placement.suspension import Rows, StandingCatalogue, standing_of, unheard
 
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
@@ -76,6 +76,7 @@ class CellHomes:
         self._over = EndedTerms(self.is_away, self._mail.tell)
         lent = self._mail.tell, self._clock, self._book.lacks_results
         self._reviser = Reviser(self._book.cells, *lent)
+        self._joinings = Joinings(self._book.cells, self._clock)
         self.departures = Departures(self._mail.tell, self._clock)
         self._mail.on_said |= {
             cell_messages.Missing: self._cell_missing,
@@ -135,6 +136,7 @@ class CellHomes:
         before, self._wishes = self._wishes, wanted
         coming = [_which(one, one.coming).name for one in book.cells.values() if one.coming]
         self._moving = {name: self._moving.get(name, self._clock()) for name in coming}
+        self._joinings.look()
         for name, one in wanted.items():
             if _resumes(book, name, self._failed) or before.get(name) != one:
                 self._wish(one)
@@ -222,6 +224,11 @@ class CellHomes:
         self._begin_again()
         for cell in self.departures.late():
             self._depart(cell)
+        for name, revision in self._joinings.late():
+            self._record(home_records.CellParted(name, revision))
+            self._lent.counts["cells_parted"] += 1
+            self.look()
+            self._lent.touched()
         self._reviser.look()
 
     def next_wake(self) -> list[int]:
@@ -229,6 +236,7 @@ class CellHomes:
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
         lost = [since + HOST_LOST_MS for since in self._away.values()]
         due = [*self._again_at.values(), *self._reviser.next_wake()]
+        due += self._joinings.next_wake()
         if self.departures.leaving:
             due += self.departures.next_wake()
         return [*lost, *moving, *due]

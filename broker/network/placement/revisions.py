@@ -24,6 +24,7 @@ from broker.network.placement.cell_messages import TextRevision, Which
 from broker.network.placement.home_records import Row
 
 CATCH_UP_MS = 60_000  # so long a host may take to find again what was given out
+JOIN_MS_MAX = 15_000  # what has not joined by then runs apart, and nobody waits for its origins
 
 
 class RowApart(Struct, array_like=True, frozen=True):
@@ -60,6 +61,38 @@ class RevisedCell(Protocol):
     @property
     def coming(self) -> object:
         """Return the term that comes, if any."""
+
+
+class Joinings:
+    """Give up what joins a cell and takes too long.
+
+    No snapshot is made of a cell while something in it waits for origins, so that one who joins
+    must not hold up the others for long.
+    """
+
+    def __init__(self, cells: Mapping[str, RevisedCell], clock: Callable[[], int]) -> None:
+        self._cells = cells
+        self._clock = clock
+        self._since: dict[tuple[str, int], int] = {}  # by cell and revision
+
+    def look(self) -> None:
+        """Cells, or their texts, are others."""
+        joining = [
+            (name, revision.number)
+            for name, cell in self._cells.items()
+            for revision in cell.revisions
+            if revision.joins and not set(cell.keys).isdisjoint(revision.keys)
+        ]
+        self._since = {place: self._since.get(place, self._clock()) for place in joining}
+
+    def late(self) -> list[tuple[str, int]]:
+        """Return the cell and the revision of those that take too long."""
+        now = self._clock()
+        return [place for place, since in self._since.items() if now - since >= JOIN_MS_MAX]
+
+    def next_wake(self) -> list[int]:
+        """Return when one is late."""
+        return [since + JOIN_MS_MAX for since in self._since.values()]
 
 
 class _Serving(Struct):

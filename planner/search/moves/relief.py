@@ -85,7 +85,8 @@ class Relieve:
         if not users:  # what is left of its load is a trifle of sums
             return []
         number = random.choice(users)
-        chance = random.random()
+        # Where there is one way alone, only pieces can go elsewhere.
+        chance = random.uniform(0.6 * evaluator.instance.whole.is_forest, 1.0)
         pieces = evaluator.instance.flows[number].pieces
         if chance < 0.6 or not pieces:
             return Reroute.lay(context, number)

@@ -186,7 +186,7 @@ def test_a_text_that_an_earlier_version_replaced_began_anew_and_does_so_again(of
     disk.send(event(1, 5, id="a"))
     disk.submit(PAIR.replace("seq 1", "seq 2"))
     if of_before:
-        *fields, keeps_state, _, _ = msgspec.msgpack.decode(disk.records[-1].data)
+        *fields, keeps_state, _, _, _ = msgspec.msgpack.decode(disk.records[-1].data)
         assert keeps_state is True
         disk.records[-1] = Record(disk.records[-1].number, msgspec.msgpack.encode(fields))
     disk.start()

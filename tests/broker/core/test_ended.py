@@ -233,7 +233,7 @@ def test_readers_of_the_log_do_not_wait_for_what_has_ended() -> None:
 
 
 def activated(site: Site) -> None:
-    site.tell(NetworkTold(told.Activated((("x", "S"),))))
+    site.tell(NetworkTold(told.Activated((("x", "S"),), apart=True)))
 
 
 def test_what_is_not_active_yet_has_not_ended() -> None:

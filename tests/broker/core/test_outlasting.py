@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import headwater
-from broker.engine.pattern.agent.staged_groups import OUTLASTING
+from broker.engine.pattern.agent.staged_agent import OUTLASTING
 from broker.engine.pattern.times.assigned import longest_made_ms
 from language import check_text
 from tests.oracles import spec as s

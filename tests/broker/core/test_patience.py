@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from broker.engine.pattern.agent import patience, staged_plan
-from broker.engine.pattern.agent.patience import FRESH_MAX
 from broker.engine.pattern.agent.search import search_of
 from broker.engine.pattern.agent.staged_agent import StagedAgent
+from broker.engine.pattern.agent.staged_partition import FRESH_MAX
 from broker.engine.pattern.fused.sequence import SequencePlan
 from broker.engine.pattern.fused.tree import Fusing
 from broker.engine.pattern.layout.pattern import lay_out

@@ -4,6 +4,7 @@ Owns histories of submissions, changes, cancels, events and restarts at one brok
 brokers of which each has one of the subscriptions alone.
 """
 
+import json
 import random
 
 import msgspec
@@ -12,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.broker import BrokerOptions
+from broker.core.messages import EventsReceived, Payload, ResumeRequested, SpecificationSubmitted
 from broker.core.recovery.durable_state import RestorableBroker
-from broker.engine.limits import Limits
+from broker.engine.limits import Limits, make_limits
+from broker.network.frames import told
 from tests.broker.core.machine import Machine
+from tests.broker.core.network.test_networked import Core as Networked
 
 TYPES = "event A(n: int)\nevent B(n: int)\n"
 DEFINITIONS = {
@@ -31,6 +35,7 @@ DEFINITIONS = {
     "Quiet": "define Quiet(n) detect absent B for 3 s assign n = 4 group by source\n",
     "Mean": "define Mean(n) aggr every 5 s detect A assign n = Sum(A.n) group by source\n",
     "Slide": "define Slide(n) aggr range 4 s detect A assign n = Sum(A.n)\n",
+    "Ranges": "define Ranges(n) aggr range 4 s detect A assign n = Sum(A.n) group by n\n",
     "Session": "define Session(n) aggr session 2 s detect A assign n = Count(A)\n",
     "Empty": "define Empty(n) aggr every 3 s detect outer A assign n = Count(A)\n",
     "Upper": "define Upper(n) detect Pair as p then Mean as m within 9 s assign n = p.n\n",
@@ -162,3 +167,91 @@ def drawn(seed):
 )
 def test_in_many_histories_each_subscription_gets_what_it_would_get_alone(seeds):
     assert sum(compare(drawn(seed)) for seed in seeds) > len(seeds)
+
+
+def machine_with(definitions_max):
+    machine = Machine(Limits(definitions_max=definitions_max), lateness_ms=0)
+    assert machine.submit(text_of("One", "Pair", 1, "{0}"))["ok"]
+    machine.send({"timestamp": machine.now, "n": 4}, type_name="A")
+    return machine
+
+
+def end_what_has_begun(machine):
+    for type_name in "BA":
+        machine.wait(5_000)
+        machine.send({"timestamp": machine.now, "n": 0}, type_name=type_name)
+
+
+def test_each_instance_of_a_definition_counts_where_it_is_begun_and_no_more_when_they_are_one():
+    machine = machine_with(1)
+    reply = machine.submit(text_of("Two", "Pair", 1, "{0}"))
+    assert [error["code"] for error in reply["errors"]] == ["HW504"]
+    assert "definitions_max" in reply["errors"][0]["message"]
+    assert len(machine.broker.subscriptions) == 1
+    machine = machine_with(2)
+    assert machine.submit(text_of("Two", "Pair", 1, "{0}"))["ok"]
+    # A filter holds nothing, and would be one; yet it is another definition.
+    assert not machine.submit(text_of("Three", "Filter", 1, "{0}"))["ok"]
+    end_what_has_begun(machine)
+    assert machine.submit(text_of("Three", "Filter", 1, "{0}"))["ok"]
+
+
+def read(core, type_name, now):
+    data = json.dumps({"timestamp": now, "n": 4}).encode()
+    core.tell(EventsReceived((Payload(type_name, "s", data),)), now)
+
+
+def resumed(machine, name):
+    machine.tell(ResumeRequested(name, "1", name, "here", "token"))
+    return machine.reply()
+
+
+def test_what_is_resumed_beside_what_others_keep_counts_as_well():
+    text = (
+        "event A(n: int)\ndefine Wild(n) detect A as a and A as b and A as c assign n = a.n\n"
+        "subscription {0} from {0} to x detect Wild\n"
+    )
+    for most in (1, 2):
+        limits = make_limits(definitions_max=most, step_candidates_max=2_000, step_bytes_max=10**6)
+        machine = Machine(limits, lateness_ms=0)
+        assert all(machine.submit(text.format(name), name)["ok"] for name in NAMES[:2])
+        for n in range(60):
+            machine.now += 1
+            machine.send({"timestamp": machine.now, "n": n}, type_name="A")
+        assert machine.broker.catalogue.suspended == 2
+        assert resumed(machine, "One")["ok"] == (most > 1)
+        assert machine.broker.catalogue.suspended == 3 - most
+        assert resumed(machine, "Two")["ok"] == (most > 1)
+
+
+def test_what_becomes_active_where_no_more_may_run_shares_what_runs_and_that_is_counted():
+    text = TYPES + DEFINITIONS["Pair"] + "subscription {0} from x to y detect Pair\n"
+    found = {}
+    for most in (1, 2):
+        core = Networked("hall", definitions_max=most)
+        core.tell(SpecificationSubmitted("c", "r", text.format("One")), 1_001)
+        core.tell(SpecificationSubmitted("c", "r", text.format("Two")), 1_002)
+        core.tell(told.Activated((("x", "One"),), apart=True), 1_100)
+        read(core, "A", 1_500)
+        core.tell(told.Activated((("x", "Two"),), apart=True), 1_600)
+        read(core, "B", 1_700)
+        found[most] = [result["subscription"] for result in core.results]
+        assert core.core.ledger.notes.get("definitions_joined", 0) == 2 - most
+    assert found == {1: ["One", "Two"], 2: ["One"]}
+
+
+def test_windows_of_groups_become_one_when_what_was_before_the_later_has_left():
+    machine = Machine(Limits(), lateness_ms=0)
+
+    def send(n):
+        machine.wait(500)
+        machine.send({"timestamp": machine.now, "n": n}, type_name="A")
+
+    machine.submit(text_of("One", "Ranges", 1, "{0}"))
+    for n in (1, 2, 3):
+        send(n)
+    machine.submit(text_of("Two", "Ranges", 1, "{0}"))
+    assert machine.broker.catalogue.shared == 0
+    for n in [2, 2, 1, 2, 1, 1, 2] * 6:  # of one group comes no more, the others come otherwise
+        send(n)
+    assert machine.broker.catalogue.shared == 1

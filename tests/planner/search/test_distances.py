@@ -1,5 +1,6 @@
 """The hop counts of `planner.search.distances`, against networkx on random directed graphs."""
 
+from itertools import pairwise
 from random import Random
 
 import networkx as nx
@@ -31,6 +32,36 @@ def test_hop_counts_are_those_of_a_breadth_first_search(seed):
         assert distances.rows()[source] == [hops.get(node, FAR) for node in range(40)]
         hops = nx.single_source_shortest_path_length(graph.reverse(), source)
         assert turned.rows()[source] == [hops.get(node, FAR) for node in range(40)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_hop_counts_of_trees_are_those_of_a_breadth_first_search(seed):
+    """Also where links go one way alone, and where the trees are several."""
+    random = Random(seed)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(40))
+    for node in range(1, 40):
+        if random.random() < 0.9:
+            ends = (node, random.randrange(max(0, node - 5), node))
+            ways = random.choice(([ends], [ends[::-1]], [ends, ends[::-1]], [ends, ends[::-1]]))
+            graph.add_edges_from(ways)
+    onward = [sorted(graph[node]) for node in range(40)]
+    topology = RatedTopology(onward, 4)
+    assert topology.is_forest
+    for source in range(40):
+        hops = nx.single_source_shortest_path_length(graph, source)
+        assert topology.hops_from(source) == [hops.get(node, FAR) for node in range(40)]
+        reached = tuple(sorted(random.sample(sorted(hops), min(len(hops), 4))))
+        ends = tuple(end for end in reached if end != source)
+        ways = [nx.shortest_path(graph, source, end) for end in ends]
+        least = {arc for way in ways for arc in pairwise(way)}
+        assert topology.tree(source, ends) == tuple(sorted(least))
+
+
+def test_a_graph_with_a_way_around_is_no_forest():
+    ring = [[1, 2], [0, 2], [0, 1]]
+    assert not RatedTopology(ring, 4).is_forest
+    assert not RatedTopology([[1], [2], [0], []], 4).is_forest  # one way round alone
 
 
 def test_a_sum_of_lanes_is_the_weighted_sum_of_the_hop_counts():

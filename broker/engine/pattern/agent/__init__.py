@@ -1,10 +1,9 @@
 """The agent of a pattern: its operators for each group, its events, and its snapshots.
 
-Owns the compiled case (`staged_plan`), what one group holds (`staged_partition`), the groups and
-the limit on them (`staged_groups`), their time and state (`staged_agent`), events that wait until
-something may come of them (`patience`) and their search (`search`), the bounded store of a chain
-(`chain_store`), the pattern that is one atom (`lone`), and what a changed text takes over of the
-one before (`operand_states`).
+Owns the compiled case (`staged_plan`), what one group holds (`staged_partition`), the groups with
+their limit, time and state (`staged_agent`), events that wait until something may come of them
+(`patience`) and their search (`search`), the bounded store of a chain (`chain_store`), the pattern
+that is one atom (`lone`), and what a changed text takes over of the one before (`operand_states`).
 
 Must not know who wants results, or where events come from: it is fed batches and a watermark.
 

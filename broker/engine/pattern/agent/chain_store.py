@@ -25,10 +25,8 @@ from typing import Any, NamedTuple
 
 from broker.engine.event.agent import WATERMARK_END, LeafEvents
 from broker.engine.event.event import Event, Order
-from broker.engine.event.occurrence import Occurrence
-from broker.engine.pattern.agent import patience
-from broker.engine.pattern.agent.patience import Group, Patience
-from broker.engine.pattern.agent.staged_partition import Partition
+from broker.engine.pattern.agent.patience import Patience
+from broker.engine.pattern.agent.staged_partition import Entry, Group, Partition
 from broker.engine.pattern.fused.fusion import FusedPlan
 from broker.engine.pattern.layout.operands import Joint, Leaf, Operand
 from broker.engine.pattern.layout.pattern import Layout
@@ -68,7 +66,7 @@ def links_of(case: Case, layout: Layout) -> list[Link] | None:
     return links if isinstance(operand, Leaf) and links and not chosen else None
 
 
-class Entry(NamedTuple):
+class Chained(NamedTuple):
     """An event at a place of the chain; entries compare as events do."""
 
     order: Order
@@ -83,14 +81,14 @@ class ChainStore:
         self._links = links
         self._within_ms = within_ms
         self._capacity = capacity
-        self.groups: dict[Group, list[Entry]] = {}
-        self._starts: deque[tuple[Entry, Group]] = deque()  # the first of each run, oldest first
+        self.groups: dict[Group, list[Chained]] = {}
+        self._starts: deque[tuple[Chained, Group]] = deque()  # the first of each run, oldest first
         self.size = 0
         self.overwritten = 0
 
     def take(self, group: Group, place: int, event: Event) -> None:
         """Store an event, which comes after all that are stored, where a run can use it."""
-        entry = Entry(event.order, place, event)
+        entry = Chained(event.order, place, event)
         if not self.reached(group, entry):
             return
         while self.size >= self._capacity:
@@ -103,7 +101,7 @@ class ChainStore:
         if place == 0:
             self._starts.append((entry, group))
 
-    def reached(self, group: Group, entry: Entry) -> bool:
+    def reached(self, group: Group, entry: Chained) -> bool:
         """Return True where the entry begins a run or continues one."""
         if entry.place == 0:
             return True
@@ -130,7 +128,7 @@ class ChainStore:
     def restore(self, groups: Sequence[tuple[Group, int, Event]]) -> None:
         """Hold these again: group, place, event, in any order."""
         for group, place, event in groups:
-            entry = Entry(event.order, place, event)
+            entry = Chained(event.order, place, event)
             insort(self.groups.setdefault(group, []), entry, key=_place_in_order)
             self.size += 1
             if place == 0:
@@ -148,7 +146,7 @@ class ChainStore:
         if newest is start:  # nothing else was left of its run
             self._starts.popleft()
 
-    def _remove(self, group: Group, entry: Entry) -> None:
+    def _remove(self, group: Group, entry: Chained) -> None:
         entries = self.groups[group]
         kept = [one for one in entries if one is not entry]
         self.size -= len(entries) - len(kept)
@@ -168,9 +166,9 @@ class ChainStore:
         if not kept:
             del self.groups[group]
 
-    def _run(self, starts: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
+    def _run(self, starts: Sequence[Chained], entries: Sequence[Chained]) -> list[Chained]:
         """Of a group's entries, those to which these lead; in order, the first included."""
-        by_place: list[list[Entry]] = [[] for _ in range(len(self._links) + 1)]
+        by_place: list[list[Chained]] = [[] for _ in range(len(self._links) + 1)]
         found = []
         begins = {id(one) for one in starts}
         for one in entries:
@@ -183,7 +181,7 @@ class ChainStore:
                 found.append(one)
         return found
 
-    def _linked(self, before: Sequence[Entry], entry: Entry, stored: Sequence[Entry]) -> bool:
+    def _linked(self, before: Sequence[Chained], entry: Chained, stored: Sequence[Chained]) -> bool:
         """Return True where any of `before`, which are in order, leads to the entry."""
         link = self._links[entry.place - 1]
         start = entry.event.start
@@ -197,11 +195,11 @@ class ChainStore:
         return False
 
 
-def _place_in_order(entry: Entry) -> tuple[Order, int]:
+def _place_in_order(entry: Chained) -> tuple[Order, int]:
     return (entry.order, entry.place)
 
 
-def _touches(entry: Entry, stored: Sequence[Entry]) -> bool:
+def _touches(entry: Chained, stored: Sequence[Chained]) -> bool:
     """Tell if something longer than a point touches at the entry's start: so readings cannot."""
     at = entry.event.start
     if at < entry.event.end:
@@ -209,7 +207,7 @@ def _touches(entry: Entry, stored: Sequence[Entry]) -> bool:
     return any(one.event.end == at and one.event.start < at for one in stored)
 
 
-class StoredChains(Patience[Partition]):
+class StoredChains(Patience):
     """Lets the events of all groups wait in one such store, and finds what they complete there.
 
     Groups have no operators of their own: one is made for what is looked through, and goes with it.
@@ -229,12 +227,11 @@ class StoredChains(Patience[Partition]):
         self._final = len(links)
         self._foresight = foresight if fused.asks_durations() else None
         self.store = ChainStore(links, fused.layout.root.within_ms, capacity)
-        self._matches: list[tuple[Occurrence, Group]] = []
         self._looked = False  # whether anything was ever looked through
 
     def put(
         self,
-        entries: Sequence[patience.Entry],
+        entries: Sequence[Entry],
         partitions: dict[Group, Partition],  # noqa: ARG002 - there are none
         since: int | None = None,  # noqa: ARG002 - they are in order
         *,
@@ -246,11 +243,11 @@ class StoredChains(Patience[Partition]):
         self.count = self.store.size
         return {}
 
-    def _take(self, end: int, entries: Iterator[patience.Entry]) -> None:
+    def _take(self, end: int, entries: Iterator[Entry]) -> None:
         """Take events of one end: first those that are stored, then those that complete."""
         store, key_of = self.store, self._key
         store.expire(end)
-        closing: dict[Group, list[patience.Entry]] = {}
+        closing: dict[Group, list[Entry]] = {}
         for place, event in entries:
             group = () if key_of is None else key_of(event)
             if group is None:
@@ -267,25 +264,15 @@ class StoredChains(Patience[Partition]):
                 if self._foresight is not None:
                     self._foresight.observe([(place, (event,)) for place, event in (*chain, *last)])
                 made = self._fused.open(group, self._site).step([*chain, *last], end)
-                self._matches += [(match, group) for match in made]
+                self.matches += [(match, group) for match in made]
 
     def completing(
         self,
-        entries: Sequence[patience.Entry],
+        entries: Sequence[Entry],
         partitions: Mapping[Group, Partition],  # noqa: ARG002 - there are none
     ) -> int | None:
         """Return the end of the first event to come that stands at the end of the chain."""
         return next((event.end for place, event in entries if place == self._final), None)
-
-    def found(self) -> list[tuple[Occurrence, Group]]:
-        """Return what was found, with the group; it is told once."""
-        matches, self._matches = self._matches, []
-        return matches
-
-    @property
-    def in_vain(self) -> bool:
-        """Be never in vain: nothing else would do it."""
-        return False
 
     @property
     def forgets(self) -> bool:
@@ -314,7 +301,7 @@ class StoredChains(Patience[Partition]):
     def state(
         self,
         watermark: int,
-        pending: Sequence[patience.Entry],
+        pending: Sequence[Entry],
         dropped: Mapping[str, int],
         classes: Mapping[str, type[Event]],
     ) -> Any:
@@ -379,7 +366,7 @@ class StoredChains(Patience[Partition]):
                     self.store.take(group, place, event)
 
 
-def _end_of(entry: patience.Entry) -> int:
+def _end_of(entry: Entry) -> int:
     end: int = entry[1].end
     return end
 
@@ -388,5 +375,5 @@ def _no_partition(*_: Any) -> Any:
     raise AssertionError("a store is one for all groups")
 
 
-def _got(shelf: Shelf) -> Callable[[Sequence[int]], patience.Entry]:
+def _got(shelf: Shelf) -> Callable[[Sequence[int]], Entry]:
     return lambda packed: (packed[0], shelf.get(packed[1]))

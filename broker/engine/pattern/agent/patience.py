@@ -7,39 +7,26 @@ alone only while nothing can be reported of it; what waits is given in order, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
+from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.layout.prospects import Prospect, Reach
 
-FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
 TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
 
-Group = tuple[Any, ...]
-Entry = tuple[int, Event]  # which atom it is for, and the event
 
-
-class Waiting(Protocol):
-    """An agent's record of a group, with what waits there."""
-
-    fresh: list[Entry]
-    reach: Reach
-
-
-P = TypeVar("P", bound=Waiting)
-
-
-class Patience(Generic[P]):
+class Patience:
     """Keep what waits in all groups of one agent; `new` makes what it keeps of a group."""
 
     def __init__(
         self,
         prospect: Prospect,
         key: Callable[[Event], Any] | None,
-        new: Callable[[Group, Reach], P],
+        new: Callable[[Group, Reach], Partition],
         slots: tuple[str, ...] | None = None,
     ) -> None:
         """`slots`: where an event has the parts of its key, if all of them stand in slots."""
@@ -47,6 +34,8 @@ class Patience(Generic[P]):
         self._key = key
         self._new = new
         self.count = 0  # events that wait
+        self.matches: list[tuple[Occurrence, Group]] = []  # found without operators
+        self.in_vain = False  # asking costs more than it spares: most may complete something
         self._asked = self._hopeful = 0
         self._pass = self._passing(slots)
 
@@ -65,7 +54,7 @@ class Patience(Generic[P]):
     def put(
         self,
         entries: Sequence[Entry],
-        partitions: dict[Group, P],
+        partitions: dict[Group, Partition],
         since: int | None = None,
         *,
         eager: bool,
@@ -107,9 +96,12 @@ class Patience(Generic[P]):
         self.count += asked
         self._hopeful += hopeful
         self._asked += len(entries)
+        self.in_vain = self._asked >= TRIAL_EVENTS and 2 * self._hopeful > self._asked
         return touched
 
-    def completing(self, entries: Sequence[Entry], partitions: Mapping[Group, P]) -> int | None:
+    def completing(
+        self, entries: Sequence[Entry], partitions: Mapping[Group, Partition]
+    ) -> int | None:
         """Return the end of the first event to come, in order, that may complete something.
 
         Nothing is changed; events that have not come yet may complete more.
@@ -130,10 +122,6 @@ class Patience(Generic[P]):
                 return end
         return None
 
-    def found(self) -> list[tuple[Occurrence, Group]]:
-        """Return matches found while waiting, with the group; each is told once."""
-        return []
-
     def dropped(self) -> dict[str, int]:
         """Return what was dropped of what waits, by reason."""
         return {}
@@ -151,19 +139,14 @@ class Patience(Generic[P]):
     def trial(self, told: list[int]) -> None:
         self._asked, self._hopeful = told
 
-    @property
-    def in_vain(self) -> bool:
-        """Tell whether asking costs more than it spares, as most events may complete something."""
-        return self._asked >= TRIAL_EVENTS and 2 * self._hopeful > self._asked
-
-    def taken(self, partition: P) -> list[Entry]:
+    def taken(self, partition: Partition) -> list[Entry]:
         """Take what waits in a group; it waits no more."""
         entries = partition.fresh
         partition.fresh = []
         self.count -= len(entries)
         return entries
 
-    def forget(self, partition: P, watermark: int) -> None:
+    def forget(self, partition: Partition, watermark: int) -> None:
         """Drop of what waits in a group that of which nothing can come any more."""
         if self._prospect.forgets_ms is None or watermark >= WATERMARK_END:
             return

@@ -25,8 +25,8 @@ from typing import Any
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.agent.patience import FRESH_MAX, Entry, Group, Patience
-from broker.engine.pattern.agent.staged_partition import Partition
+from broker.engine.pattern.agent.patience import Patience
+from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.fused.members import leaf_of
 from broker.engine.pattern.fused.sequence import Chain
 from broker.engine.pattern.layout.operands import Gathered, Joint, Leaf, Operand, operands
@@ -51,7 +51,7 @@ class ChainSearch:
     find: Find
 
 
-class Searching(Patience[Partition]):
+class Searching(Patience):
     """Lets events wait, and finds what they complete, in groups without operators."""
 
     def __init__(
@@ -65,12 +65,6 @@ class Searching(Patience[Partition]):
         super().__init__(prospect, key, new)
         self._search = search
         self._pass = self._passing(slots, search.last, 0)
-        self._matches: list[tuple[Occurrence, Group]] = []
-
-    def found(self) -> list[tuple[Occurrence, Group]]:
-        """Return what was found without operators, with the group; it is told once."""
-        matches, self._matches = self._matches, []
-        return matches
 
     def put(
         self,
@@ -110,7 +104,7 @@ class Searching(Patience[Partition]):
                     partition.full = max(FRESH_MAX, 2 * len(partition.fresh))
             elif hopes:
                 made = self._search.find(partition.fresh, event)
-                self._matches += [(match, key) for match in made]
+                self.matches += [(match, key) for match in made]
                 if made and self._search.spends:
                     self.taken(partition)
                     spent[key] = event.end
@@ -122,11 +116,6 @@ class Searching(Patience[Partition]):
             waiting = self._pass(entries, partitions, touched, spent, ask)
             self.count += waiting  # beside what `ask` has added
         return touched
-
-    @property
-    def in_vain(self) -> bool:
-        """Be never in vain: what is found without operators is worth asking for."""
-        return False
 
 
 # --- which chains are searched -----------------------------------------------------------

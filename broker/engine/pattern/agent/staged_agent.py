@@ -1,32 +1,38 @@
 """The agent of a pattern: operators over operators, or several as one, for each partition.
 
-Owns the way of events to partitions and of occurrences from them. Must not know how partitions are
-kept (staged_groups.py), what stages do, how occurrences are chosen (choice.py) or what becomes of
-them (outcome.py). Invariant: what it reports depends on
-the events and on the order of time alone, never on how they were batched.
+Owns the way of events to partitions and of occurrences from them, which partitions there are, and
+when each is due. Must not know what stages do, how occurrences are chosen (choice.py) or what
+becomes of them (outcome.py). Invariant: what it reports depends on the events and on the order of
+time alone, never on how they were batched; a group that is not there is one that knows nothing, and
+a new one would do as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from operator import itemgetter
+from typing import Any, Protocol
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Event
+from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.agent.chain_store import StoredChains
-from broker.engine.pattern.agent.patience import Group
-from broker.engine.pattern.agent.staged_groups import (
-    GROUPS_OVERFLOW,
-    OUTLASTING,
-    Found,
-    StagedGroups,
+from broker.engine.pattern.agent.lone import LoneAtom
+from broker.engine.pattern.agent.staged_partition import (
+    Group,
+    OpenTimes,
+    Partition,
+    beginning,
+    packed,
+    unpack,
 )
-from broker.engine.pattern.agent.staged_partition import packed, unpack
+from broker.engine.pattern.agent.staged_plan import StagedPlan
 from broker.engine.pattern.fused import join_snapshot
-from broker.engine.pattern.fused.fusion import Fused
-from broker.engine.pattern.selection.choice import hold
-from broker.engine.pattern.stage.base import least
+from broker.engine.pattern.fused.fusion import Fused, FusedPlan
+from broker.engine.pattern.selection.choice import due
+from broker.engine.pattern.selection.ending import ending_of
+from broker.engine.pattern.stage.base import SWEEP_MS, least
 from broker.engine.runtime.agenda import Agenda
 from broker.engine.runtime.pending import Pending, by_end
 from broker.engine.runtime.shelf import Shelf
@@ -34,10 +40,64 @@ from broker.engine.runtime.subscribed import put_in_order
 
 LOOKED_EVENTS = 256  # to come, that are looked through for what they complete: some 100 µs
 STATE_VERSION = 2  # version 1, of stages or of joins (join_snapshot.py), is read as well
+OCCURRENCES_MAX = 1_000_000
+GROUPS_MAX = 100_000
+MANY = 4  # groups are many where so many times as many were too many
+# Detected events that lasted longer than anything is kept for what has no bound by its text.
+OUTLASTING = "outlasting"
+GROUPS_OVERFLOW = "groups_overflow"
+
+_events = itemgetter(1)
+
+Found = tuple[Occurrence, Group]  # an occurrence and its partition's key
 
 
-class StagedAgent(StagedGroups):
+class Outcome(Protocol):
+    """Makes what an agent puts out."""
+
+    dropped_inverted: int
+
+    def make_all(self, matches: list[Found]) -> list[Any]:
+        """Make an event or a result of each occurrence; some may give none."""
+
+
+class StagedAgent:
     """One case whose detect is a pattern of stages (see agent.Agent)."""
+
+    def __init__(
+        self,
+        plan: StagedPlan,
+        outcome: Outcome,
+        classes: Mapping[str, type[Event]],
+        *,
+        occurrences_max: int = OCCURRENCES_MAX,
+        groups_max: int = GROUPS_MAX,
+    ) -> None:
+        self.plan = plan
+        self.outcome = outcome
+        self._classes = classes
+        self._occurrences_max = occurrences_max
+        self.groups_max = groups_max
+        self._ending = ending_of(plan.subscription)
+        self.waits = plan.waits
+        self.lone = LoneAtom(plan.selects[0], plan.key, outcome) if plan.is_lone else None
+        self._patience = None if plan.is_lone else plan.patience()
+        self._crowded = False  # so that nothing may wait with its group
+        self._begin: int | None = None
+        self._pending = Pending(plan.layout.budget)
+        self._partitions: dict[Group, Partition] = {}
+        self._agenda = Agenda()
+        self._open_times = OpenTimes()
+        self._size = 0
+        self._watermark = WATERMARK_NONE
+        self._is_new = True  # what another agent left may wait, which had to keep an order
+        self._swept = WATERMARK_NONE
+        self.dropped_overflow = self.dropped_groups = self.outlasting = 0
+
+    @property
+    def groups(self) -> Mapping[Group, Partition]:
+        """Return what is held of each group."""
+        return self._partitions
 
     # --- the door ------------------------------------------------------------------------
 
@@ -51,9 +111,9 @@ class StagedAgent(StagedGroups):
         if self._begin is None or instant < self._begin:
             self._begin = instant
             if self.plan.key is None and self.plan.silences:
-                self._moved[()] = self._partition(())
-                self._moved[()].site.begin = instant
-                self._schedule((), self._partitions[()])
+                partition = self._open_times.moved[()] = self._partition(())
+                partition.site.begin = instant
+                self._schedule((), partition)
 
     def begins_from(self, floor: int) -> None:
         """The task, if not begun before, begins at this time or later."""
@@ -79,11 +139,13 @@ class StagedAgent(StagedGroups):
         if self._watermark >= WATERMARK_END:  # now all that is open is decided
             touched.update(dict.fromkeys(self._partitions))
         silent = self._sweep(touched)
-        found: list[Found] = [] if self._patience is None else self._patience.found()
+        matches: list[Found] = []
+        if self._patience is not None and self._patience.matches:
+            matches, self._patience.matches = self._patience.matches, matches
         for key in touched:
-            found += self._advance(key)
+            matches += self._advance(key)
         if self._ending is not None:
-            found = self._ending.sift(found, self._begin)
+            matches = self._ending.sift(matches, self._begin)
         if silent:
             self._drop_idle(silent)
         if self._patience is not None and self._patience.in_vain:
@@ -92,35 +154,34 @@ class StagedAgent(StagedGroups):
                 if not partition.open:
                     self.plan.open(partition, self._begin)
             self._patience = None
-        self._hold_groups()
-        put_in_order(found, self.plan.layout.budget)
-        return self.outcome.make_all(found)
+        while (groups := len(self._partitions)) > self.groups_max or (
+            self._size > self._occurrences_max and groups > 1
+        ):
+            self._drop(next(iter(self._partitions)))  # first goes what began first
+            self.dropped_groups += 1
+        put_in_order(matches, self.plan.layout.budget)
+        return self.outcome.make_all(matches)
 
     def watermark_out(self, watermark: int) -> int:
         """Return the end up to which nothing more will come out, given the inputs' watermark."""
-        for key, partition in self._moved.items():
-            self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
-            if self._holds[key] >= WATERMARK_END:
-                del self._holds[key]
-            if self.plan.promise.lags:
-                self._eldest[key] = partition.eldest()
-        self._moved.clear()
-        reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
+        promise, times = self.plan.promise, self._open_times
+        times.look(begun=promise.lags)
+        reported = min(watermark, min(times.holds.values(), default=WATERMARK_END))
         if self._ending is not None:
             reported = min(reported, self._ending.hold())
         waiting = WATERMARK_END if self._patience is None else self._patience.eldest()
-        eldest = min(self._eldest.values(), default=waiting)
-        return self.plan.promise.out(watermark, reported, eldest)
+        eldest = min(times.eldest.values(), default=waiting)
+        return promise.out(watermark, reported, eldest)
 
     def next_due(self) -> int | None:
         """Return the least watermark at which `feed` without events could report; None if never."""
-        known = [ms for ms in (self._pending.first_end, self._agenda.first()) if ms is not None]
+        times = [ms for ms in (self._pending.first_end, self._agenda.first()) if ms is not None]
         # What is fused has decided all that it can; only what `last` chooses among may wait.
         open_size = self._size if self.plan.timed else 0
         if open_size or (self.plan.fused is None and self._patience and self._patience.count):
-            known.append(WATERMARK_END)
+            times.append(WATERMARK_END)
         ends = None if self._ending is None else self._ending.due(self._watermark)
-        return least([*known, ends])
+        return least([*times, ends])
 
     def next_report(self) -> int | None:
         """Return the watermark from which on what came may be reported; no later than it is."""
@@ -150,7 +211,7 @@ class StagedAgent(StagedGroups):
             OUTLASTING: self.outlasting,
         }
         if self.plan.manner.at_most is not None:
-            suppressed = [one.waiting.suppressed for one in self._partitions.values()]
+            suppressed = [each.waiting.suppressed for each in self._partitions.values()]
             dropped["at_most"] = sum(suppressed)
         if self.plan.key is not None:
             dropped[GROUPS_OVERFLOW] = self.dropped_groups
@@ -170,16 +231,16 @@ class StagedAgent(StagedGroups):
         """Give what the watermark has passed to its partitions; which these are."""
         plan, pending, taken = self.plan, self._pending, []
         leaves, key_of = plan.layout.leaves, plan.key
-        for at, events in batch:
-            select = plan.selects[at] if at < len(leaves) else None
+        for place, events in batch:
+            select = plan.selects[place] if place < len(leaves) else None
             passed = events if select is None else select(events)
             if plan.doubt is not None:
                 plan.doubt.see(passed)
             if plan.observes:
-                self.outlasting += plan.durations.observe(((at, passed),))
-            if at >= len(leaves) and not plan.contiguous:
-                passed = self._beginning(passed)
-            taken.append((at, passed))
+                self.outlasting += plan.durations.observe(((place, passed),))
+            if place >= len(leaves) and not plan.contiguous:
+                passed = beginning(passed, self._partitions, key_of)
+            taken.append((place, passed))
         if plan.fused is not None and plan.observes:
             plan.fused.look_ahead()
         ahead, until = (since, WATERMARK_END) if plan.at_once else (None, self._watermark)
@@ -191,28 +252,17 @@ class StagedAgent(StagedGroups):
         if self._patience is not None:
             return self._patience.put(released, self._partitions, ahead, eager=self._crowded)
         touched: dict[Group, None] = {}
-        for at, event in released:
+        for place, event in released:
             key = () if key_of is None else key_of(event)
             if key is None:
                 continue
             partition = self._partition(key)
-            if key_of is not None and plan.silences and at >= len(leaves):
+            if key_of is not None and plan.silences and place >= len(leaves):
                 begin = partition.site.begin
                 partition.site.begin = event.start if begin is None else min(begin, event.start)
-            partition.fresh.append((at, event))
+            partition.fresh.append((place, event))
             touched[key] = None
         return touched
-
-    def _beginning(self, events: Sequence[Event]) -> list[Event]:
-        """Those with which a partition may begin; all others say nothing of a silence."""
-        partitions, key_of = self._partitions, self.plan.key
-        found = []
-        for event in events:
-            known = None if key_of is None else partitions.get(key_of(event))
-            begin = None if known is None else known.site.begin
-            if begin is None or event.start < begin:
-                found.append(event)
-        return found
 
     # --- deciding ------------------------------------------------------------------------
 
@@ -224,16 +274,110 @@ class StagedAgent(StagedGroups):
             partition.fresh = []
             if self._patience is not None:
                 self._patience.count -= len(entries)
-        found = plan.advance(partition, entries, self._watermark)
-        if plan.in_turn or not plan.timeless or not isinstance(partition.root, Fused):
+        root = partition.root
+        if plan.is_straight and isinstance(root, Fused):
+            matches = root.step(entries, self._watermark)
+        else:
+            matches = plan.advance(partition, entries, self._watermark)
+            root = partition.root  # where events are consumed it may be another now
+        if plan.in_turn or not plan.timeless or not isinstance(root, Fused):
             self._settle(key, partition)
         else:
-            held = partition.root.expire(self._watermark) + len(partition.site.named)
+            held = root.expire(self._watermark) + len(partition.site.named)
             self._size += held - partition.size
             partition.size = held
             if self._size > self._occurrences_max:
                 self._settle(key, partition)
-        return list(zip(found, repeat(key))) if found else []
+        return list(zip(matches, repeat(key))) if matches else []
+
+    # --- made, and left alone ------------------------------------------------------------
+
+    def _make_room(self, batch: Sequence[LeafEvents]) -> None:
+        """Near the limit all is given to stages at once: they alone know what goes first."""
+        if self._patience is None:
+            return
+        coming = sum(map(len, map(_events, batch)))
+        held = self._patience.count + self._size + len(self._pending) + coming
+        self._crowded = held > self._occurrences_max
+        if self._crowded:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Give all groups stages as far as the watermark, though nothing can come of it."""
+        if self._patience is not None and self._patience.count:
+            behind = [key for key, each in self._partitions.items() if each.fresh]
+            matches = [match for key in behind for match in self._advance(key)]
+            assert not matches, "what may be complete does not wait"
+
+    def _partition(self, key: Group) -> Partition:
+        partition = self._partitions.get(key)
+        if partition is None:
+            reach = [] if self._patience is None else self._patience.any_reach()
+            partition = self._partitions[key] = self.plan.new(key, reach)
+            self.plan.open(partition, self._begin)
+        return partition
+
+    # --- how long, and how much ---------------------------------------------------------
+
+    def _settle(self, key: Group, partition: Partition) -> None:
+        """Let it forget what is too old by now, and note what it holds."""
+        self.dropped_overflow += self.plan.trim(partition, self._watermark)
+        self._note(key, partition)
+
+    def _note(self, key: Group, partition: Partition) -> None:
+        """Note when it is due next, and hold the limit: past it the oldest go, counted."""
+        self._open_times.moved[key] = partition
+        self._size += partition.count()
+        excess = self._size - self._occurrences_max
+        if excess > 0:
+            shed = partition.root.shed(excess)
+            part = min(excess - shed, len(partition.log))
+            del partition.log[:part]
+            self._size += partition.count()  # what was shed may have taken more along
+            self.dropped_overflow += shed + part
+        self._schedule(key, partition)
+
+    def _schedule(self, key: Group, partition: Partition) -> None:
+        turn = due(partition.waiting, self.plan.manner, self._watermark)
+        self._agenda.set(key, least([partition.root.due(), turn]))
+
+    def _sweep(self, touched: dict[Group, None]) -> list[Group]:
+        """Let silent partitions drop what has expired, now and then; return those that may go."""
+        # What is fused goes after a silent look, as a new one costs more; of many, all at once.
+        fused = self.plan.fused
+        period_ms = fused.sweep_ms if isinstance(fused, FusedPlan) else SWEEP_MS
+        if self._watermark // period_ms == self._swept // period_ms:
+            return []
+        self._swept = self._watermark
+        patience, candidates = self._patience, []
+        all_go = not self.plan.is_plain or MANY * len(self._partitions) > self.groups_max
+        for key, partition in self._partitions.items():
+            if all_go or not (partition.size or partition.fresh):
+                candidates.append(key)
+            if key in touched:
+                continue
+            if patience is not None and not partition.size:
+                patience.forget(partition, self._watermark)
+                if patience.forgets or not partition.fresh:
+                    continue  # there is nothing that its stages could forget
+            touched[key] = None
+        return candidates
+
+    def _drop_idle(self, candidates: list[Group]) -> None:
+        """Let go of those groups that know nothing."""
+        per_ms = 0 if self.plan.manner.at_most is None else self.plan.manner.at_most[1]
+        for key in candidates:
+            if self._partitions[key].idle(self._watermark, per_ms):
+                self._drop(key)
+
+    def _drop(self, key: Group) -> None:
+        """Let go of a group, and of all that it holds."""
+        gone = self._partitions.pop(key)
+        self._size -= gone.size
+        if self._patience is not None:
+            self._patience.taken(gone)
+        self._agenda.set(key, None)
+        self._open_times.drop(key)
 
     # --- snapshots -----------------------------------------------------------------------
 
@@ -245,7 +389,7 @@ class StagedAgent(StagedGroups):
             parts = self._watermark, self._pending.entries, self.dropped(), self._classes
             return self._patience.state(*parts)
         shelf = Shelf(self._classes)
-        partitions = [packed(one, shelf) for one in self._partitions.values()]
+        partitions = [packed(each, shelf) for each in self._partitions.values()]
         early = () if self._ending is None else self._ending.waiting
         return {
             "version": STATE_VERSION,
@@ -257,10 +401,10 @@ class StagedAgent(StagedGroups):
             "overflow": self.dropped_overflow,
             "inverted": self.outcome.dropped_inverted,
             OUTLASTING: self.outlasting,
-            "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
+            "pending": [[place, shelf.put(event)] for place, event in self._pending.entries],
             "patience": None if self._patience is None else self._patience.trial,
             "partitions": partitions,
-            "early": [[list(group), shelf.put_all(one)] for one, group in early],
+            "early": [[list(group), shelf.put_all(match)] for match, group in early],
             "floor": None if self._ending is None else self._ending.floor,
             "events": shelf.packed(),
             **({} if self.plan.key is None else {GROUPS_OVERFLOW: self.dropped_groups}),
@@ -275,8 +419,8 @@ class StagedAgent(StagedGroups):
         shelf = Shelf(self._classes, state["events"])
         self._watermark, self._pending = state["watermark"], Pending(self.plan.layout.budget)
         self.plan.know(state.get("lasting", {}))
-        for at, n in state["pending"]:
-            self._pending.add(at, (shelf.get(n),))
+        for place, n in state["pending"]:
+            self._pending.add(place, (shelf.get(n),))
         if isinstance(self._patience, StoredChains):
             counts = self._patience.restore(state, shelf, self._pending)
             self.outcome.dropped_inverted = counts.get("start_after_end", 0)
@@ -289,16 +433,16 @@ class StagedAgent(StagedGroups):
         self.dropped_groups = state.get(GROUPS_OVERFLOW, 0)
         self.outcome.dropped_inverted = state["inverted"]
         self._partitions, self._agenda, self._size = {}, Agenda(), 0
-        self._holds, self._moved, self._eldest = {}, {}, {}
+        self._open_times = OpenTimes()
         trial = state.get("patience", [0, 0])
         self._patience = None if trial is None else self._patience
         if self._patience is not None:
             self._patience.count, self._patience.trial = 0, trial
-        for one in state["partitions"]:
-            self._restore_partition(tuple(one[0]), one, shelf)
+        for row in state["partitions"]:
+            self._restore_partition(tuple(row[0]), row, shelf)
         if self._ending is not None:
             early = state.get("early", ())
-            self._ending.waiting = [(shelf.get_all(one), tuple(group)) for group, one in early]
+            self._ending.waiting = [(shelf.get_all(match), tuple(group)) for group, match in early]
             self._ending.floor = state.get("floor", self._ending.floor)
 
     def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
@@ -312,7 +456,7 @@ class StagedAgent(StagedGroups):
         if self._patience is not None:
             self._patience.count += len(partition.fresh)
         if self._patience is None and partition.fresh:  # nothing waits here any more
-            found = self._advance(key)
-            assert not found, "what may be complete does not wait"
+            matches = self._advance(key)
+            assert not matches, "what may be complete does not wait"
         elif not without_stages:  # it forgets when it would have: what is held shows
             self._note(key, partition)

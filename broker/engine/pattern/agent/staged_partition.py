@@ -6,11 +6,12 @@ Owns the shape of partitions and their snapshots. Must not know how they go on.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence, events_of, flat, without
-from broker.engine.pattern.agent.patience import FRESH_MAX, Entry
 from broker.engine.pattern.fused.fusion import Fused, FusedStage, stages_in
 from broker.engine.pattern.layout.operands import (
     Count,
@@ -25,7 +26,7 @@ from broker.engine.pattern.layout.operands import (
 )
 from broker.engine.pattern.layout.pattern import Layout
 from broker.engine.pattern.layout.prospects import Reach
-from broker.engine.pattern.selection.choice import Manner, Waiting, eldest_of
+from broker.engine.pattern.selection.choice import Manner, Waiting, eldest_of, hold
 from broker.engine.pattern.selection.selection import Selection
 from broker.engine.pattern.stage.base import Site, Stage
 from broker.engine.pattern.times.completion import Completion
@@ -42,6 +43,10 @@ DERIVED = (Leaf, Joint, Negation, Gathered, Padded, Count)
 # go first, counted. To look through more costs more than a tenth of a second, for each result.
 LOG_MAX = 10_000
 LOG_MIN = 64
+FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
+
+Group = tuple[Any, ...]
+Entry = tuple[int, Event]  # which atom it is for, and the event
 
 
 def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:
@@ -157,6 +162,50 @@ class Partition:
         """Take consumed events out of all that is held; what is left of what was found."""
         self.root.forget(gone)
         return without(self.waiting.found, gone)
+
+
+class OpenTimes:
+    """Hold of each group what it holds back, and when what it holds begins, where that matters.
+
+    Groups that have `moved` are asked anew when that is looked at next.
+    """
+
+    __slots__ = ("eldest", "holds", "moved")
+
+    def __init__(self) -> None:
+        self.holds: dict[Group, int] = {}
+        self.eldest: dict[Group, int] = {}
+        self.moved: dict[Group, Partition] = {}
+
+    def look(self, *, begun: bool) -> None:
+        """Ask those that have moved; `begun`: also when what they hold begins."""
+        for key, partition in self.moved.items():
+            self.holds[key] = min(partition.root.hold(), hold(partition.waiting))
+            if self.holds[key] >= WATERMARK_END:
+                del self.holds[key]
+            if begun:
+                self.eldest[key] = partition.eldest()
+        self.moved.clear()
+
+    def drop(self, key: Group) -> None:
+        """Forget a group that is let go."""
+        for each in (self.holds, self.eldest, self.moved):
+            each.pop(key, None)
+
+
+def beginning(
+    events: Sequence[Event],
+    partitions: Mapping[Group, Partition],
+    key_of: Callable[[Event], Any] | None,
+) -> list[Event]:
+    """Return those with which a partition may begin; all others say nothing of a silence."""
+    earlier = []
+    for event in events:
+        partition = None if key_of is None else partitions.get(key_of(event))
+        begin = None if partition is None else partition.site.begin
+        if begin is None or event.start < begin:
+            earlier.append(event)
+    return earlier
 
 
 def _end(entry: tuple[int, Event]) -> int:

@@ -14,10 +14,12 @@ from dataclasses import replace
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.filter.conditions import slots_read
 from broker.engine.pattern.agent.chain_store import StoredChains, links_of
-from broker.engine.pattern.agent.patience import Entry, Group, Patience
+from broker.engine.pattern.agent.patience import Patience
 from broker.engine.pattern.agent.search import Searching, search_of
 from broker.engine.pattern.agent.staged_partition import (
     LOG_MAX,
+    Entry,
+    Group,
     Partition,
     consumption_of,
     derived,
@@ -114,7 +116,7 @@ class StagedPlan:
         self._choose_operators(case)
         self.observes = not self.is_plain or self._asks_durations()
         held_up = self.logs or self.chooses or self.contiguous or self.manner.maybe_drop
-        self._is_straight = not held_up  # what one operator passes on is what is reported
+        self.is_straight = not held_up  # what one operator passes on is what is reported
 
     def _choose_operators(self, case: Case) -> None:
         """Run the pattern as one operator where one can, and else as its operators one by one."""
@@ -154,7 +156,7 @@ class StagedPlan:
 
     # --- partitions ----------------------------------------------------------------------
 
-    def patience(self) -> Patience[Partition] | None:
+    def patience(self) -> Patience | None:
         """Return how events wait with their groups; None where they cannot."""
         if self.links is not None:
             assert isinstance(self.fused, FusedPlan)
@@ -213,9 +215,6 @@ class StagedPlan:
         self, partition: Partition, entries: list[Entry], watermark: int
     ) -> list[Occurrence]:
         """Return what is reported of a partition that is given these events, in order."""
-        root = partition.root
-        if self._is_straight and isinstance(root, Fused):
-            return root.step(entries, watermark)
         if self.logs:
             partition.log += entries
         decided = self._decided(partition, entries, watermark)

@@ -265,10 +265,7 @@ class Operators:
 
     def _course(self, joint: ops.Joint) -> Passed:
         """One run over a whole chain of like links."""
-        links = [joint]
-        while _alike(links[0].left, joint):
-            assert isinstance(links[0].left, ops.Joint)
-            links.insert(0, links[0].left)
+        links = ops.run_of(joint)
         elements = [links[0].left, *(link.right for link in links)]
         passed = [self.passed(each) for each in elements]
         lag_ms = greatest(*(each.lag_ms for each in passed))
@@ -372,11 +369,7 @@ class Operators:
         self._keep(gathered.base, base, open_ms, lag_ms, why)
         for member, each in zip(gathered.members, lists, strict=True):
             # Between two elements a member is needed as long as these are, and no longer.
-            kept_ms: int | None = 0
-            if member.after is None:
-                bound = member.before_bound
-                before_ms = None if bound is None else bound.high_ms
-                kept_ms = least(gathered.within_ms, before_ms)
+            kept_ms = member.leads_ms(gathered.within_ms)
             if kept_ms is not None and span_ms is not None and open_ms is not None:
                 kept_ms += span_ms + open_ms + self.terms.unsure_ms
             else:
@@ -412,15 +405,6 @@ def _latest_only(joint: ops.Joint) -> bool:
         return False
     limited = joint.conjuncts or joint.anchors or joint.bound or joint.spread_m is not None
     return not limited and joint.within_ms is None and left.event_type != right.event_type
-
-
-def _alike(left: Operand, joint: ops.Joint) -> bool:
-    return (
-        isinstance(left, ops.Joint)
-        and not left.closed
-        and left.context == joint.context
-        and left.operator == joint.operator
-    )
 
 
 # --- what is kept to choose again ----------------------------------------------------------------

@@ -132,7 +132,7 @@ class FusedPlan:
         self.ordered = ordered
         # Where events are consumed an older candidate may come to be the latest.
         self._latest_only = not consuming
-        self._foresight, self._doubt = foresight, builder.doubt
+        self.foresight, self._doubt = foresight, builder.doubt
         self.sweep_ms = WATERMARK_END  # how often silent groups forget what has expired
         self._kept: list[tuple[int, int | None, int | None]] = []
         # Asked again only when a type has begun to last, or lasts longer than it did.
@@ -167,9 +167,9 @@ class FusedPlan:
     def look_ahead(self) -> None:
         """Keep for as long as events still to come may reach back."""
         doubt_ms = 0 if self._doubt is None else self._doubt.most_ms
-        if self._changes != (changes := (self._foresight.durations.changes, doubt_ms)):
+        if self._changes != (changes := (self.foresight.durations.changes, doubt_ms)):
             self._changes = changes
-            self._keep(self._foresight.most_ms())
+            self._keep(self.foresight.most_ms())
 
     def _keep(self, duration_max_ms: int) -> None:
         """Keep what events still to come may join that last no longer than that."""
@@ -278,7 +278,7 @@ class FusedPlan:
             reach += max(fused.keep_left_ms, fused.keep_right_ms)
         return reach
 
-    def open(self, group: tuple[Any, ...], site: Site) -> Fused:
+    def open(self, group: tuple[Any, ...], site: Site) -> FusedStage:
         """Return what runs one partition."""
         return FusedStage(self, group, site)
 
@@ -289,10 +289,6 @@ class FusedPlan:
         if isinstance(node, FusedNegation):
             return DeniedStore(node.plan, group, site.budget)
         return None if node.follows is None else Further(node.joint, node.follows, site)
-
-    def begins(self, watermark: int) -> int:
-        """Return when events still to come begin at the earliest."""
-        return watermark + 1 - self._foresight.most_ms()
 
     def expire(self, stores: list[Store], watermark: int) -> int:
         """Drop what no event after the watermark can join; return how many are held."""
@@ -396,10 +392,6 @@ class Fused:
         """Take consumed events (by identity) out of all that is held."""
         raise AssertionError("consumption goes through the events again")
 
-    def members(self) -> Iterator[Entry]:
-        """Yield each event that is held, with its place; as often as it is held."""
-        yield from ()
-
 
 class FusedStage(Fused):
     """All joins of one partition as one."""
@@ -448,7 +440,7 @@ class FusedStage(Fused):
             if isinstance(node, FusedJoint) and isinstance(asked, Further):
                 left, right = self._stores[node.left_store], self._stores[node.right_store]
                 if node.joint.next and not node.stores_right:
-                    left.drop_before(asked.shut_before(plan.begins(watermark)))
+                    left.drop_before(asked.shut_before(plan.foresight.begins(watermark)))
                 ends = [store.ends[0] for store in (left, right) if store.ends]
                 asked.expire(min(ends, default=watermark), watermark)
             elif asked is not None:
@@ -464,7 +456,7 @@ class FusedStage(Fused):
     def begins(self) -> int:
         """Return a time before which no later match begins."""
         beneath = [each.begins() for each in self.beneath.values()]
-        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
+        return min([self.eldest(), self._plan.foresight.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""

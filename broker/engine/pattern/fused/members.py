@@ -15,7 +15,15 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.fused.fusion import Entry, Fused
-from broker.engine.pattern.layout.operands import Gathered, Joint, Leaf, Operand, Padded, operands
+from broker.engine.pattern.layout.operands import (
+    Gathered,
+    Joint,
+    Leaf,
+    Operand,
+    Padded,
+    atom_of,
+    operands,
+)
 from broker.engine.pattern.operators.gathered import SLICED, Candidates, GatheredPlan, gather
 from broker.engine.runtime.budget import PLACE_BYTES, Budget
 
@@ -43,8 +51,8 @@ class ListsPlan:
 
 def leaf_of(element: Operand) -> Leaf:
     """Return the atom of an element, which may have the places of lists beside it."""
-    leaf = element.operand if isinstance(element, Padded) else element
-    assert isinstance(leaf, Leaf)
+    leaf = atom_of(element)
+    assert leaf is not None
     return leaf
 
 

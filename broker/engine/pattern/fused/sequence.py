@@ -20,20 +20,21 @@ two sides can tell. Runs are of any relation, `and` included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, end_of, sort_in_order
 from broker.engine.pattern.fused.fusion import Entry, Fused, FusedPlan, FusedStage
+from broker.engine.pattern.fused.join_snapshot import packed_operators, unpacked_operators
 from broker.engine.pattern.fused.members import FusedLists, ListsPlan, leaf_of
 from broker.engine.pattern.layout.operands import (
     Gathered,
     Joint,
     Leaf,
     Operand,
-    Padded,
+    atom_of,
     composite,
     least,
     operands,
@@ -81,7 +82,7 @@ class Chain:
     @property
     def composites(self) -> list[Operand]:
         """The elements that are operators themselves."""
-        return [element for element in self.elements if not is_atom(element)]
+        return [element for element in self.elements if atom_of(element) is None]
 
 
 def chain_of(layout: Layout, operand: Operand, gathered: Gathered | None = None) -> Chain | None:
@@ -119,11 +120,6 @@ def _goes_on(left: Joint, joint: Joint, gathered: Gathered | None) -> bool:
     if joint.context.runs:
         return not left.closed
     return joint.operator in FOLLOWS
-
-
-def is_atom(operand: Operand) -> bool:
-    """Return True for an atom, or one beside lists."""
-    return isinstance(operand.operand if isinstance(operand, Padded) else operand, Leaf)
 
 
 def _lists_are_plain(layout: Layout, chain: Chain, gathered: Gathered) -> bool:
@@ -176,7 +172,7 @@ class SequencePlan:
             self.lists = ListsPlan(chain.gathered, lists, self.budget)
         self.foresight = foresight
         self.timeless = chain.timeless
-        places = [leaf_of(each).low if is_atom(each) else each.low for each in chain.elements]
+        places = [(atom_of(each) or each).low for each in chain.elements]
         self.number = {place: number for number, place in enumerate(places)}
         self.last = len(chain.links)  # the number of the last element
         self.joins: FusedPlan | None = None
@@ -209,25 +205,12 @@ class SequencePlan:
             base = FusedPairs(self, group, site)
         return base if self.lists is None else FusedLists(self.lists, group, base)
 
-    def begins(self, watermark: int) -> int:
-        """Return when events still to come begin at the earliest."""
-        return watermark + 1 - self.foresight.most_ms()
-
     def longest_ms(self, element: int) -> int:
         """Return how long an event of an element that is still to come may last."""
         leaf = leaf_of(self.chain.elements[element])
         asked_ms = least(longest_asked(leaf.conditions), leaf.within_ms)
         longest_ms = self.foresight.longest_ms(leaf.event_type)
         return longest_ms if asked_ms is None else min(longest_ms, asked_ms)
-
-
-def _state_of_element(element: Operand, watermark: int, beneath: Mapping[int, Fused]) -> Any:
-    """Return the state of an element's operator; that of an atom holds nothing."""
-    if id(element) in beneath:
-        return beneath[id(element)].state()
-    if isinstance(element, Padded):
-        return [watermark, [], [], [[[], watermark, [watermark]]]]
-    return [watermark]
 
 
 class FusedRun(Fused):
@@ -280,7 +263,7 @@ class FusedRun(Fused):
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
-        return min(self.eldest(), self._plan.begins(self.watermark))
+        return min(self.eldest(), self._plan.foresight.begins(self.watermark))
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
@@ -297,7 +280,7 @@ class FusedRun(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        states = [_state_of_element(part, watermark, self.beneath) for part in elements]
+        states = [packed_operators(part, {}, watermark, self.beneath) for part in elements]
         return [watermark, *self._course.state(), [[[], watermark, state] for state in states]]
 
     def restore(self, state: Any) -> None:
@@ -305,8 +288,7 @@ class FusedRun(Fused):
         self.watermark, *course, inboxes = state
         self._course.restore(course)
         for element, (_, _, beneath) in zip(self._plan.chain.elements, inboxes, strict=True):
-            if id(element) in self.beneath:
-                self.beneath[id(element)].restore(beneath)
+            unpacked_operators(element, beneath, self.beneath)
 
 
 def _put_later_first(entries: list[tuple[int, Occurrence]]) -> None:
@@ -375,7 +357,7 @@ class FusedPairs(Fused):
     def begins(self) -> int:
         """Return a time before which no later match begins."""
         beneath = [each.begins() for each in self.beneath.values()]
-        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
+        return min([self.eldest(), self._plan.foresight.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""
@@ -401,9 +383,9 @@ class FusedPairs(Fused):
     def state(self) -> Any:
         """Return what is held as the operators one by one pack it."""
         watermark, elements = self.watermark, self._plan.chain.elements
-        packed = _state_of_element(elements[0], watermark, self.beneath)
+        packed = packed_operators(elements[0], {}, watermark, self.beneath)
         for pairs, right in zip(self._pairs, elements[1:], strict=True):
-            beneath = [packed, _state_of_element(right, watermark, self.beneath)]
+            beneath = [packed, packed_operators(right, {}, watermark, self.beneath)]
             inboxes = [[[], watermark, state] for state in beneath]
             packed = [watermark, pairs.kept(), pairs.facts(), inboxes]
         return packed
@@ -418,9 +400,5 @@ class FusedPairs(Fused):
             pairs.keep([[*kept[0], *waiting], *kept[1:]])
             if self._plan.shared:
                 pairs.know(facts)
-            self._restore_beneath(right, inboxes[1][2])
-        self._restore_beneath(elements[0], state)
-
-    def _restore_beneath(self, element: Operand, state: Any) -> None:
-        if id(element) in self.beneath:
-            self.beneath[id(element)].restore(state)
+            unpacked_operators(right, inboxes[1][2], self.beneath)
+        unpacked_operators(elements[0], state, self.beneath)

@@ -166,6 +166,12 @@ class Member:
     before_bound: Bound | None
     conjuncts: list[Expression] = field(default_factory=list)
 
+    def leads_ms(self, within_ms: int | None) -> int | None:
+        """Return how long before the chain begins one may end, all of it within so long."""
+        if self.after is not None:
+            return 0
+        return least(within_ms, None if self.before_bound is None else self.before_bound.high_ms)
+
 
 @dataclass(slots=True, eq=False)
 class Gathered(Operand):
@@ -186,6 +192,12 @@ class Padded(Unary):
     """An element of a chain with the empty places of the lists beside it."""
 
 
+def atom_of(element: Operand) -> Leaf | None:
+    """Return the atom that an element of a chain is, which may have the places of lists beside."""
+    atom = element.operand if isinstance(element, Padded) else element
+    return atom if isinstance(atom, Leaf) else None
+
+
 def composite(operand: Operand) -> bool:
     """Tell whether its occurrences are tuples, not events as such."""
     # Both pass on their operand's occurrences as they are: of an atom, its events.
@@ -199,6 +211,18 @@ def operands(root: Operand) -> Iterator[Operand]:
     for part in root.parts:
         yield from operands(part)
     yield root
+
+
+def run_of(joint: Joint) -> list[Joint]:
+    """Return the like links of the chain that ends with this one, from left to right."""
+    links = [joint]
+    while (
+        isinstance(left := links[0].left, Joint)
+        and not left.closed
+        and (left.context, left.operator) == (joint.context, joint.operator)
+    ):
+        links.insert(0, left)
+    return links
 
 
 def silent_places(operand: Operand) -> frozenset[int]:

@@ -24,6 +24,7 @@ from broker.engine.pattern.layout.operands import (
     Silence,
     composite,
     least,
+    run_of,
     types_of,
 )
 from broker.engine.pattern.layout.pattern import Layout
@@ -159,10 +160,7 @@ class Builder:
         return lambda site: JointStage(plan, site, left(site), right(site))
 
     def _course(self, joint: Joint) -> Make:
-        links = [joint]
-        while isinstance(links[0].left, Joint) and _alike(links[0].left, joint):
-            links.insert(0, links[0].left)
-        plan = self.course(links)
+        plan = self.course(run_of(joint))
         elements = [self.build(one) for one in plan.elements]
         return lambda site: CourseStage(plan, site, [make(site) for make in elements])
 
@@ -261,10 +259,6 @@ class Builder:
         if member.after is not None and bound is not None and bound.high_ms is not None:
             low, high = member.after.low - gathered.low, member.after.high - gathered.low
             starts.append(_after_plus(low, high, bound.high_ms))
-        kept: int | None = 0
-        if member.after is None:
-            before_ms = None if member.before_bound is None else member.before_bound.high_ms
-            kept = least(gathered.within_ms, before_ms)
         return ListPlan(
             member.operand.low - gathered.low,
             member.operand.high - gathered.low,
@@ -277,19 +271,12 @@ class Builder:
             not composite(member.operand),
             # Where times are uncertain another element of the chain may lie between the two.
             self.doubt is None and _is_plain(gathered, member),
-            kept,
+            member.leads_ms(gathered.within_ms),
         )
 
 
 def _never(*_: Any) -> Any:
     raise AssertionError("`or` joins nothing")
-
-
-def _alike(left: Joint, joint: Joint) -> bool:
-    """Tell whether two links are like links of one chain."""
-    if left.closed or left.context != joint.context:
-        return False
-    return left.operator == joint.operator
 
 
 def _key_of(keys: Sequence[str]) -> Callable[[Occurrence], Any]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import Occurrence, end_of, events_of, flat, start_of
-from broker.engine.pattern.layout.operands import Joint, Leaf, Operand, Padded
+from broker.engine.pattern.layout.operands import Joint, Operand, atom_of
 from broker.engine.pattern.operators.joint import Further, JointPlan, asks_further
 from broker.engine.pattern.stage.asked import Ahead
 from broker.engine.pattern.stage.base import Inbox, Over, Site, Stage, least, next_of
@@ -53,7 +53,7 @@ class CoursePlan:
         self.asks = any(map(asks_further, links))
         self.nothing: list[Further | None] = [None] * len(links)
         self.contiguous = any(link.next for link in links)
-        self.has_composites = any(_leaf_of(each) is None for each in self.elements)
+        self.has_composites = any(atom_of(each) is None for each in self.elements)
         # Of each element, with what is filled before it.
         self.tests: list[Callable[..., Any]] = [_never, *(plan.test for plan in plans)]
         self.pairs: list[Callable[..., Occurrence]] = [_never, *(plan.pair for plan in plans)]
@@ -74,7 +74,7 @@ class CoursePlan:
         That is so in a chain of `then`, or of `and`, over different types that asks for nothing
         else.
         """
-        types = {leaf.event_type for leaf in map(_leaf_of, self.elements) if leaf is not None}
+        types = {leaf.event_type for leaf in map(atom_of, self.elements) if leaf is not None}
         asks = any(link.within_ms is not None or not asks_order_alone(link) for link in links)
         return self.doubt is None and len(types) == self.count and not asks
 
@@ -151,12 +151,6 @@ def asks_order_alone(joint: Joint) -> bool:
 
 def _never(*_: Any) -> Any:
     raise AssertionError("the first element joins nothing")
-
-
-def _leaf_of(element: Operand) -> Leaf | None:
-    """Return the atom of an element, which may have the places of lists beside it."""
-    leaf = element.operand if isinstance(element, Padded) else element
-    return leaf if isinstance(leaf, Leaf) else None
 
 
 def _high_ms(joint: Joint) -> int | None:

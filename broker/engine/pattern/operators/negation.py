@@ -14,11 +14,11 @@ from typing import Any
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.occurrence import (
     Occurrence,
-    bound_events,
     end_of,
     events_of,
     flat,
     start_of,
+    strangers,
     without,
 )
 from broker.engine.pattern.layout.operands import Operand
@@ -184,12 +184,9 @@ class DeniedStore:
         return YES if falls and self._counts(occurrence, p, q) else NO
 
     def _counts(self, occurrence: Occurrence, p: Occurrence, q: Occurrence) -> bool:
-        if self._plan.shared:
-            # By identity and not by id: the same id may come again with another end, as another
-            # event.
-            own = {id(event) for event in bound_events(p)}
-            if any(id(event) in own for event in bound_events(q)):
-                return False
+        # By identity and not by id: the same id may come again with another end, as another event.
+        if self._plan.shared and not strangers(p, q):
+            return False
         counts = self._plan.counts
         return counts is None or counts(occurrence, q, self._group)
 

@@ -12,11 +12,11 @@ from typing import Any
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.occurrence import (
     Occurrence,
-    bound_events,
     end_of,
     events_of,
     flat,
     start_of,
+    strangers,
 )
 from broker.engine.pattern.stage.base import Inbox, Over, Site, Stage, least, next_of, weakest_end
 from broker.engine.pattern.times.timing import Span
@@ -61,24 +61,32 @@ def row(items: list[Occurrence]) -> Occurrence:
     return (end, start, *map(tuple, columns))
 
 
-def _strangers(one: Occurrence, other: Occurrence) -> bool:
-    """Tell whether they have no event in common."""
-    if one.__class__ is not tuple and other.__class__ is not tuple:
-        return one is not other
-    ids = {id(event) for event in bound_events(one)}
-    return not any(id(event) in ids for event in bound_events(other))
+class Rows(Over):
+    """Hold the P of one row, in order."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, site: Site, beneath: Stage, span: Span | None) -> None:
+        super().__init__(site, (Inbox(beneath, site.budget),), span)
+        self._row: list[Occurrence] = []
+
+    def kept(self) -> list[list[Occurrence]]:
+        """Return the row so far."""
+        return [self._row]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """Hold this row in place of the one so far."""
+        (self._row,) = kept
 
 
-class CountStage(Over):
+class CountStage(Rows):
     """So many P, each beginning at or after the end of the one before."""
 
-    __slots__ = ("_plan", "_row")
+    __slots__ = ("_plan",)
 
     def __init__(self, plan: CountPlan, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath, site.budget),), plan.span)
+        super().__init__(site, beneath, plan.span)
         self._plan = plan
-        # At most `count` of them: what slides out can be in no later row.
-        self._row: list[Occurrence] = []
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """Return the rows of `count` that are complete by now and pass."""
@@ -113,26 +121,17 @@ class CountStage(Over):
 
     def _goes_on(self, item: Occurrence) -> bool:
         # It may begin at the very end of the one before; the same event may not follow itself.
-        return start_of(item) >= end_of(self._row[-1]) and _strangers(self._row[-1], item)
-
-    def kept(self) -> list[list[Occurrence]]:
-        """Return the row so far."""
-        return [self._row]
-
-    def keep(self, kept: list[list[Occurrence]]) -> None:
-        """Hold this row in place of the one so far."""
-        (self._row,) = kept
+        return start_of(item) >= end_of(self._row[-1]) and strangers(self._row[-1], item)
 
 
-class RunStage(Over):
+class RunStage(Rows):
     """As many P as there are with such gaps."""
 
-    __slots__ = ("_plan", "_row")
+    __slots__ = ("_plan",)
 
     def __init__(self, plan: RunPlan, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath, site.budget),), plan.span)
+        super().__init__(site, beneath, plan.span)
         self._plan = plan
-        self._row: list[Occurrence] = []
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """Return the longest runs that are over by now."""
@@ -153,7 +152,7 @@ class RunStage(Over):
 
     def _goes_on(self, item: Occurrence) -> bool:
         # Two composites that share an event are not successive.
-        if not _strangers(self._row[-1], item):
+        if not strangers(self._row[-1], item):
             return False
         gap = start_of(item) - end_of(self._row[-1])
         low, high = self._plan.low_ms, self._plan.high_ms
@@ -190,11 +189,3 @@ class RunStage(Over):
             # does.
             over.append(self.inboxes[0].clear_at(WATERMARK_NONE, last))
         return least([super().due(), next_of(over, self.watermark)])
-
-    def kept(self) -> list[list[Occurrence]]:
-        """Return the run so far."""
-        return [self._row]
-
-    def keep(self, kept: list[list[Occurrence]]) -> None:
-        """Hold this run in place of the one so far."""
-        (self._row,) = kept

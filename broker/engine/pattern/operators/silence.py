@@ -21,7 +21,7 @@ class Awaiting(Over):
     An interval begins with the task, or where a P ends.
     """
 
-    __slots__ = ("_empty_places", "_for_ms", "_instants", "_place")
+    __slots__ = ("_early", "_empty_places", "_for_ms", "_instants", "_place")
 
     def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
         super().__init__(site, (Inbox(beneath, site.budget),), None)
@@ -29,6 +29,7 @@ class Awaiting(Over):
         self._place = silence.low
         self._empty_places = silence.high - silence.low - 1
         self._instants: list[int] = []  # from which silence may yet be
+        self._early: list[Any] | None = []  # P so far, until the beginning is decided
 
     # --- what is awaited -------------------------------------------------------------------
 
@@ -38,11 +39,11 @@ class Awaiting(Over):
 
     def awaits_beginning(self) -> bool:
         """Tell whether the interval from the beginning is not decided yet."""
-        raise NotImplementedError
+        return self._early is not None
 
     def known(self) -> int:
         """Count the P that it remembers."""
-        raise NotImplementedError
+        return len(self._early or ())
 
     def begins_from(self) -> int:
         """No event that is still to come puts the beginning of the partition before this time."""
@@ -127,12 +128,11 @@ class Awaiting(Over):
 class SilenceStage(Awaiting):
     """Find the silences in which there is no P; here all times are exact."""
 
-    __slots__ = ("_early", "_last", "_too_long")
+    __slots__ = ("_last", "_too_long")
 
     def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
         super().__init__(silence, site, beneath)
         self._too_long = silence.within_ms is not None and silence.for_ms > silence.within_ms
-        self._early: list[tuple[int, int]] | None = []  # P so far, until the beginning is decided
         self._last: int | None = None
 
     def advance(self, watermark: int) -> list[Occurrence]:
@@ -153,14 +153,6 @@ class SilenceStage(Awaiting):
             self._instants = [u for u in self._instants if u + self._for_ms >= floor]
         found = self._beginning(floor) + [self._interval(u) for u in made]
         return [] if self._too_long else found
-
-    def awaits_beginning(self) -> bool:
-        """Tell whether the interval from the beginning is not decided yet."""
-        return self._early is not None
-
-    def known(self) -> int:
-        """Count the P that it remembers."""
-        return len(self._early or ())
 
     def _note(self, p: Occurrence) -> None:
         """Keep a P that the interval from the beginning may meet; that begins no later than now."""

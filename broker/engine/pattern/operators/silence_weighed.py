@@ -36,7 +36,7 @@ class WeighedSilenceStage(Awaiting):
     knew is taken up as what lasted from one time to the other.
     """
 
-    __slots__ = ("_certain", "_doubt", "_early", "_recent", "_silence", "_since")
+    __slots__ = ("_certain", "_doubt", "_recent", "_silence", "_since")
 
     def __init__(self, silence: Silence, site: Site, beneath: Stage, doubt: Doubt) -> None:
         super().__init__(silence, site, beneath)
@@ -45,7 +45,6 @@ class WeighedSilenceStage(Awaiting):
         self._since: list[Occurrence] = []
         self._certain: list[int] = []
         self._recent: list[Occurrence] = []
-        self._early: list[Occurrence] | None = []  # until the beginning is decided
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """Return the silences that are decided by now, in order of their instants."""
@@ -70,13 +69,9 @@ class WeighedSilenceStage(Awaiting):
         """Return how long after an instant a P may begin and perhaps count for the silence."""
         return self._for_ms + self._doubt.slack_ms(self._for_ms)
 
-    def awaits_beginning(self) -> bool:
-        """Tell whether the interval from the beginning is not decided yet."""
-        return self._early is not None
-
     def known(self) -> int:
         """Count the P that it remembers."""
-        return len(self._recent) + len(self._early or ())
+        return len(self._recent) + super().known()
 
     # --- a P comes -------------------------------------------------------------------------
 

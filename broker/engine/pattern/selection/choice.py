@@ -159,13 +159,7 @@ def _decided(
 ) -> list[Occurrence]:
     """Report what is chosen for good, out of turn; the rest goes on waiting."""
     budget.spend(CHOOSING * len(waiting.found))
-    open_ones = [each for each in waiting.found if selection.closes_at(each) > limit]
-    if len(open_ones) == len(waiting.found):
-        return []
-    chosen = [
-        each for each in selection.chosen(waiting.found) if selection.closes_at(each) <= limit
-    ]
-    waiting.found = open_ones
+    chosen, waiting.found = decide(waiting.found, selection, {}, limit)
     return chosen
 
 

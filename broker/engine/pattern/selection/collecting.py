@@ -117,8 +117,10 @@ def decide(
     found: list[Occurrence], selection: Selection, decided: Decided, limit: int
 ) -> tuple[list[Occurrence], list[Occurrence]]:
     """Those that `last` and `first` have chosen for good, and those of which it is not known."""
-    winners = {id(one) for one in selection.chosen(found, decided)}
     closed = [selection.closes_at(one) <= limit for one in found]
+    if not any(closed):
+        return [], found
+    winners = {id(one) for one in selection.chosen(found, decided)}
     for one, is_closed in zip(found, closed, strict=True):
         if is_closed:
             selection.decide(one, decided)

@@ -72,16 +72,18 @@ class Durations:
 
     def makes(self, event_type: str, made: Made) -> None:
         """Events of the type are detected; `made` says how long they last at most."""
+        self._forget(event_type)
         self._made[event_type] = made
-        self._known.pop(event_type, None)
-        for sure in (False, True):
-            self._likely.pop((event_type, sure), None)
 
     def makes_no_more(self, event_type: str) -> None:
         """Nothing detects events of the type any longer: what was known of them goes."""
+        self._forget(event_type)
+        self._longest.pop(event_type, None)
+
+    def _forget(self, event_type: str) -> None:
+        """Forget what was found by the text that made such events."""
         self._made.pop(event_type, None)
         self._known.pop(event_type, None)
-        self._longest.pop(event_type, None)
         for sure in (False, True):
             self._likely.pop((event_type, sure), None)
 
@@ -236,6 +238,10 @@ class Foresight:
     def most_ms(self) -> int:
         """Return the most of `reach_ms` over all inputs."""
         return max(map(self.reach_ms, self.inputs), default=0)
+
+    def begins(self, watermark: int) -> int:
+        """Return when events still to come begin at the earliest."""
+        return watermark + 1 - self.most_ms()
 
     def longest_of_all_ms(self) -> int:
         """Return how long an event of any input that is still to come may last."""

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.engine.event.event import near
-from broker.engine.event.occurrence import Occurrence, after_anchor, bound_events, flat, touches
+from broker.engine.event.occurrence import (
+    Occurrence,
+    after_anchor,
+    bound_events,
+    flat,
+    strangers,
+    touches,
+)
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.layout.operands import (
     Gathered,
@@ -304,9 +311,3 @@ def _conjuncts(
         with scope.each_of({place: _member("m", member.operand, place) for place in own}):
             codes.append(condition_code(one, scope, constants))
     return codes
-
-
-def strangers(occurrence: Occurrence, member: Occurrence) -> bool:
-    """Tell whether they have no event in common."""
-    ids = {id(event) for event in bound_events(occurrence)}
-    return not any(id(event) in ids for event in bound_events(member))

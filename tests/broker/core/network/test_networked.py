@@ -63,7 +63,7 @@ class Core:
 
     def submit(self, text=TEXT, now=1_001):
         self.tell(messages.SpecificationSubmitted("c", "r", text), now)
-        self.tell(told.Activated((("x", "S"),)), now)
+        self.tell(told.Activated((("x", "S"),), apart=True), now)
 
     def event(self, name, time_ms, val=5.0, now=2_000, source="t1"):
         data = json.dumps({"id": name, "timestamp": time_ms, "val": val}).encode()
@@ -227,7 +227,7 @@ def test_a_subscription_is_active_when_that_is_told():
     host = Core("h")
     host.tell(messages.SpecificationSubmitted("c", "r", TEXT), 1_001)
     assert [one["state"] for one in host.replies] == ["accepted"]
-    host.tell(told.Activated((("x", "S"),)), 1_002)
+    host.tell(told.Activated((("x", "S"),), apart=True), 1_002)
     assert [one["state"] for one in host.replies] == ["accepted", "active"]
     host.open(2_000)
     assert host.core.subscriptions[0].state == "active"
@@ -253,7 +253,7 @@ def test_what_is_found_before_a_subscription_is_active_is_not_given_out():
     host.event("1", 1_500)
     host.event("2", 1_600, val=1.0)
     assert host.found == []
-    host.tell(told.Activated((("x", "S"),)), 2_001)
+    host.tell(told.Activated((("x", "S"),), apart=True), 2_001)
     host.event("3", 2_500, val=2.0, now=2_500)  # its partner would be from before
     host.event("4", 2_600, now=2_600)
     host.event("5", 2_700, val=2.0, now=2_700)

@@ -325,11 +325,13 @@ def test_what_is_not_active_yet_begins_anew():
     assert begins(home, TOGETHER.format(one=2, two=2)) == {"a/2": ["One", "Two"]}
 
 
-def test_what_would_leave_a_cell_without_its_text_begins_anew():
-    """The cell could not begin from nothing any more, as its home may have to have it."""
+def test_what_is_changed_without_what_else_is_in_its_cell_goes_on_there():
+    """What else is there stays under the text that it came with, which the snapshot has."""
     home = Home(TOGETHER.format(one=1, two=1))
     text = "\n".join(TOGETHER.format(one=2, two=1).splitlines()[:-1]) + "\n"
-    assert begins(home, text) == {"a/1": ["Two"], "a/2": ["One"]}
+    (row,) = home.submit(text)["changes"]
+    assert (row["subscription"], row["goes_on"]) == ("One", True)
+    assert home.cells() == {"a/1": ["One", "Two"]}
 
 
 def test_what_comes_of_two_cells_to_share_a_definition_begins_anew():
@@ -385,8 +387,8 @@ def test_a_record_of_an_earlier_version_comes_to_the_cells_that_it_came_to():
         record = durable_told.written(
             messages.SpecificationSubmitted("x", "r", text, cells=16), 1_000
         )
-        *fields, revises = msgspec.msgpack.decode(record)
-        assert revises is True
+        *fields, revises, apart = msgspec.msgpack.decode(record)
+        assert revises is apart is True
         message, now = durable_told.read(msgspec.msgpack.encode(fields) if older else record)
         home.core.handle(message, now)
         assert home.cells() == cells
@@ -398,7 +400,7 @@ def test_what_ran_at_its_home_before_there_were_cells_begins_with_nothing_and_sa
     asking = messages.SpecificationSubmitted("x", "r", TOGETHER.format(one=1, two=1))
     before.handle(asking, 1_000)
     keys = tuple(before.catalogue.subscriptions)
-    before.handle(messages.NetworkTold(Activated(keys)), 1_000)
+    before.handle(messages.NetworkTold(Activated(keys, apart=True)), 1_000)
     assert [each.state for each in before.catalogue.subscriptions.values()] == ["active"] * 2
     taken_up, _ = DurableBroker.recover(
         replace(options, cells=True), Limits(), before.snapshot(), (), 0, 1_000
