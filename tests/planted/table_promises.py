@@ -142,7 +142,7 @@ unanswered-uncounted: nobody sees that a wait was over before the answers came
         "broker/network/neighbours/partner_certainty.py",
         r"""
 operator-unminded: answers to what was asked before an operator came make it sure
-- self._certainty.changed(peer)
+- certainty.changed(peer, since=since)
 -             self.doubt()
 + self.doubt()
 
@@ -220,6 +220,42 @@ waits-on: what waits for partners that nobody asks for any more waits for ever
     *part(
         "broker/network/neighbours/partner_certainty.py",
         r"""
+known-of-itself: what a neighbour asks for already makes known whatever else it asks for
+- if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other))
++ if any(_asks(each, operator) for each, _ in tools.operators(other))
+
+known-of-the-unsure: what another has just begun to ask for counts as known
+- return since if fresh is None else _later(since, self._fresh_after(other, fresh))
++ return since
+
+known-with-others: an operator that has other keys counts as one that asks for the same
+- return as_other == other and set(operator.keys) <= set(other.keys)
++ return as_other == other
+
+known-further: one for other distances counts as one that asks for the same
+- return as_other == other and set(operator.keys) <= set(other.keys)
++ return set(operator.keys) <= set(other.keys)
+
+known-of-all: of what a neighbour asks for first, all is known where the last of it is
+- if self.joined(peer).types:  # with what it asked for before
++ if False:
+
+known-afresh: of what it asks for besides, all is known where the last of it is
+- since = _later(certainty.since(peer, settled=True), since)
++ pass
+
+known-and-kept: what waits for longer than partners have come here goes on waiting
+- return since is None or waiting.held.end - apart_ms < since
++ return since is None
+
+known-and-sent: what waits travels though partners have come here all the time
+- return since is None or waiting.held.end - apart_ms < since
++ return True
+
+known-whoever-comes: an origin that comes is taken for one of which all has come here
+- if not is_cell(origin):  # a cell sends nothing
++ if False:
+
 taken-back-unseen: operators that are taken back leave waiting what they asked for
 - self._tools.withheld().ask_less(peer)
 + ()
@@ -250,5 +286,70 @@ needs-who-is-gone: who is forgotten counts as one of whom a host needs something
 + for known in self.absent.values():
 """,
         tests=("tests/broker/core/network/test_waiting.py",),
+    ),
+    *part(
+        "broker/network/neighbours/certainty.py",
+        r"""
+known-whatever-is-lost: what did not come here is taken for known
+- self.distrust()
+-         self._unanswer(origin)
++ self._unanswer(origin)
+
+known-whoever-goes: of an origin that has gone all is taken to have come here
+- self._missing[origin] = types
+-             self.distrust()
++ self._missing[origin] = types
+
+known-for-nothing: partners that came here anyhow are looked for behind the answers alone
+- before = min(newest, self._since.get(neighbour, newest))
++ before = newest
+
+known-for-little: those of what is asked for besides are looked for behind the answers alone
+- before = min(newest, self._fresh_since.get(neighbour, newest))
++ before = newest
+""",
+        tests=("tests/broker/network/neighbours/test_partner_certainty.py",),
+    ),
+    *part(
+        "broker/network/neighbours/carriage.py",
+        r"""
+carried-in-another-life: an answer names an event of a life before, at the same position
+- if life and life != self.life:
++ if life and not self.life:
+
+carried-for-ever: what a link has carried is remembered for ever
+- while self.size > CARRIED_BYTES_MAX:
++ while False:
+
+carried-in-another-session: an answer names what an earlier session has carried
+- if side is None or side.seal != seal:
++ if side is None:
+
+carried-unseen: what an answer carries is not remembered where it comes
+- side.take(body)
+-         places = [body.what.upto - back for back in body.named]
++ places = [body.what.upto - back for back in body.named]
+
+carried-by-nobody: an answer stands for what it carries itself
+- return (_whole(body, [(place, rows[place]) for place in places]),)
++ return (_whole(body, []),)
+
+carried-twice: what an answer names it carries as well
+- left = [row for row in rows if row[0] not in carried]
++ left = list(rows)
+
+carried-and-counted: an event that is named counts as one that travels
+- events = len(body.what.positions)
++ pass
+
+carried-out-of-order: what is named stands behind all that is carried
+- rows.sort(key=lambda row: row[0])
++ ()
+
+carried-if-refused: an answer that names what a link has refused breaks off the frame
+- if any(place not in rows for place in places):
++ if False:
+""",
+        tests=("tests/broker/network/neighbours/test_carriage.py",),
     ),
 ]

@@ -94,8 +94,8 @@ lease-kept: a home counts on the lease of one that stands in no longer
 + self._asks_at = 0
 
 lease-begun: a stand-in that begins forgets that it may have granted a lease
-- self._granted.get(home, (now, 0))[0], lease_ms)
-+ self._granted.get(home, (0, 0))[0], lease_ms)
+- self.homes.get(home, (now, 0))[0], lease_ms)
++ self.homes.get(home, (0, 0))[0], lease_ms)
 
 lease-hasty: a stand-in takes over while the home may count on its lease
 - if now - since >= lease_ms

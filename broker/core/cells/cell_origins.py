@@ -64,6 +64,11 @@ class CellTerms:
             if origin in _terms(self._network):
                 self.asks_at = now
 
+    def wake(self, now: int) -> None:
+        """Look, where it is time to."""
+        if self.asks_at is not None and self.asks_at <= now:
+            self.look(now)
+
     def look(self, now: int) -> None:
         """Ask homes for terms of cells that are not to be reached; end those of forgotten ones."""
         for broker in [broker for broker, due in self._forgotten.items() if due <= now]:

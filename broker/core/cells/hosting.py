@@ -217,13 +217,13 @@ class Hosting(Linking):
 
     def _unstored(self) -> list[tuple[str, int, int]]:
         """(origin, life, position) of those that do not know how far this broker has come."""
-        return [
-            (origin, one.life, one.position)
-            for origin, one in self.durable.network.upstream.items()
-            if one.position is not None
-            and self.stored_reports.positions.get(origin) != one.position
-            and origin in self.ways.via
-        ]
+        rows: list[tuple[str, int, int]] = []
+        stored, via = self.stored_reports.positions, self.ways.via
+        for origin, heard in self.durable.network.upstream.items():
+            position = heard.position
+            if position is not None and stored.get(origin) != position and origin in via:
+                rows.append((origin, heard.life, position))
+        return rows
 
     def _ask_again(self) -> None:
         """Ask those who have not answered for long."""

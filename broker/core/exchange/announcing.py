@@ -13,7 +13,7 @@ for more than two.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from msgspec import Struct, field
@@ -88,7 +88,8 @@ class Announcing:
     ) -> list[Message | FromNetwork]:
         """Keep what has to wait; return what is to be handled now."""
         # Of several that waited for a settlement the first may have been an advertisement.
-        self.look(sources.unanswered, now)
+        if sources.unanswered:
+            self.look(sources.unanswered, now)
         if isinstance(message, EventsReceived):
             return [*self._sift(message, sources, now)]
         if isinstance(message, SourceAdvertised | SourceWithdrawn):
@@ -141,14 +142,10 @@ class Announcing:
 
     # --- what leaves -----------------------------------------------------------------------
 
-    @property
-    def is_to_ask(self) -> bool:
-        """Tell whether a probe is to begin."""
-        return bool(self._batches) and self._batches[0].number is None
-
-    def asked(self, number: int) -> None:
-        """Take up that the probe of this number has begun."""
-        self._batches[0].number = number
+    def ask(self, begin: Callable[[], int]) -> None:
+        """Begin a probe where one is to begin; `begin` returns its number."""
+        if self._batches and self._batches[0].number is None:
+            self._batches[0].number = begin()
 
     def take(self, answered: int, now: int) -> Message | None:
         """Return what is to be handled next of what waited, as probes up to `answered` are."""

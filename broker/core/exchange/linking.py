@@ -157,7 +157,7 @@ class Linking:
         self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
-        self._sender = FrameSender[Effect](self.sessions, self.ways)
+        self._sender = FrameSender[Effect](self.sessions, self.ways, linked=not is_cell(me))
         self.traffic, self._inside = self._sender.traffic, self._sender.inside
         self._say, self._say_all = self._sender.say, self._sender.say_all
         self._pass_on, self._hello = self._sender.pass_on, self._sender.hello
@@ -294,9 +294,9 @@ class Linking:
 
     def _understood(self, peer: str, body: frames.Sealed) -> None:
         """A frame that says what cannot be is passed over."""
-        self.traffic.count("received", peer, body)
         try:
-            self._on_frame[type(body)](peer, body)
+            for whole in self._sender.heard(peer, body):
+                self._on_frame[type(body)](peer, whole)
         except (msgspec.MsgspecError, ArithmeticError, ValueError, LookupError, TypeError):
             self.counts["frames_malformed"] += 1
 

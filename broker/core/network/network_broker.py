@@ -274,9 +274,11 @@ class NetworkBroker(Relaying):
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
         self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
-        announcing.look(self.durable.network.sources.unanswered, now)
-        if announcing.is_to_ask:
-            announcing.asked(probes.begin())
+        unanswered = self.durable.network.sources.unanswered
+        if not unanswered and probes.is_idle and not announcing and not self._hold.is_held:
+            return False
+        announcing.look(unanswered, now)
+        announcing.ask(probes.begin)
         for word in self.durable.network.wants.news(probes.take_wants()):
             self._tell_network(word)
         if probes.busy:
@@ -548,8 +550,7 @@ class NetworkBroker(Relaying):
         self._activate()
         self._hosts.wake()
         self._homes.wake()
-        if self._terms.asks_at is not None and self._terms.asks_at <= now:
-            self._terms.look(now)
+        self._terms.wake(now)
         self.partners.ask_for_questions(now)
         self._let_leave()
         if self.deciding is not None:

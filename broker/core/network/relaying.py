@@ -9,8 +9,9 @@ that is needed is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from operator import itemgetter
 from typing import cast
 
 from broker.core.cells.cell import Cell
@@ -21,7 +22,7 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest.event_bytes import unpacked
 from broker.network.frames import frames, told
-from broker.network.frames.sending import Row, advanced, forwarded, passages
+from broker.network.frames.sending import Row, advanced, forwarded, passage
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import Sessions
@@ -33,8 +34,6 @@ from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaite
 from broker.network.replication.stored_reports import StoredReports
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import LOCAL
-from broker.network.routing.growing import GrowingRouter
-from broker.network.routing.matching.matching import Waiting
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 FEW = 8  # events of one frame
@@ -100,6 +99,11 @@ class ProgressRelay:
             number = self._durable.number if own else 0
             self._say(toward, advanced([row for _, row in rows]), number, 0)
 
+    def ride(self, toward: str, now: int) -> None:
+        """Say what is owed to a neighbour together with what goes there anyway."""
+        if self.ledger.rides(toward, now):
+            self.say(toward, now)
+
     def hurry(self, origin: str, stored: StoredReports) -> None:
         """Have hosts say at once what they have stored of an origin, which waits for that."""
         for toward, claim in self._along.claims(origin):
@@ -143,21 +147,29 @@ class ProgressRelay:
             self._number = self._durable.number
             ledger.feed(now)
         if ledger.looks(now):
-            awaited = [network.awaited() for network in self._waiting()]
-            ledger.expect([times for waits in awaited for times in waits.values()])
-        peers = [peer for peer in self._sessions.standing if self.speaks(peer)]
+            awaited: list[dict[str, int]] = []
+            for network in self._waiting():
+                awaited += network.awaited().values()
+            ledger.expect(awaited)
         for asker in ledger.take_hurries() if ledger.hurries else ():
+            peers = self._speaking()
             via, wanted = self._along.via, self._along.toward(asker)
             ways = dict.fromkeys([via[origin] for origin, _ in wanted if origin in via])
             for peer in ways:
                 if peer != asker and peer in peers:
                     self._say(peer, Awaited(()), 0, -1)
-        for peer, body in ledger.questions(peers, self._along.changes, self._is_behind, now):
+        for peer, body in ledger.questions(
+            self._speaking, self._along.changes, self._is_behind, now
+        ):
             self._say(peer, body, 0, -1)
         for toward in ledger.due(self._come, now):
             self.say(toward, now)
         lacking_ms = ledger.lacking_ms(self._durable.network.told, TICK_MS)
         return _END if lacking_ms is None else lacking_ms
+
+    def _speaking(self) -> list[str]:
+        """Return the neighbours that know of progress that is owed."""
+        return [peer for peer in self._sessions.standing if self.speaks(peer)]
 
     def _is_behind(self, peer: str, name: str, time: int) -> bool:
         """Return if an origin beyond a neighbour has not promised that of a type.
@@ -205,6 +217,7 @@ class Relaying(Hosting):
         lent = (self.durable, self.ways, self.sessions, self._cores, self._promised)
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
+        asked = self.router.operators, self._say, self._ask_quietly
         self.partners = PartnerCertainty(
             CertaintyTools(
                 self.me,
@@ -213,8 +226,7 @@ class Relaying(Hosting):
                 self._inside,
                 self.durable.network.types,
                 lambda name: self.router.matcher(name).joined(),
-                self._say,
-                self._ask_quietly,
+                *asked,
                 lambda: self._withheld,  # it is made below
             ),
             correlates=self.correlates,
@@ -247,9 +259,7 @@ class Relaying(Hosting):
         `lacking` tells if somebody may want some of this who could not ask for it yet.
         """
         rows = [row for one in fresh for row in enumerate(one.events, one.first)]
-        watermarks: told.Watermarks = {}
-        for one in fresh:
-            watermarks.update(one.watermarks)
+        watermarks: told.Watermarks = {n: ms for one in fresh for n, ms in one.watermarks.items()}
         claim = (fresh[0].first - 1, fresh[-1].last)
         if lacking:  # a claim with a gap before it, which all are to see at once
             claim = (fresh[-1].last, fresh[-1].last)
@@ -296,16 +306,17 @@ class Relaying(Hosting):
 
         `before` is what was promised before these events.
         """
-        wanted, waiting = _wanted(self.router, came_from, [event for _, event in rows])
-        place = {id(event): position for position, event in rows}
+        events = list(map(itemgetter(1), rows))
+        place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
+        wanted = self.router.releases.wanted(came_from, events) if events else {}
+        waiting = self.router.waiting()
         here: list[told.Forwarded] = []
         for toward, claim in self.ways.claims(what.origin):
             if toward == came_from:
                 continue
             claim.extend(what.after, what.upto, what.watermarks)
-            some = [
-                (place[id(event)], event) for event in wanted.get(toward, ()) if id(event) in place
-            ]
+            going = cast("Mapping[int, Event]", wanted.get(toward, {})).items()
+            some = [(place[key], event) for key, event in going if key in place]
             for one in waiting.get(toward, ()):
                 position = place[id(one.held.event)]
                 if not self._withheld.keep(toward, claim, (what.origin, position, one), before):
@@ -313,13 +324,12 @@ class Relaying(Hosting):
                     some.append((position, cast("Event", one.held.event)))
             if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
                 here += self._say_claim(what.origin, toward, claim, some)
-                if self._owed.rides(toward, self._now):
-                    self._progress.say(toward, self._now)
+                self._progress.ride(toward, self._now)
             else:
                 self._owed.owe(toward, self._now)
-        for toward, events in wanted.items():
-            others = [event for event in events if id(event) not in place]
-            self._withheld.find_partners(toward, others)
+        for toward, found in wanted.items():
+            if others := [event for key, event in found.items() if key not in place]:
+                self._withheld.find_partners(toward, others)
         for part in here:
             self._take(part)
         if self._inside:
@@ -332,12 +342,12 @@ class Relaying(Hosting):
         """Say what is to be said of an origin; what is for this broker itself is returned."""
         if not rows and not anyhow and not (claim.watermarks and claim.sayable()):
             return []
+        if toward == LOCAL:
+            return self._progress.claimed(origin, claim, rows)
         # The times of few events cost as much as one of these, and are rarely awaited.
         few = 0 < len(rows) < FEW and self._progress.speaks(toward)
         later = few and not claim.begins and not self._owed.is_awaited(toward)
         parts = self._progress.claimed(origin, claim, rows, promises=not later)
-        if toward == LOCAL:
-            return parts
         if later and claim.watermarks:
             self._owed.owe(toward, self._now)
         behind = self.durable.number if origin == self.me else 0
@@ -351,10 +361,11 @@ class Relaying(Hosting):
         return []
 
     def _advanced(self, peer: str, frame: Advanced) -> None:
-        for passage in passages(frame, self.ways.life_of):
-            self._passed(peer, frames.Passed(passage.what, passage.serial))
-            if passage.hurry and self.ways.via.get(passage.what.origin) == peer:
-                self._progress.hurry(passage.what.origin, self.stored_reports)
+        for row in frame.rows:
+            what, serial, _, hurry = passage(frame, row, self.ways.life_of(row.origin))
+            self._passed(peer, frames.Passed(what, serial))
+            if hurry and self.ways.via.get(row.origin) == peer:
+                self._progress.hurry(row.origin, self.stored_reports)
 
     def _awaited(self, peer: str, frame: Awaited) -> None:
         self._owed.hear(peer, frame, self._now)
@@ -417,17 +428,3 @@ def _of_a_life(one: frames.Passed) -> frames.Passed:
     if not one.what.life:
         raise ValueError("a claim of an origin names none of its lives")
     return one
-
-
-def _wanted(
-    router: GrowingRouter, came_from: str, events: list[Event]
-) -> tuple[dict[str, list[Event]], dict[str, list[Waiting]]]:
-    """By neighbour what goes there now, and what of these events waits for a partner."""
-    found: dict[str, list[Event]] = {}
-    for send in router.events(came_from, events) if events else ():
-        match send.message:
-            case routing.Events(some, _):
-                found.setdefault(send.to, []).extend(some)
-            case routing.Results(rows):
-                found.setdefault(send.to, []).extend([event for event, _ in rows])
-    return found, router.waiting()

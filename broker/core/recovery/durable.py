@@ -127,6 +127,7 @@ class DurableBroker:
         self.unstored: tuple[Emission, ...] = ()  # results that the outbox lacked at the start
         self.given = register_of(functions)
         self.core = self._made(options, limits)
+        self.network = cast("HeaderBroker", self.core)  # of one that is networked
         self._retained: dict[str, bytes] = {}
         self._given_up: DisownResults | None = None  # by the last record, where it is read
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
@@ -236,6 +237,7 @@ class DurableBroker:
             found = msgspec.msgpack.decode(data, type=_Snapshot)
             options = msgspec.convert(found.options, BrokerOptions)
             self.core = self._made(options, make_limits(**found.limits))
+            self.network = cast("HeaderBroker", self.core)
             self.core.restore(found.state)
         except (msgspec.MsgspecError, StateError, ValueError, LookupError, TypeError) as error:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
@@ -369,6 +371,7 @@ class DurableBroker:
         limits = make_limits(**one.limits)
         if (options, limits) != (before.options, before.limits):
             self.core = self._made(options, limits)
+            self.network = cast("HeaderBroker", self.core)
             if before.now:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
                 self.core.restore(plain)
@@ -376,11 +379,6 @@ class DurableBroker:
         self._recorded_ms = self.core.now
 
     # --- what is to be seen ----------------------------------------------------------------
-
-    @property
-    def network(self) -> HeaderBroker:
-        """Return the part of the core that outlasts the process, of one that is networked."""
-        return cast("HeaderBroker", self.core)
 
     @property
     def now(self) -> int:

@@ -172,9 +172,12 @@ class StandIns:
         """Say what is due; what is to be done besides."""
         if upto := self.home.look(now):
             self.effects.append(ReleaseResults(upto))
-        self._grant(now)
-        self._look_at_wanted(now)
-        self._look_at_lapsed(now)
+        if self._asked:
+            self._grant(now)
+        if self._wanted:
+            self._look_at_wanted(now)
+        if self._network.standing_in.homes or self._grants.homes:
+            self._look_at_lapsed(now)
         effects, self.effects = self.effects, []
         return effects
 

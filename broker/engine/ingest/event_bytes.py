@@ -48,9 +48,12 @@ def said_again(data: bytes) -> list[dict[str, Any]]:
 
 def _event(said: dict[str, Any]) -> Event:
     name = said.pop("type")
-    attributes = tuple(key for key in said if key not in RESERVED)
+    made, attributes = _layout(name, tuple(said))
+    own: dict[str, Any] = {}
+    for key, slot in attributes:
+        own[slot] = said[key]
     position = said.get("position")
-    return _class(name, attributes)(
+    return made(
         id=said["id"],
         source=said.get("source"),
         location=said.get("location"),
@@ -59,8 +62,15 @@ def _event(said: dict[str, Any]) -> Event:
         start=said.get("start"),
         end=said["timestamp"],
         uncertainty=said.get("uncertainty", 0),
-        **{slot_of(key): said[key] for key in attributes},
+        **own,
     )
+
+
+@lru_cache(maxsize=CLASSES_MAX)
+def _layout(name: str, keys: tuple[str, ...]) -> tuple[type[Event], tuple[tuple[str, str], ...]]:
+    """The class of events of a type that have these keys, and the slots of their own ones."""
+    attributes = tuple(key for key in keys if key not in RESERVED)
+    return _class(name, attributes), tuple((key, slot_of(key)) for key in attributes)
 
 
 @lru_cache(maxsize=CLASSES_MAX)

@@ -81,30 +81,28 @@ class LeaseGrants:
     """
 
     def __init__(self) -> None:
-        self._granted: dict[str, tuple[int, int]] = {}  # by home: when, for how long
+        self.homes: dict[str, tuple[int, int]] = {}  # by home: when, for how long
 
     def grant(self, home: str, now: int) -> bool:
         """Grant a lease once more; False where none is to be granted."""
-        if home not in self._granted:
+        if home not in self.homes:
             return False
-        self._granted[home] = now, self._granted[home][1]
+        self.homes[home] = now, self.homes[home][1]
         return True
 
     def look(self, leases: Iterable[tuple[str, int]], now: int) -> list[str]:
         """Return the homes whose leases have lapsed, of those with one."""
         # A home whose copy comes to have a lease, or comes anew, has just been heard of.
-        self._granted = {
-            home: (self._granted.get(home, (now, 0))[0], lease_ms) for home, lease_ms in leases
+        self.homes = {
+            home: (self.homes.get(home, (now, 0))[0], lease_ms) for home, lease_ms in leases
         }
-        return [
-            home for home, (since, lease_ms) in self._granted.items() if now - since >= lease_ms
-        ]
+        return [home for home, (since, lease_ms) in self.homes.items() if now - since >= lease_ms]
 
     def left_ms(self, home: str, now: int) -> int | None:
         """Return how much is left of a lease; None: there is none."""
-        granted = self._granted.get(home)
+        granted = self.homes.get(home)
         return None if granted is None else max(0, granted[0] + granted[1] - now)
 
     def next_wake(self) -> int | None:
         """Return when the next one lapses."""
-        return min([since + lease_ms for since, lease_ms in self._granted.values()], default=None)
+        return min([since + lease_ms for since, lease_ms in self.homes.values()], default=None)

@@ -175,6 +175,8 @@ class Offered(Struct, array_like=True, frozen=True, tag="offered"):
     """A part of the answer to `Reoffer`, for one host. `more`: it is to ask again for the rest.
 
     `newest`: no event that the origin has admitted so far ends later; None: it does not say.
+    `named` are positions of events that belong to it and were carried on this link a while ago,
+    each by how far it lies before `what.upto`.
     """
 
     host: str  # nobody else may take it for complete
@@ -183,6 +185,7 @@ class Offered(Struct, array_like=True, frozen=True, tag="offered"):
     last: bool  # only the last part carries what is promised
     more: bool  # as many were kept as fit into one answer
     newest: int | None = None
+    named: tuple[int, ...] = ()
 
 
 class Listening(Struct, array_like=True, frozen=True, tag="listening"):

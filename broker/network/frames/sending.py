@@ -7,7 +7,8 @@ carries what is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from broker.engine.event.agent import WATERMARK_NONE
@@ -36,12 +37,11 @@ def forwarded(  # noqa: PLR0917  # what a frame says
     """
     after, upto = claim
     found: list[Forwarded] = []
-    parts = cut(sorted(rows, key=lambda row: row[0]))
+    parts = cut(sorted(rows, key=itemgetter(0)))
     for number, part in enumerate(parts):
         is_last = number == len(parts) - 1
         end = upto if is_last else max(after, part[-1][0])
-        positions = [at for at, _ in part]
-        events = packed([event for _, event in part])
+        positions, events = list(map(itemgetter(0), part)), packed_rows(part)
         promised = watermarks if is_last else {}
         held = None if held_after is None else min(held_after, end)
         one = Forwarded(origin, life, after, end, positions, events, promised, held_after=held)
@@ -50,13 +50,20 @@ def forwarded(  # noqa: PLR0917  # what a frame says
     return found
 
 
+def packed_rows(rows: Sequence[Row]) -> bytes:
+    """The events of rows as bytes."""
+    return packed(list(map(itemgetter(1), rows)))
+
+
 def cut(rows: Sequence[Row]) -> list[Sequence[Row]]:
     """Rows in parts of bounded size; one part, if an empty one, at least."""
-    parts = [rows[at : at + PART_EVENTS] for at in range(0, len(rows), PART_EVENTS)] or [rows]
+    if len(rows) < 2:
+        return [rows]
+    parts = [rows[at : at + PART_EVENTS] for at in range(0, len(rows), PART_EVENTS)]
     found: list[Sequence[Row]] = []
     while parts:
         part = parts.pop(0)
-        if len(part) > 1 and len(packed([event for _, event in part])) > PART_BYTES:
+        if len(part) > 1 and len(packed_rows(part)) > PART_BYTES:
             half = len(part) // 2
             parts[:0] = [part[:half], part[half:]]
         else:
@@ -120,31 +127,28 @@ def _since(time: int | None, since: int) -> int:
     return UNKNOWN if time <= WATERMARK_NONE else time - since
 
 
-def passages(frame: Advanced, life_of: Callable[[str], int]) -> Iterator[Passage]:
-    """Yield what a frame claims of each origin.
+def passage(frame: Advanced, row: Claimed, life: int) -> Passage:
+    """Return what one row of a frame claims of an origin; its `life` holds unless the row says one.
 
-    `life_of` tells the life that an origin was said to have before. Raises LookupError.
+    Raises LookupError.
     """
-    for row in frame.rows:
-        watermarks = {
-            name: _time(after, frame.since)
-            for place, after in row.promised
-            for name in frame.types[place]
-        }
-        yield Passage(
-            Forwarded(
-                row.origin,
-                row.life or life_of(row.origin),
-                row.upto - row.span,
-                row.upto,
-                row.positions,
-                row.events or _NONE,
-                watermarks,
-                held_after=None if row.back is None else row.upto - row.back,
-            ),
-            row.serial,
-            hurry=row.hurry,
-        )
+    upto = row.upto
+    watermarks: Watermarks = {}
+    for place, after in row.promised:
+        for name in frame.types[place]:
+            watermarks[name] = _time(after, frame.since)
+    positions = list(map(upto.__sub__, row.places))
+    what = Forwarded(
+        row.origin,
+        row.life or life,
+        upto - row.span,
+        upto,
+        positions,
+        row.events or _NONE,
+        watermarks,
+        held_after=None if row.back is None else upto - row.back,
+    )
+    return Passage(what, row.serial, hurry=row.hurry)
 
 
 def _time(after: int, since: int) -> int | None:

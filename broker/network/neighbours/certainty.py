@@ -17,6 +17,11 @@ An operator that a neighbour adds makes nothing uncertain that others of it ask 
 here was looked at for those. So what is certain of these *settled* operators stays, and that of the
 *fresh* ones is learnt beside it, from questions that were asked behind them. Nor does a question of
 one more host unsettle anything: whatever that host needs of before is in its answer.
+
+Where somebody in another direction asks for the same, its partners have come here for as long as
+that is certain. So what passed before the answer is known as well, *since* then: a task that moves
+has no more events travel from where its way leaves that of before. That counts as long as nothing
+is missed, and no origin comes or goes.
 """
 
 from __future__ import annotations
@@ -34,6 +39,9 @@ class Certainty:
         self._answered: dict[str, dict[str, int]] = {}  # by neighbour, origin
         self._fresh: dict[str, dict[str, int]] = {}  # the same behind fresh operators
         self._settled: dict[str, None] = {}  # neighbours toward whom it was certain last
+        # Since when partners come here anyhow, by neighbour; of what is asked first, and afresh.
+        self._since: dict[str, int] = {}
+        self._fresh_since: dict[str, int] = {}
         self._open: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
         self._quiet: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
         self._missing: dict[str, tuple[str, ...]] = {}  # who went, with their types
@@ -46,6 +54,8 @@ class Certainty:
             known.pop(neighbour, None)
         self._fresh.pop(neighbour, None)
         self._settled.pop(neighbour, None)
+        self._since.pop(neighbour, None)
+        self._fresh_since.pop(neighbour, None)
 
     def here(self, origin: str) -> None:
         """There is a way to an origin. What happened to it meanwhile only hosts know."""
@@ -59,6 +69,7 @@ class Certainty:
         """The way to an origin is no more, of which these beyond neighbours needed something."""
         if types:
             self._missing[origin] = types
+            self.distrust()
         for neighbour, names in hosts:
             for host in names:
                 self.absent.setdefault(neighbour, {}).setdefault(host, {})[origin] = None
@@ -92,14 +103,34 @@ class Certainty:
             answered.clear()
         self._settled.clear()
 
-    def changed(self, neighbour: str, *, settled: bool = False) -> None:
-        """A neighbour asks for something else than before; `settled`: besides what is certain."""
+    def distrust(self) -> None:
+        """Something may have passed that did not come here, whoever asks for it."""
+        self._since.clear()
+        self._fresh_since.clear()
+
+    def since(self, neighbour: str, *, settled: bool = False) -> int | None:
+        """Return since when partners of what a neighbour asks for come here anyhow, until answers.
+
+        `settled`: of what it asks for besides what is certain.
+        """
+        return (self._fresh_since if settled else self._since).get(neighbour)
+
+    def changed(self, neighbour: str, *, settled: bool = False, since: int | None = None) -> None:
+        """A neighbour asks for something else than before; `settled`: besides what is certain.
+
+        `since`: partners of all of that come here anyhow since then.
+        """
         if settled:
             self._fresh[neighbour] = {}
         else:
             self._answered.pop(neighbour, None)
             self._fresh.pop(neighbour, None)
             self._settled.pop(neighbour, None)
+            self._fresh_since.pop(neighbour, None)
+        kept = self._fresh_since if settled else self._since
+        kept.pop(neighbour, None)
+        if since is not None:
+            kept[neighbour] = since
         self._quiet.pop(neighbour, None)
         asked = self._open.get(neighbour, {})
         for key, (serial, _) in asked.items():
@@ -108,11 +139,13 @@ class Certainty:
     def settle(self, neighbour: str) -> None:
         """Take what is certain of the fresh operators of a neighbour to hold of all of them."""
         answered = self._answered.setdefault(neighbour, {})
+        self._fresh_since.pop(neighbour, None)
         for origin, newest in self._fresh.pop(neighbour, {}).items():
             answered[origin] = max(answered.get(origin, newest), newest)
 
     def missed(self, origin: str) -> None:
         """Something of an origin did not come here."""
+        self.distrust()
         self._unanswer(origin)
         for asked in self._quiet.values():
             for key in [key for key in asked if key[1] == origin]:
@@ -164,13 +197,15 @@ class Certainty:
 
     def _answers(self, neighbour: str, origin: str, newest: int) -> None:
         answered = self._answered.setdefault(neighbour, {})
+        before = min(newest, self._since.get(neighbour, newest))
         if neighbour not in self._settled:
-            answered[origin] = max(answered.get(origin, newest), newest)
+            answered[origin] = max(answered.get(origin, before), before)
         else:
-            answered.setdefault(origin, newest)
+            answered.setdefault(origin, before)
         fresh = self._fresh.get(neighbour)
         if fresh is not None:
-            fresh[origin] = max(fresh.get(origin, newest), newest)
+            before = min(newest, self._fresh_since.get(neighbour, newest))
+            fresh[origin] = max(fresh.get(origin, before), before)
 
     def certain_after(
         self,
@@ -192,6 +227,7 @@ class Certainty:
             self._settled.pop(neighbour, None)
         else:
             self._settled[neighbour] = None
+            self._since.pop(neighbour, None)  # it holds of those who have answered
         return after
 
     def fresh_after(

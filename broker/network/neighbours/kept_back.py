@@ -30,6 +30,7 @@ from broker.engine.event.event import Event
 from broker.engine.limits import Limits
 from broker.network.replication.progress import ProgressLedger
 from broker.network.routing.growing import GrowingRouter
+from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Joined, Waiting
 
 if TYPE_CHECKING:
@@ -250,15 +251,14 @@ class Withholding:
             if self._tools.partners.bound(toward) is None:
                 self.send_all(toward)
 
-    def send_wanted(self, toward: str, wants: Callable[[Event], bool]) -> None:
-        """Let travel what waits before a neighbour and is wanted there by this."""
+    def send_wanted(self, toward: str, wanted: Callable[[Waiting], bool]) -> None:
+        """Let travel what of that which waits before a neighbour is wanted there now."""
         if not self._places.get(toward):
             return
         for origin, claim in self._tools.ways.toward(toward):
-            rows = claim.back.items()
-            wanted = [position for position, row in rows if wants(cast("Event", row.held.event))]
-            if wanted:
-                self._send(origin, toward, claim, claim.back.take(wanted))
+            places = [position for position, row in claim.back.items() if wanted(row)]
+            if places:
+                self._send(origin, toward, claim, claim.back.take(places))
 
     def send_all(self, toward: str) -> None:
         """Let all travel that waits before a neighbour."""
@@ -268,7 +268,7 @@ class Withholding:
             if claim.back:
                 self._send(origin, toward, claim, claim.back.take(list(claim.back)))
 
-    def find_partners(self, toward: str, events: Sequence[Event]) -> None:
+    def find_partners(self, toward: str, events: Sequence[EventView]) -> None:
         """Let those of these events that wait before a neighbour travel: they found partners."""
         by_origin: dict[str, list[int]] = {}
         places = self._places.get(toward, {})
@@ -296,14 +296,15 @@ class Withholding:
 
     def let_go(self, now: int) -> None:
         """Let go of events for which no partner can come; what is waited for travels."""
-        for toward in self.keeping():
+        for toward in self.keeping() if self._places else ():
             origins = self._tools.partners.origins(toward)
             reached: dict[Types, float] = {}
             self._forget_unasked(toward, now)
             for origin, claim in self._tools.ways.toward(toward):
                 if claim.back:
                     self._look_through(origin, toward, claim, (origins, reached), now)
-        self._forget_partners()
+        if self._tools.router.releases.keeps():
+            self._forget_partners()
 
     def _forget_unasked(self, toward: str, now: int) -> None:
         """Let go of what operators that are gone asked for, where some of a neighbour's are."""

@@ -48,9 +48,10 @@ class LinkOutlet:
                 self._held.setdefault(effect.link, []).append(effect)
             else:
                 events.setdefault(effect.link, []).append(effect)
-        for link in [link for link in self._held if link in events or self._due_ms(link) <= now]:
-            others += self._batches(self._held.pop(link))
-            self._sent_ms[link] = now
+        for link in list(self._held):
+            if link in events or self._due_ms(link) <= now:
+                others += self._batches(self._held.pop(link))
+                self._sent_ms[link] = now
         for link, frames in events.items():
             others += self._batches(frames)
             self._sent_ms[link] = now

@@ -12,10 +12,11 @@ anything else is kept back; what waits then travels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, Protocol, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
@@ -30,6 +31,7 @@ from broker.network.routing.advertisement.operator import Key, Operator
 from broker.network.routing.matching.matching import Joined, Waiting
 
 Wants = Callable[[Event], bool]
+Unknown = Callable[[Waiting], bool]
 
 ASK_MS = 1_000  # hosts are asked to ask again, if that could make something certain, …
 ASK_MS_MAX = 64_000  # … each time twice as late as before
@@ -41,8 +43,8 @@ class LetsTravel(Protocol):
     def send_unsure(self) -> None:
         """Let all travel that waits before neighbours toward whom nothing is sure any more."""
 
-    def send_wanted(self, toward: str, wants: Wants) -> None:
-        """Let travel what waits before a neighbour and is wanted there by this."""
+    def send_wanted(self, toward: str, wanted: Unknown) -> None:
+        """Let travel what of that which waits before a neighbour is wanted there now."""
 
     def ask_less(self, toward: str) -> None:
         """Note that a neighbour takes operators back."""
@@ -55,16 +57,18 @@ class CertaintyTools(NamedTuple):
     """Parts of a broker that `PartnerCertainty` uses.
 
     `standing` returns the neighbours with whom a session stands, `types` what sources here send,
-    `joined` what a neighbour asks for only with partners; nothing is kept back from those `inside`.
-    `ask_quietly` has this broker itself ask an origin, `withheld` returns what waits for partners.
+    `joined` what a neighbour asks for only with partners, `operators` all that it asks for, each
+    with what covers it; nothing is kept back from those `inside`. `ask_quietly` has this broker
+    itself ask an origin, `withheld` returns what waits for partners.
     """
 
     me: str
     ways: Ways  # which way origins are
     standing: Callable[[], Iterable[str]]  # neighbours with a session
-    inside: Container[str]
+    inside: Collection[str]
     types: Callable[[], tuple[str, ...]]  # of own sources
     joined: Callable[[str], Joined]  # what a neighbour wants together
+    operators: Callable[[str], Iterable[tuple[Operator, object]]]  # all that a neighbour wants
     say: Callable[[str, frames.Doubted], object]
     ask_quietly: Callable[[str], None]
     withheld: Callable[[], LetsTravel]
@@ -136,6 +140,9 @@ class PartnerCertainty:
     def _certain_after(self, toward: str) -> int | None:
         if not self._correlates or toward == LOCAL or toward in self._tools.inside:
             return None
+        return self._after(toward)
+
+    def _after(self, toward: str) -> int | None:
         reachable = {self._tools.me: None, **self._tools.ways.via}
         types, origins = self.joined(toward).types, self.origins(toward)
         return self._certainty.certain_after(toward, types, origins, reachable)
@@ -180,20 +187,47 @@ class PartnerCertainty:
             if fresh is not None:
                 fresh.add(operator.keys, wants)  # what covers it may be one of these
             return
+        since, certainty = self._known_since(peer, operator), self._certainty
         if self._certain_after(peer) is None:
             self._fresh.pop(peer, None)
-            self._certainty.changed(peer)
+            if self.joined(peer).types:  # with what it asked for before
+                since = _later(certainty.since(peer), since)
+            certainty.changed(peer, since=since)
             self.doubt()
             return
         if fresh is not None and self._fresh_after(peer, fresh) is not None:
-            self._certainty.settle(peer)
+            certainty.settle(peer)
             fresh = None
         if fresh is None:
             fresh = self._fresh[peer] = _Fresh()
+        else:
+            since = _later(certainty.since(peer, settled=True), since)
         fresh.add(operator.keys, wants)
-        self._certainty.changed(peer, settled=True)
+        certainty.changed(peer, settled=True, since=since)
         self.doubt()
-        self._tools.withheld().send_wanted(peer, wants)
+        self._tools.withheld().send_wanted(peer, _unknown(operator, wants, since))
+
+    def _known_since(self, peer: str, operator: Operator) -> int | None:
+        """Return since when all partners that an operator of a neighbour asks for come here anyhow.
+
+        Somebody in another direction asks for the same with the same keys, and maybe others, whose
+        sources are beyond that neighbour then: so each other neighbour is asked for nothing more.
+        """
+        tools = self._tools
+        sure = [
+            self._sure_since(other)
+            for other in dict.fromkeys([*tools.standing(), *tools.inside])
+            if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other))
+        ]
+        return min([since for since in sure if since is not None], default=None)
+
+    def _sure_since(self, other: str) -> int | None:
+        """Return behind which end all partners of what another asks for are heard of here."""
+        if not self._correlates:
+            return None
+        since = self._after(other)
+        fresh = self._fresh.get(other)
+        return since if fresh is None else _later(since, self._fresh_after(other, fresh))
 
     def look_again(self, now: int) -> None:
         """Look anew what is certain when that is asked next; and have hosts ask, if that helps."""
@@ -209,6 +243,8 @@ class PartnerCertainty:
     def here(self, origin: str) -> None:
         """Take in that there is a way to an origin, before it is taken."""
         self._certainty.here(origin)
+        if not is_cell(origin):  # a cell sends nothing
+            self._certainty.distrust()
 
     def gone(self, origin: str) -> None:
         """Take in that there is no way to an origin any more, before that is forgotten."""
@@ -291,6 +327,29 @@ class PartnerCertainty:
                 for origin, _ in tools.ways.toward(peer):
                     tools.say(peer, frames.Doubted(origin))
         self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)  # as questions are not free
+
+
+def _asks(other: Operator, operator: Operator) -> bool:
+    """Tell whether an operator asks for all of another's keys, and joins them as that one does."""
+    as_other = replace(operator, id=other.id, keys=other.keys)
+    return as_other == other and set(operator.keys) <= set(other.keys)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """Return since when both hold; None: one of them never did."""
+    return None if one is None or other is None else max(one, other)
+
+
+def _unknown(operator: Operator, wants: Wants, since: int | None) -> Unknown:
+    """Return a test of what waits: whether it may have a partner that nobody has looked for."""
+
+    def test(waiting: Waiting) -> bool:
+        if not wants(cast("Event", waiting.held.event)):
+            return False
+        apart_ms = max(waiting.delta_t_ms, operator.delta_t_ms or 0)
+        return since is None or waiting.held.end - apart_ms < since
+
+    return test
 
 
 def _wants(operator: Operator) -> Wants:

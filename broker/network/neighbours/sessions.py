@@ -28,6 +28,7 @@ from broker.network.frames.frames import (
     bundled,
     encoded,
 )
+from broker.network.neighbours.carriage import CARRIED_SINCE, CarriedEvents
 from broker.network.neighbours.outlet import LinkOutlet
 from broker.network.neighbours.ways import Ways
 from broker.network.overlay.kinds import kind_of
@@ -146,25 +147,44 @@ class Sessions:
 
 
 class FrameSender(Generic[E]):
-    """`out` gathers what is to be done; `inside` are neighbours in this process, with no link."""
+    """`out` gathers what is to be done; `inside` are neighbours in this process, with no link.
 
-    def __init__(self, sessions: Sessions, ways: Ways) -> None:
+    `linked`: the others are brokers, and have links.
+    """
+
+    def __init__(self, sessions: Sessions, ways: Ways, *, linked: bool = True) -> None:
         self.out: list[E | SendFrame] = []
         self.inside: dict[str, None] = {}  # cells, which need no link
         self.behind = 0  # the record that must be durable before what is said now leaves
         self.via = ways.via
         self.traffic = LinkTraffic()  # by link and type, for who looks
         self._sessions = sessions  # by which frames are sealed
+        self._carried = CarriedEvents()  # an answer does not carry them again
+        self._linked = linked  # to a cell nothing is sent twice
 
     def say(self, peer: str, body: Sealed, after: int = 0, events: int = -1) -> None:
         """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
         if peer in self._sessions:
+            if events >= 0 and self._remembers(peer):
+                body, events = self._carried.sent(peer, self._sessions.seal(peer), body, events)
             data = encoded(self._sessions.sealed(peer, body))
             if events > 0 and peer not in self.inside:
                 self.traffic.count("sent", peer, body)
             place = max(events, 0), max(after, self.behind)
             parts = ((kind_of(body), len(data)),)
             self.out.append(SendFrame(peer, data, events < 0, *place, parts))
+
+    def heard(self, peer: str, body: Sealed) -> tuple[Sealed, ...]:
+        """Return what a frame stands for that a neighbour sent, if anything. Raises ValueError."""
+        self.traffic.count("received", peer, body)
+        if not self._remembers(peer):
+            return (body,)
+        return self._carried.received(peer, self._sessions.seal(peer), body)
+
+    def _remembers(self, peer: str) -> bool:
+        """Tell whether both ends of a link know what it has carried."""
+        is_linked = self._linked and peer not in self.inside
+        return is_linked and self._sessions.version(peer) >= CARRIED_SINCE
 
     def pass_on(self, peer: str, to: str, body: Sealed, events: int = -1) -> None:
         """Say what came from a neighbour on the way to a broker, unless that leads back."""
@@ -180,6 +200,7 @@ class FrameSender(Generic[E]):
 
     def hello(self, peer: str, hello: Hello) -> None:
         """Say what belongs to no session yet."""
+        self._carried.keep(self._sessions.peers)
         self.out.append(SendFrame(peer, encoded(hello)))
 
 

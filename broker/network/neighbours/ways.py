@@ -76,14 +76,12 @@ class Claim(Struct):
                 self.waited.pop(name, None)
             else:
                 self.waited[name] = None
-        self.limited |= {
-            name: at
-            for name, at in promised.items()
-            if at is not None and at != self.watermarks[name]
-        }
-        for name in [name for name, at in promised.items() if at == self.watermarks[name]]:
-            del self.watermarks[name]
-            self.limited.pop(name, None)
+        for name, time in promised.items():
+            if time == self.watermarks[name]:
+                del self.watermarks[name]
+                self.limited.pop(name, None)
+            elif time is not None:
+                self.limited[name] = time
         return after, self.upto, promised
 
     def numbered(self, part: Forwarded) -> Passage:
@@ -115,8 +113,8 @@ class Claim(Struct):
 
     def complete(self, complete: int) -> int:
         """The position up to which nothing is missing, where that is `complete` here."""
-        first = self.back.first()
         upto = min(self.upto, complete)
+        first = self.back.first() if self.back else None
         return upto if first is None else min(upto, first - 1)
 
 

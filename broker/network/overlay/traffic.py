@@ -50,15 +50,16 @@ class LinkTraffic:
         """
         if isinstance(body, Advanced):
             for row in body.rows:
-                self._count(direction, peer, row)
-        else:
-            self._count(direction, peer, getattr(body, "what", None))
-
-    def _count(self, direction: Direction, peer: str, what: PackedEvents | None) -> None:
-        if what is None or not what.positions:
+                if row.places:
+                    self._count(direction, peer, row.events)
             return
+        what: PackedEvents | None = getattr(body, "what", None)
+        if what is not None and what.positions:
+            self._count(direction, peer, what.events)
+
+    def _count(self, direction: Direction, peer: str, events: bytes) -> None:
         try:
-            types = _types_of(what.events)
+            types = _types_of(events)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
         counts = self._counts[direction].setdefault(peer, {})

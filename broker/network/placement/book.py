@@ -153,6 +153,9 @@ class CellBook:
             cell = self.cells[self.of.pop(key)]
             self.settled.pop(key, None)
             cell.keys.remove(key)
+            # A namesake that comes to the cell begins with nothing of this one.
+            cell.ids = {result: at for result, at in cell.ids.items() if _key_of(result) != key}
+            cell.apart = [result for result in cell.apart if result.row[:2] != key]
             if not cell.keys:
                 del self.cells[cell.name]
 

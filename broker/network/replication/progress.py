@@ -134,9 +134,9 @@ class ProgressLedger:
             return False
         self._look_at, self._looked_ms = None, now
         late = now - ASK_AGAIN_MS
-        self._changed = self._changed or any(
-            asked_ms <= late for asked in self._asked.values() for _, asked_ms in asked.values()
-        )
+        for asked in self._asked.values():
+            for _, asked_ms in asked.values():
+                self._changed = self._changed or asked_ms <= late
         return True
 
     def expect(self, times: Sequence[Times]) -> None:
@@ -188,17 +188,18 @@ class ProgressLedger:
         self._changed = True
 
     def questions(
-        self, peers: Iterable[str], ways: int, is_behind: IsBehind, now: int
+        self, peers: Callable[[], Iterable[str]], ways: int, is_behind: IsBehind, now: int
     ) -> list[tuple[str, Awaited]]:
         """Return what neighbours are to be asked now; they then count as asked.
 
-        `ways` is another number than before when origins are behind other neighbours.
+        `peers` are those that can be asked; `ways` is another number than before when origins are
+        behind other neighbours.
         """
         if not self._changed and ways == self._ways:
             return []
         self._changed, self._ways = False, ways
         asked = []
-        for peer in peers:
+        for peer in peers():
             times = self._question(peer, is_behind, now)
             if times:
                 self._asked.setdefault(peer, {}).update(
@@ -250,12 +251,11 @@ class ProgressLedger:
         if self._heard:
             self._heard = False
             return soon_ms
-        lacking = [
-            time - reached
-            for times in self._awaited.values()
-            for name, time in times.items()
-            if (reached := promised.get(name)) is not None
-        ]
+        lacking: list[int] = []
+        for times in self._awaited.values():
+            for name, time in times.items():
+                if (reached := promised.get(name)) is not None:
+                    lacking.append(time - reached)
         return max(min(lacking), soon_ms) if lacking else None
 
     def rides(self, toward: str, now: int) -> bool:
@@ -283,8 +283,10 @@ class ProgressLedger:
         if self._hurried:
             self._hurried = {peer: until for peer, until in self._hurried.items() if until >= now}
             due += [toward for toward in self._hurried if toward in self._owed]
-        overdue = [toward for toward in self._owed if self._due_ms(toward) <= now]
-        return list(dict.fromkeys([*due, *overdue]))
+        for toward in self._owed:
+            if self._due_ms(toward) <= now:
+                due.append(toward)
+        return list(dict.fromkeys(due))
 
     def next_wake(self) -> int | None:
         """Return when something is due, if nothing else happens before."""

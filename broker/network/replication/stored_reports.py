@@ -53,8 +53,10 @@ class StoredReports:
         rows = self._unstored()
         if not rows:
             return None
-        is_far = any(upto - self.positions.get(origin, -FAR) >= FAR for origin, _, upto in rows)
-        return self.told_ms + (STORED_MS if is_far else STORED_MS_MAX)
+        for origin, _, upto in rows:
+            if upto - self.positions.get(origin, -FAR) >= FAR:
+                return self.told_ms + STORED_MS
+        return self.told_ms + STORED_MS_MAX
 
     def hurry(self, origin: str) -> None:
         """Tell an origin soon: it waits, or may have lost what it was told."""

@@ -26,16 +26,16 @@ class GrowingRouter(Router):
 
     def bit(self, name: str) -> int:
         """Return what marks an event as sent to a neighbour."""
-        return self._releases.bits[name]
+        return self.releases.bits[name]
 
     def matcher(self, name: str) -> Matcher:
         """Return what is asked for by a neighbour."""
-        return self._releases.matchers[name]
+        return self.releases.matchers[name]
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""
         found: dict[str, list[Waiting]] = {}
-        for name, matcher in self._releases.matchers.items():
+        for name, matcher in self.releases.matchers.items():
             if matcher.waiting:
                 found[name], matcher.waiting = matcher.waiting, []
         return found
@@ -58,7 +58,7 @@ class GrowingRouter(Router):
         if name in self._asking:
             return self.neighbour_reset(name)
         sent, received = self._strategy.sent, self._strategy.received
-        self._releases.add(name)
+        self.releases.add(name)
         self._entries[name] = {}
         self._received[name] = Covers(received if sent is Check.NONE else Check.NONE)
         self._asking[name] = Asking(sent)
@@ -72,7 +72,7 @@ class GrowingRouter(Router):
         out = [send for send in self.neighbour_reset(name) if send.to != name]
         for entry in self._all():
             entry.plan.pop(name, None)
-        self._releases.remove(name)
+        self.releases.remove(name)
         for known in (self._entries, self._received, self._asking):
             del known[name]
         self._directory.remove(name)

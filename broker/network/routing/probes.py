@@ -134,7 +134,12 @@ class Probes:
     @property
     def busy(self) -> bool:
         """Tell whether anything is to be asked, or waited for."""
-        return self.pending or bool(self._waves)
+        return self._own.done < self._own.number or bool(self._waves)
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing is under way, nor was anything heard that nobody has taken."""
+        return not (self._waves or self._wants) and self._own.done >= self._own.number
 
     def due(
         self, peers: Neighbours, now: int, *, whole: bool = True

@@ -85,7 +85,7 @@ class Router:
         if strategy.central:
             raise ValueError("centralised propagation needs a CentralRouter")
         self._strategy = strategy
-        self._releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
+        self.releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
         self._rates = SourceRates()  # of own sources alone
         self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}  # by direction, id
         self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.points)}
@@ -103,12 +103,12 @@ class Router:
     @property
     def events_held(self) -> int:
         """Events kept because others may yet be correlated with them."""
-        return len(self._releases)
+        return len(self.releases)
 
     @property
     def shed_count(self) -> int:
         """Events that were forgotten early, as there were too many."""
-        return self._releases.shed_count
+        return self.releases.shed_count
 
     def operators(self, came_from: str) -> list[tuple[Operator, tuple[str, ...]]]:
         """The operators that came from a neighbour or LOCAL, each with the ids that cover it."""
@@ -189,8 +189,8 @@ class Router:
         else:
             entry.operator, entry.leads = operator, ()
             entry.covered, bare = covers.replace(operator)
-            if operator.id in self._releases.matchers[came_from]:
-                self._releases.matchers[came_from].remove(operator.id)
+            if operator.id in self.releases.matchers[came_from]:
+                self.releases.matchers[came_from].remove(operator.id)
         out: list[Send] = []
         self._match(entry, out)
         self._uncover(came_from, bare, out)
@@ -202,7 +202,7 @@ class Router:
         entry = self._entries[came_from].pop(name, None)
         if entry is None:
             return []
-        matcher = self._releases.matchers[came_from]
+        matcher = self.releases.matchers[came_from]
         out: list[Send] = []
         self._uncover(came_from, self._received[came_from].remove(name), out)
         if name in matcher:
@@ -222,11 +222,11 @@ class Router:
             events = list(events)
             for event in events:
                 self._rates.count(event)
-        return self._releases.events(came_from, events)
+        return self.releases.events(came_from, events)
 
     def probes(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
         """Events that a neighbour tells of: what waits for them goes, and others are told."""
-        return self._releases.probes(came_from, events)
+        return self.releases.probes(came_from, events)
 
     def look_at_rates(self, now: int) -> list[Send]:
         """Say how often sources here send, and have what comes often wait for what is rare.
@@ -256,7 +256,7 @@ class Router:
         That is so for what lies by more than the largest δt behind the earliest event that may
         still come, with the allowed lateness.
         """
-        self._releases.expire(before_ms)
+        self.releases.expire(before_ms)
 
     def neighbours_changed(self, neighbours: Sequence[str]) -> list[Send]:
         """The tree is another one: forget what neighbours said and tell these everything anew.
@@ -287,7 +287,7 @@ class Router:
         for advertisement in self._directory.of(neighbour):
             out += self.withdrawn(neighbour, advertisement.source)
         out = [send for send in out if send.to != neighbour]
-        self._releases.reset(neighbour)
+        self.releases.reset(neighbour)
         self._asking[neighbour] = Asking(self._strategy.sent, self._strategy.points)
         out += [Send(neighbour, Advertise(each)) for each in self._directory.around(neighbour)]
         for entry in self._all():
@@ -299,7 +299,7 @@ class Router:
 
     def _link(self, neighbours: Sequence[str]) -> None:
         names = [name for name in dict.fromkeys(neighbours) if name != LOCAL]
-        self._releases.link(names)
+        self.releases.link(names)
         strategy = self._strategy
         # What is never sent covered need not be compared again where it arrives.
         received = strategy.received if strategy.sent is Check.NONE else Check.NONE
@@ -344,7 +344,7 @@ class Router:
             if entry.covered or (types is not None and not any(k.type_name in types for k in keys)):
                 continue
             if self._strategy.rings and entry.came_from != LOCAL:
-                self._releases.matchers[entry.came_from].remove(entry.operator.id)
+                self.releases.matchers[entry.came_from].remove(entry.operator.id)
                 self._match(entry, out)
             self._adopt(entry, self._plan(entry), out)
 
@@ -354,14 +354,14 @@ class Router:
         if entry.covered and not self._strategy.each and name != LOCAL:
             return
         parts_wanted = self._parts(entry.operator, name)
-        self._releases.match(name, entry.operator, parts_wanted, out)
+        self.releases.match(name, entry.operator, parts_wanted, out)
 
     def _uncover(self, came_from: str, bare: list[Operator], out: list[Send]) -> None:
         """Ask for what is not covered any more."""
         for operator in bare:
             entry = self._entries[came_from][operator.id]
             entry.covered = False
-            if operator.id not in self._releases.matchers[came_from]:
+            if operator.id not in self.releases.matchers[came_from]:
                 self._match(entry, out)
             self._adopt(entry, self._plan(entry), out)
 
@@ -375,10 +375,10 @@ class Router:
                 asks_anew = old.get(name, {}).get(operator.id) != operator
                 out.extend(Send(name, one) for one in self._asking[name].want(owner, operator))
                 if asks_anew:  # a probe that comes before what waits for it may be forgotten
-                    self._releases.probing.release(name, label, operator.id)
-                    out += self._releases.probing.ask(name, label, operator)
+                    self.releases.probing.release(name, label, operator.id)
+                    out += self.releases.probing.ask(name, label, operator)
         for name, some in old.items():
             for gone in some:
                 if gone not in wanted.get(name, {}):
-                    self._releases.probing.release(name, label, gone)
+                    self.releases.probing.release(name, label, gone)
                     out.extend(Send(name, one) for one in self._asking[name].release(owner, gone))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from broker.network.routing.advertisement.messages import LOCAL, Events, Results, Send
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.leads.probes import KeptEvents, Probing
-from broker.network.routing.matching.held import EventView, Held, Store
+from broker.network.routing.matching.held import EventKey, EventView, Held, Store
 from broker.network.routing.matching.matching import Compile, Matcher, Part, Released
 from broker.network.routing.matching.strategies import Strategy
 
@@ -101,11 +101,19 @@ class EventReleases:
 
     def events(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
         """Take events that came from a neighbour, or entered here; return what goes for them."""
+        return self._sendings(*self.take(came_from, events))
+
+    def take(
+        self, came_from: str, events: Iterable[EventView]
+    ) -> tuple[list[Send], dict[str, list[Released]]]:
+        """Take events likewise; return the probes of them, and by direction what is released."""
         released: dict[str, list[Released]] = {}
         probes: list[Send] = []
         bit, asked = self.bits[came_from], self.probing.asked
+        keeps = not self._waits or self.keeps()
+        among: dict[EventKey, Held] = self._store if keeps else {}
         for event in events:
-            held = self._store.add(event, came_from)
+            held = self._store.add(event, came_from, among)
             if held is None:
                 continue
             held.sent |= bit | bit << 1
@@ -113,8 +121,35 @@ class EventReleases:
                 self.probing.tell(held, probes)
             for name, matcher in self.matchers.items():
                 if name != came_from or name == LOCAL:
-                    _gather(released, name, matcher.offer(held))
-        return self._sent(probes, released)
+                    going = matcher.offer(held, keeps)
+                    if going:
+                        released.setdefault(name, []).extend(going)
+        if len(self._store) + len(self.probing.heard) > self._held_max:
+            self._shed(probes, released)
+        return probes, released
+
+    def wanted(
+        self, came_from: str, events: Iterable[EventView]
+    ) -> dict[str, dict[int, EventView]]:
+        """Return the events that go in each direction now, by their identity, of these or earlier.
+
+        Whom they serve at LOCAL the core finds by itself.
+        """
+        _, released = self.take(came_from, events)
+        wanted: dict[str, dict[int, EventView]] = {}
+        for name in self.matchers:
+            if name in released:
+                wanted[name] = going = {}
+                for each in released[name]:
+                    going[id(each.held.event)] = each.held.event
+        return wanted
+
+    def keeps(self) -> bool:
+        """Tell whether a broker has events in here, or has a partner to wait for with any."""
+        joins = 0
+        for matcher in self.matchers.values():
+            joins += matcher.joins
+        return bool(joins or self._store or self.probing.asked or self.probing.heard)
 
     def probes(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
         """Take what a neighbour tells of: what waits for it goes there, and others are told."""
@@ -128,6 +163,9 @@ class EventReleases:
     def _sent(self, told: list[Send], released: dict[str, list[Released]]) -> list[Send]:
         if len(self) > self._held_max:
             self._shed(told, released)
+        return self._sendings(told, released)
+
+    def _sendings(self, told: list[Send], released: dict[str, list[Released]]) -> list[Send]:
         return [
             *told,
             *[self._sending(name, released[name]) for name in self.matchers if name in released],

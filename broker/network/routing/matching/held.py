@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from broker.engine.event.event import slot_of
 
@@ -93,40 +93,42 @@ def place_of(position: Any) -> Any:
     return tuple(position) if position.__class__ is list else position
 
 
-class Store:
+EventKey: TypeAlias = tuple[str, str, int, str | None]
+"""Type, id, end and source: two events that agree in these are one."""
+
+
+class Store(dict[EventKey, Held]):
     """The events kept, by type in the order of their starts.
 
     Stores whose events the same indexes look up share the numbers of their `spots`.
     """
 
     def __init__(self, spots: Iterator[int] | None = None) -> None:
-        self._keys: dict[tuple[str, str, int, str | None], Held] = {}
+        super().__init__()
         self._types: dict[str, tuple[list[int], list[Held]]] = {}
         self._spots: dict[Any, int] = {}
         self.numbers = itertools.count(1) if spots is None else spots
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def add(self, event: EventView, via: str) -> Held | None:
-        """Keep an event; None if it is kept already."""
+    def add(
+        self, event: EventView, via: str, among: dict[EventKey, Held] | None = None
+    ) -> Held | None:
+        """Keep an event, here or among others; None if it is there already."""
+        among = self if among is None else among
         key = (event.event_type, event.id, event.end, event.source)
-        if key in self._keys:
+        if key in among:
             return None
-        held = Held(event, via)
-        held.spot = self._spot((event.source, event.location, held.place, via))
-        self._keys[key] = held
-        starts, kept = self._types.setdefault(event.event_type, ([], []))
-        insert(starts, kept, held.start, held)
-        return held
-
-    def _spot(self, key: Any) -> int:
-        spot = self._spots.get(key)
+        held = among[key] = Held(event, via)
+        where = event.source, event.location, held.place, via
+        spot = self._spots.get(where)
         if spot is None:
             if len(self._spots) >= SPOTS_MAX:
                 self._spots.clear()
-            spot = self._spots[key] = next(self.numbers)  # an index may remember the ones before
-        return spot
+            spot = self._spots[where] = next(self.numbers)  # an index may remember those before
+        held.spot = spot
+        if among is self:
+            starts, kept = self._types.setdefault(event.event_type, ([], []))
+            insert(starts, kept, held.start, held)
+        return held
 
     def of_type(self, type_name: str) -> list[Held]:
         """The events of a type, in the order of their starts."""
@@ -134,7 +136,7 @@ class Store:
 
     def everything(self) -> list[Held]:
         """All events, in the order in which they came."""
-        return list(self._keys.values())
+        return list(self.values())
 
     def expire(self, before_ms: int) -> None:
         """Forget what began before."""
@@ -145,7 +147,7 @@ class Store:
                 continue
             for held in kept[:count]:
                 event = held.event
-                del self._keys[event.event_type, event.id, held.end, event.source]
+                del self[event.event_type, event.id, held.end, event.source]
             del starts[:count], kept[:count]
             if not kept:
                 del self._types[type_name]

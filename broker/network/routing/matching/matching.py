@@ -149,6 +149,7 @@ class Matcher:
         self._types: dict[str, list[tuple[Shape, int]]] = {}
         self._wide: dict[str, WideRows[tuple[Shape, int]]] = {}  # of types with many shapes
         self._slots: dict[str, list[tuple[Shape, int, Variant | None]]] = {}
+        self.joins = 0  # shapes in which partners are looked for
         self._count = 0  # events offered
         self._lost: int | None = None  # the last end of an event that was forgotten too early
         self._expired = 0  # of those, no longer remembered
@@ -207,10 +208,15 @@ class Matcher:
             if not shape.names:
                 self._drop(shape)
 
-    def offer(self, held: Held) -> list[Released]:
-        """Return what an event that has come releases, itself included."""
+    def offer(self, held: Held, keeps: bool = True) -> list[Released]:
+        """Return what an event that has come releases, itself included.
+
+        `keeps` is whether any event is kept, so that an operator to come may look back at it.
+        """
         self._count += 1
-        if not self._ages or held.start > self._ages[-1][0]:
+        if not keeps:
+            self._expired = self._count
+        elif not self._ages or held.start > self._ages[-1][0]:
             self._ages.append((held.start, self._count))
         else:
             self._ages[-1] = (self._ages[-1][0], self._count)
@@ -303,6 +309,7 @@ class Matcher:
         shape = self._shapes.get(roles)
         if shape is None:
             shape = self._shapes[roles] = Shape(roles)
+            self.joins += not shape.single
             for index, role in enumerate(roles):
                 known = self._types.setdefault(role.type_name, [])
                 known.append((shape, index))
@@ -320,6 +327,7 @@ class Matcher:
     def _drop(self, shape: Shape) -> None:
         roles = tuple(place.role for place in shape.places)
         del self._shapes[roles]
+        self.joins -= not shape.single
         for type_name in dict.fromkeys(role.type_name for role in roles):
             left = [entry for entry in self._types[type_name] if entry[0] is not shape]
             if left:

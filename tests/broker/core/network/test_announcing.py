@@ -38,9 +38,11 @@ class Door:
         return self.left[before:]
 
     def ask(self):
-        if self.waits.is_to_ask:
-            self.asked += 1
-            self.waits.asked(self.asked)
+        self.waits.ask(self.begin)
+
+    def begin(self):
+        self.asked += 1
+        return self.asked
 
     def answered(self, number):
         before = len(self.left)

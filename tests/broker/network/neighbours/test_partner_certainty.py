@@ -4,6 +4,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import slot_of
@@ -31,6 +32,8 @@ class Scene:
         self.said, self.asked, self.doubts, self.let = [], [], 0, []
         self.asked_less, self.let_go_ms = [], []
         self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
+        self.joined["side"] = Joined(0, ())
+        self.operators = {}
         self.ways = Ways()
         for origin, name in (("o", "A"), ("p", "B"), ("q", "C")):
             self.ways.here(origin, "far", (name,), ())
@@ -39,10 +42,11 @@ class Scene:
             CertaintyTools(
                 "m",
                 self.ways,
-                lambda: ("near", "far", "cell"),
+                lambda: ("near", "far", "cell", "side"),
                 {"cell"},
                 lambda: ("C",),
                 lambda name: self.joined[name],
+                lambda name: [(each, ()) for each in self.operators.get(name, ())],
                 lambda peer, body: self.said.append((peer, body)),
                 self.asked.append,
                 lambda: self,
@@ -77,6 +81,23 @@ class Scene:
             self.ask(origin)
             self.answer(origin)
         return self
+
+    def settle_cell(self, newest=30, cell="cell"):
+        """Have the origins answer the cell, which asks for A above 5 with B, and with C."""
+        keys = (*correlated(joins=True).operator.keys, Key("c", "C"))
+        self.operators[cell] = [Operator("w", keys, 5_000)]
+        for origin in ("o", "p"):
+            asked = Reoffer("c", origin, 1, 0, None, {"A": {}}, None, (), 10)
+            what = Forwarded(origin, 7, 0, 0, [], b"", {}, whole=True)
+            self.part.asked(cell, asked)
+            self.part.answered(cell, Offered("c", 1, what, True, False, newest), 0)
+        return self
+
+    def answer_anew(self, newest=97_000):
+        """Have the host ask all once more, who answer."""
+        for origin in ("o", "p"):
+            self.ask(origin, 2)
+            self.answer(origin, 2, newest=newest)
 
     def wake(self):
         """Go on to when something is due, and do it; return when that was."""
@@ -128,10 +149,110 @@ def test_one_more_operator_leaves_it_sure_of_what_others_ask_for():
     assert scene.part.bound("near") == 20
     assert scene.part.bound_of("near", event("A", 9)) is None
     assert scene.part.bound_of("near", event("A", 1)) == 20
-    ((toward, wants),) = scene.let
+    ((toward, wanted),) = scene.let
     assert toward == "near"
     asked_for = [event("A", 9), event("A", 1), event("B", 0), event("C", 0)]
-    assert [wants(one.held.event) for one in asked_for] == [True, False, True, False]
+    assert list(map(wanted, asked_for)) == [True, False, True, False]
+
+
+def test_what_a_sure_one_in_another_direction_asks_for_too_is_known_since_then():
+    scene = Scene().settle().settle_cell()
+    scene.part.wants("near", correlated(joins=True))
+    assert scene.part.bound_of("near", event("A", 9)) is None  # who is away is yet to be heard
+    ((_, wanted),) = scene.let
+    ends = (5_029, 5_030)
+    assert [wanted(event("A", 9, end)) for end in ends] == [True, False]
+    assert not wanted(event("A", 1, 5_029))
+    scene.answer_anew()
+    assert scene.part.bound_of("near", event("A", 9, 5_029)) == 30
+    assert scene.part.bound("near") == 20
+    scene.part.bound_of("near", event("A", 9))  # that is one with the others by now
+    assert scene.part.bound("near") == 30
+
+
+def test_so_is_what_a_neighbour_asks_for_first():
+    scene = Scene().settle_cell()
+    scene.joined["near"] = Joined(0, ())
+    scene.part.wants("near", correlated(joins=True))
+    scene.joined["near"] = BACK
+    scene.part.operators_changed()
+    assert scene.part.bound("near") is None
+    scene.answer_anew()
+    assert scene.part.bound("near") == 30
+
+
+def others(scene):
+    """Have the neighbour ask for something besides, that nobody else does."""
+    scene.part.wants("near", Want(Operator("v", (Key("a", "A"), Key("b", "B")), 5_001)))
+
+
+def moved(scene):
+    scene.part.here("p")
+
+
+UNKNOWN = {
+    "something was lost": lambda scene: scene.part.missed("p"),
+    "an origin came": moved,
+    "an origin went": lambda scene: (scene.part.gone("p"), scene.part.here("p")),
+    "it asks for more": others,
+}
+
+
+@pytest.mark.parametrize("happens", UNKNOWN.values(), ids=UNKNOWN)
+def test_it_is_not_known_any_more_where(happens):
+    scene = Scene().settle().settle_cell()
+    scene.part.wants("near", correlated(joins=True))
+    happens(scene)
+    scene.answer_anew()
+    assert scene.part.bound_of("near", event("A", 9, 5_029)) == 97_000
+
+
+@pytest.mark.parametrize("happens", UNKNOWN.values(), ids=UNKNOWN)
+def test_nor_is_what_a_neighbour_asks_for_first_where(happens):
+    scene = Scene().settle_cell()
+    scene.joined["near"] = Joined(0, ())
+    scene.part.wants("near", correlated(joins=True))
+    scene.joined["near"] = BACK
+    scene.part.operators_changed()
+    happens(scene)
+    scene.answer_anew()
+    assert scene.part.bound("near") == 97_000
+
+
+def test_what_another_has_just_begun_to_ask_for_is_not_known():
+    scene = Scene()
+    scene.joined["side"] = BACK
+    scene.settle().settle_cell(cell="side")
+    assert scene.part.is_sure("side")
+    scene.part.wants("side", correlated(joins=True))
+    scene.part.wants("near", correlated(joins=True))
+    scene.answer_anew()
+    assert scene.part.bound_of("near", event("A", 9, 5_029)) == 97_000
+
+
+OTHERS = {
+    "nobody is sure": lambda scene: scene.part.left("cell"),
+    "it is the neighbour itself": lambda scene: scene.operators.update(
+        near=scene.operators.pop("cell")
+    ),
+    "it is asked for with other distances": lambda scene: scene.operators.update(
+        cell=[replace(scene.operators["cell"][0], delta_t_ms=6_000)]
+    ),
+    "a key may be passed over there": lambda scene: scene.operators.update(
+        cell=[Operator("w", (*correlated(joins=True).operator.keys[1:], OPTIONAL), 5_000)]
+    ),
+}
+OPTIONAL = replace(correlated(joins=True).operator.keys[0], optional=True)
+
+
+@pytest.mark.parametrize("is_other", OTHERS.values(), ids=OTHERS)
+def test_nothing_is_known_of_an_operator_where(is_other):
+    scene = Scene().settle().settle_cell()
+    is_other(scene)
+    scene.part.wants("near", correlated(joins=True))
+    assert scene.let[0][1](event("A", 9))
+    scene.answer_anew()
+    assert scene.part.bound_of("near", event("A", 9, 5_029)) == 97_000
 
 
 def test_behind_the_answers_to_questions_after_it_that_operator_is_as_any_other():

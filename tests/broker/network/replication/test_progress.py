@@ -11,33 +11,36 @@ from broker.network.replication.progress import (
 )
 
 UP, DOWN = "up", "down"
+BOTH = [UP, DOWN]
 OWED_MS = Limits().progress_ms_max
 
 
 def test_what_tasks_wait_for_is_asked_once_where_an_origin_is_behind():
     ledger = ProgressLedger(OWED_MS)
     ledger.expect([{"A": 10, "B": 20}])
-    asked = ledger.questions([UP, DOWN], 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0)
+    asked = ledger.questions(lambda: BOTH, 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0)
     assert [(peer, one.times) for peer, one in asked] == [(UP, {"A": 10})]
     ledger.expect([{"A": 10, "B": 20, "C": 5}])
-    assert ledger.questions([UP, DOWN], 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0) == []
+    assert (
+        ledger.questions(lambda: BOTH, 1, lambda peer, name, _: (peer, name) == (UP, "A"), 0) == []
+    )
 
 
 def test_what_a_neighbour_waits_for_is_asked_of_others_alone_and_the_least_time_first():
     ledger = ProgressLedger(OWED_MS)
     ledger.hear(DOWN, awaited({"A": 30}), 0)
     ledger.expect([{"A": 20}])
-    asked = ledger.questions([UP, DOWN], 1, lambda *_: True, 0)
+    asked = ledger.questions(lambda: BOTH, 1, lambda *_: True, 0)
     assert [(peer, one.times) for peer, one in asked] == [(UP, {"A": 20}), (DOWN, {"A": 20})]
 
 
 def test_a_new_session_is_asked_again():
     ledger = ProgressLedger(OWED_MS)
     ledger.expect([{"A": 10}])
-    assert ledger.questions([UP], 1, lambda *_: True, 0)
+    assert ledger.questions(lambda: [UP], 1, lambda *_: True, 0)
     ledger.leave(UP)
-    assert ledger.questions([], 1, lambda *_: True, 0) == []
-    assert ledger.questions([UP], 2, lambda *_: True, 0) == [(UP, awaited({"A": 10}))]
+    assert ledger.questions(list, 1, lambda *_: True, 0) == []
+    assert ledger.questions(lambda: [UP], 2, lambda *_: True, 0) == [(UP, awaited({"A": 10}))]
 
 
 def test_what_is_awaited_is_sent_when_all_origins_have_come_as_far_and_not_before():
@@ -66,19 +69,21 @@ def test_who_reads_by_event_time_is_told_the_next_step_and_asks_for_another_behi
     behind = lambda peer, _, time: came[peer] < time  # noqa: E731
     ledger.read({"A": 5_000})
     step = 5_000 + READ_STEP_MS
-    assert ledger.questions([UP], 1, behind, 0) == [(UP, awaited({"A": step}))]
+    assert ledger.questions(lambda: [UP], 1, behind, 0) == [(UP, awaited({"A": step}))]
     ledger.read({"A": step - 1})
-    assert ledger.questions([UP], 1, behind, 1) == [], "the step stands until it is reached"
+    assert ledger.questions(lambda: [UP], 1, behind, 1) == [], "the step stands until it is reached"
     came[UP] = step + 70
     ledger.read({"A": came[UP]})
-    assert ledger.questions([UP], 1, behind, 2) == [(UP, awaited({"A": step + 70 + READ_STEP_MS}))]
+    assert ledger.questions(lambda: [UP], 1, behind, 2) == [
+        (UP, awaited({"A": step + 70 + READ_STEP_MS}))
+    ]
 
 
 def test_what_tasks_wait_for_comes_before_what_is_read():
     ledger = ProgressLedger(OWED_MS)
     ledger.read({"A": 5_000})
     ledger.expect([{"A": 5_001, "B": 9_000}])
-    asked = ledger.questions([UP], 1, lambda *_: True, 0)
+    asked = ledger.questions(lambda: [UP], 1, lambda *_: True, 0)
     assert asked == [(UP, awaited({"A": 5_001, "B": 9_000}))]
 
 
@@ -125,6 +130,6 @@ def test_who_passes_over_a_broker_asks_for_more_than_who_waits_for_it():
     """That one is away: all others have come to 10, and nobody behind them is asked for it."""
     ledger = ProgressLedger(OWED_MS)
     ledger.expect([{"A": 10}, {"A": 90}])
-    assert ledger.questions([UP], 1, lambda _peer, _name, time: time > 50, 0) == [
+    assert ledger.questions(lambda: [UP], 1, lambda _peer, _name, time: time > 50, 0) == [
         (UP, awaited({"A": 90}))
     ]

@@ -254,9 +254,9 @@ def test_what_waits_goes_with_a_probe_and_the_probe_goes_on_and_not_back():
 def test_who_needs_nothing_more_is_not_looked_at():
     one = waiting_router()
     one.receive("n", Want(pair("A", "B", silent=("A",))))
-    assert one._releases.probing.asked
+    assert one.releases.probing.asked
     one.receive("n", Unwant("o"))
-    assert not one._releases.probing.asked
+    assert not one.releases.probing.asked
 
 
 def test_who_asks_after_events_were_forgotten_early_is_told_what_may_match_with_them():
