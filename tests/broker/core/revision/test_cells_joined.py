@@ -130,6 +130,7 @@ def test_a_namesake_of_what_was_cancelled_gets_nothing_of_it_though_the_host_has
     submit(net, "bob")
     net.event("b", 1)
     net.link("b", "c", LinkDown("c"))
+    net.run(5_000)
     net.tell("a", messages.CancelRequested("bob", "r", "S"))
     net.run(500)
     net.tell("a", messages.SpecificationSubmitted("bob", "r", text_of("bob")))
@@ -192,6 +193,9 @@ def test_a_record_of_a_change_goes_on_only_with_all_that_was_in_the_cell():
 
 def test_what_has_left_a_cell_does_not_join_it():
     """Its host may yet run what it was there."""
+    home = Home(text_of("anna"))
+    assert joined(home) == [["bob", "anna"]]
+    assert joined(home, text=text_of("bob", 2, "more = Rise.val")) == [["anna"], ["bob"]]
     home = Home(text_of("anna"))
     joined(home)
     home.tell(records.CellSaved("a/1", 1, 1, 0, 0, b"state", 1))
