@@ -147,10 +147,6 @@ instance-unmarked: who used an instance that went is not told of the other
 instances-uncounted: a definition that runs beside itself counts once
 - if more and len(self._catalogue.definitions) + more > self._most:
 + if False:
-
-joined-to-others: what shares for want of room is fed by what others need
-- if name not in suspended and running[name].needs == needs:
-+ if name not in suspended:
 """,
     tests=SHARED,
 )
