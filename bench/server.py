@@ -193,6 +193,8 @@ def stream(spark: Any, logs: list[Served], **options: str) -> Any:
 
 def timed(writer: Any, folder: Path) -> tuple[float, int]:
     """Seconds and input rows of all that is there, from the first row on."""
+    from server.monitor import rows_read
+
     running = (
         writer.option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
@@ -200,7 +202,7 @@ def timed(writer: Any, folder: Path) -> tuple[float, int]:
     )
     running.awaitTermination()
     batches = [json.loads(one.json) for one in running.recentProgress]
-    rows = sum(one["numInputRows"] for one in batches)
+    rows = sum(map(rows_read, batches))
     took_ms = sum(one["durationMs"]["triggerExecution"] for one in batches if one["numInputRows"])
     return took_ms / 1000, rows
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from server.config import TIMED, ConfigPart, Jobs
+from server.jobs.packed_source import COUNT, READ
 from server.source.log import Log, LogError
 from server.source.options import Login
 from server.source.places import POSTPONED, LogPlace, Postponed, places_in, places_of
@@ -137,7 +138,7 @@ class Monitor:
             for batch in _recent(running):
                 # While there is nothing to read Spark tells of the next batch, which is not there.
                 if batch["batchId"] > sums.batch and "addBatch" in batch["durationMs"]:
-                    rows, late = sums.rows + _rows(batch), sums.late + _late(batch)
+                    rows, late = sums.rows + rows_read(batch), sums.late + _late(batch)
                     sums = Sums(batch["batchId"], rows, late)
             self._sums[stream.name] = sums
 
@@ -198,7 +199,7 @@ class Monitor:
             "batch_ms": latest.get("durationMs", {}).get("triggerExecution"),
             "watermark": latest.get("eventTime", {}).get("watermark"),
             "late": sums.late,
-            "input_rows_s": _finite(latest.get("inputRowsPerSecond")),
+            "input_rows_s": _rate(latest),
             **_held_in_state(latest),
             "brokers": [_lag(name, places.get(name), state) for name, state in brokers.items()],
         }
@@ -258,12 +259,15 @@ def _least(promised: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     )
 
 
-def _rows(progress: Mapping[str, Any]) -> int:
+def rows_read(progress: Mapping[str, Any]) -> int:
     """The results of a batch: not what a source gives of which nothing but the watermark moved.
 
     It gives one row for that as well where the last range of a batch has none of the job's
-    subscriptions; this cannot be told apart, and counts.
+    subscriptions; this cannot be told apart, and counts. Where rows are packed, their source says.
     """
+    observed = progress.get("observedMetrics", {}).get(READ)
+    if observed is not None:
+        return int(observed[COUNT] or 0)
     count = int(progress["numInputRows"])
     for source in progress.get("sources", ()):
         before, after = (_places(source.get(name)) for name in ("startOffset", "endOffset"))
@@ -272,6 +276,14 @@ def _rows(progress: Mapping[str, Any]) -> int:
         }:
             count -= 1
     return count
+
+
+def _rate(progress: Mapping[str, Any]) -> float | None:
+    """Results a second that come in, as Spark counts rows."""
+    rate = _finite(progress.get("inputRowsPerSecond"))
+    if not rate or READ not in progress.get("observedMetrics", {}):
+        return rate
+    return rate * rows_read(progress) / int(progress["numInputRows"])
 
 
 def _late(progress: Mapping[str, Any]) -> int:

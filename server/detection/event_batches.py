@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from server.detection.firsts import Firsts
-from server.detection.mapping import UsedParts, event_of
+from server.detection.mapping import UsedParts, event_of, type_of
 from server.detection.program import DetectionProgram
 from server.detection.shards import Shards
 from server.detection.times import order_of
@@ -96,13 +96,24 @@ def pack(program: DetectionProgram | Firsts, rows: Iterable[tuple[str, str | Non
 def events_of(
     program: DetectionProgram | Firsts, rows: Iterable[tuple[str, str | None]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of (payload, broker) of rows; one without a time is reported."""
+    """Yield the events of (payload, broker) of rows; one without a time is reported.
+
+    Where the program says what it declares, results of other types are passed over, as an engine
+    passes them over, and the rest of it need not be taken along.
+    """
+    declared = program.declared
     for payload, broker in rows:
         event: Mapping[str, Any]
         if program.raw:
             event = _decode(payload)
         else:
-            event = event_of(_decode_result(payload), broker, program.types)
+            result = _decode_result(payload)
+            wanted = None
+            if declared is not None:
+                wanted = declared.get(type_of(result, program.types))
+                if wanted is None:
+                    continue
+            event = event_of(result, broker, program.types, wanted)
         try:
             order_of(event)
         except (TypeError, ValueError):

@@ -28,6 +28,7 @@ class Firsts:
     within_ms: int
     raw: bool = True  # rows are taken as they are
     types: Mapping[str, str] = field(default_factory=dict)
+    declared: None = None
 
     @property
     def key(self) -> tuple[object, ...]:

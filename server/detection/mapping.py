@@ -5,7 +5,7 @@ interval, so that what is detected twice of it is one.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
 from typing import Any, Final, TypedDict
 
@@ -29,23 +29,37 @@ class UsedParts(TypedDict, total=False):
     values: Any
 
 
+def type_of(result: Mapping[str, Any], types: Mapping[str, str]) -> str:
+    """Return the type of the event that a result is.
+
+    That is the subscription's name, or what `types` has for that; characters that no name of a
+    type may have become `_`.
+    """
+    name = str(result.get("subscription", ""))
+    return types.get(name) or _named(name)
+
+
 def event_of(
-    result: Mapping[str, Any], broker: str | None, types: Mapping[str, str]
+    result: Mapping[str, Any],
+    broker: str | None,
+    types: Mapping[str, str],
+    wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
     """The event that a result is.
 
-    Its type is the subscription's name, or what `types` has for that; characters that no name of a
-    type may have become `_`. Its attributes are the group's keys and the values; without `assign`,
-    those of an alias get the alias before them (`t_val`). Lists and nulls are no attributes.
+    Its attributes are the group's keys and the values; without `assign`, those of an alias get the
+    alias before them (`t_val`). Lists and nulls are no attributes. With `wanted` there are no other
+    attributes than these, and one time in place of two that are equal: the shortest form in which
+    an engine that declares no more takes the event.
     """
-    name = str(result.get("subscription", ""))
-    event: dict[str, Any] = {
-        "type": types.get(name) or _type_of(name),
-        "id": result["id"],
-        "start": result["start"],
-        "end": result["end"],
-        "certainty": result.get("certainty", "yes"),
-    }
+    start, end = result["start"], result["end"]
+    event: dict[str, Any] = {"type": type_of(result, types), "id": result["id"]}
+    if wanted is not None and type(start) is int and start == end:
+        event["timestamp"] = end
+    else:
+        event["start"], event["end"] = start, end
+    if wanted is None or "certainty" in wanted:
+        event["certainty"] = result.get("certainty", "yes")
     named: dict[str, Any] = {}
     for part in (result.get("values"), result.get("group")):  # the group has the last word
         # JSON is decoded to dicts: to ask for any mapping costs five times that.
@@ -53,12 +67,14 @@ def event_of(
             named.update(part)
     for key, value in named.items():
         if isinstance(value, _SCALARS):
-            if key not in _RESERVED:
+            if key not in _RESERVED and (wanted is None or key in wanted):
                 event[key] = value
         elif isinstance(value, dict):
             for inner, item in value.items():
-                if isinstance(item, _SCALARS) and (name := f"{key}_{inner}") not in _RESERVED:
-                    event[name] = item
+                if isinstance(item, _SCALARS):
+                    name = f"{key}_{inner}"
+                    if name not in _RESERVED and (wanted is None or name in wanted):
+                        event[name] = item
     source = named.get("source")
     event["source"] = source if isinstance(source, str) else broker
     for key in ("location", "position"):
@@ -70,6 +86,6 @@ def event_of(
 
 
 @cache
-def _type_of(name: str) -> str:
+def _named(name: str) -> str:
     """Return the type of a subscription's results; a specification has a few subscriptions."""
     return re.sub(r"\W", "_", name)

@@ -57,13 +57,13 @@ class Detector(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
         """Rows of a key, in any order."""
-        waiting = self._held()
+        held, waiting = self._held()
         passed_ms = mark_ms = timerValues.getCurrentWatermarkInMs()
         for row in rows:
             waiting.events += unpacked(row["events"])
             if row["mark_ms"] is not None:
                 mark_ms = max(mark_ms, row["mark_ms"])
-        yield from self._run(key, waiting, passed_ms, mark_ms)
+        yield from self._run(key, held, waiting, (passed_ms, mark_ms))
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -73,16 +73,23 @@ class Detector(StatefulProcessor):
     ) -> Iterator[Row]:
         """The watermark has come to where something waits."""
         passed_ms = timerValues.getCurrentWatermarkInMs()
-        yield from self._run(key, self._held(), passed_ms, passed_ms)
+        yield from self._run(key, *self._held(), (passed_ms, passed_ms))
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _held(self) -> WaitingEvents:
-        return waiting_of(_bytes(self._waiting.get()))
+    def _held(self) -> tuple[bytes | None, WaitingEvents]:
+        held = _bytes(self._waiting.get())
+        return held, waiting_of(held)
 
-    def _run(self, key: Any, waiting: WaitingEvents, passed_ms: int, mark_ms: int) -> Iterator[Row]:
-        """Run up to the mark; timers up to `passed_ms` are Spark's to take away."""
+    def _run(
+        self, key: Any, held: bytes | None, waiting: WaitingEvents, until_ms: tuple[int, int]
+    ) -> Iterator[Row]:
+        """Run up to the mark, the second of two times; Spark takes away timers up to the first.
+
+        `held` are the bytes of what waits as they are in the state.
+        """
+        passed_ms, mark_ms = until_ms
         before = waiting.timer_ms
         program = self._program
         if isinstance(program, Shards):
@@ -97,10 +104,12 @@ class Detector(StatefulProcessor):
                 self._handle.deleteTimer(before)
             if waiting.timer_ms is not None:
                 self._handle.registerTimer(waiting.timer_ms)
-        self._waiting.update((waiting.pack(),))
+        packed = waiting.pack()
+        if packed != held:
+            self._waiting.update((packed,))
         pack = packed_rows if isinstance(program, Firsts) else packed_results
-        for packed in pack(results):
-            yield Row(results=packed)
+        for columns in pack(results):
+            yield Row(results=columns)
 
 
 def _course(program: DetectionProgram | Firsts) -> DetectionCourse | FirstsCourse:

@@ -20,7 +20,8 @@ from server.errors import JobsError
 class DetectionProgram:
     """A checked specification and how to run it; plain data, so that it can be sent anywhere.
 
-    `longest_ms` bounds how long an event may last; `types` names the event types of subscriptions.
+    `longest_ms` bounds how long an event may last; `types` names the event types of subscriptions;
+    `declared` are the attributes of each type of event that the text declares.
     """
 
     text: str
@@ -28,6 +29,7 @@ class DetectionProgram:
     types: Mapping[str, str] = field(default_factory=dict)
     longest_ms: int = 0
     raw: bool = False  # its input is events, not results
+    declared: Mapping[str, frozenset[str]] | None = None  # None: nobody has looked
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -53,7 +55,12 @@ def checked(path: Path, **more: object) -> DetectionProgram:
     result = check_text(text, file=str(path), tables=remembered)
     if result.specification is None:
         raise JobsError(result.report().rstrip("\n"))
-    return DetectionProgram(text, tables, **more)  # type: ignore[arg-type]
+    declared = {
+        kind.name: frozenset(kind.attributes)
+        for kind in result.specification.event_types.values()
+        if not kind.defined
+    }
+    return DetectionProgram(text, tables, declared=declared, **more)  # type: ignore[arg-type]
 
 
 def specification_of(program: DetectionProgram) -> Specification:

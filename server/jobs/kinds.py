@@ -20,12 +20,22 @@ from server.detection.result_batches import SHOWN, unpacked_results
 from server.detection.shards import Shards, shards_of
 from server.errors import JobsError
 from server.job_checks import OF_A_SIDE
-from server.jobs.reading import Postponing, column, delayed, events, rows, same_by_id
+from server.jobs.packed_source import PackedRows
+from server.jobs.reading import (
+    Postponing,
+    column,
+    delayed,
+    events,
+    marked_events,
+    rows,
+    same_by_id,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _INSTANTS: Final = frozenset(("start", "end", "detected_at"))
+ALL: Final = "all"  # the key of what meets in one place
 _PARTS: Final = 8  # into which rows to be told apart are split, by their keys; as in checkpoints
 _NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
@@ -161,7 +171,8 @@ def _dedup(
         "broker",
         "mark_ms",
     )
-    firsts = _run(packed, firsts_of(job), F.col("_key"), "payload string")
+    packed = packed.mapInArrow(Packing(firsts_of(job)), PACKED)
+    firsts = _run(packed, firsts_of(job), "payload string")
     schema = ", ".join(
         f"`{name}` {'bigint' if name in _INSTANTS else kind}" for name, kind in shown
     )
@@ -181,17 +192,11 @@ def firsts_of(job: ConfigPart) -> Firsts:
 
 
 def _run(
-    frame: "DataFrame", program: DetectionProgram | Firsts | Shards, key: "Column", schema: str
+    packed: "DataFrame", program: DetectionProgram | Firsts | Shards, schema: str
 ) -> "DataFrame":
-    """Run a program on the `payload` of rows for each `_key`; `key` is that once packed.
-
-    What comes out has the columns of `schema`.
-    """
-    packing = ShardPacking(program) if isinstance(program, Shards) else Packing(program)
-    packed = frame.mapInArrow(packing, PACKED)
+    """Run a program on packed rows for each `_key`; what comes out has the columns of `schema`."""
     return (
-        packed.select(key.alias("_key"), "mark_ms", "events")
-        .groupBy("_key")
+        packed.groupBy("_key")
         .transformWithState(Detector(program), OUTPUT, "Append", "EventTime")
         .mapInArrow(unpacked_results, schema)
     )
@@ -203,28 +208,29 @@ def _detect(
     """Return the stream of what a specification detects in the results."""
     source = jobs.sources[job["source"]]
     raw = source.kind == "events"
-    used = ("payload", "broker", "location", "end")
     program = program_of(jobs, job, raw=raw)
     shards = None
     if job["parted"] and needs_one_place(specification_of(program)) is not None:
         shards = shards_of(program)
+    packing = Packing(program) if shards is None else ShardPacking(shards)
+    by_location = job["parted"] and shards is None
     if raw:
-        frame = events(spark, jobs, source)
+        frame = delayed(events(spark, jobs, source), job["delay"], mark="mark_ms")
+        if by_location:
+            # Grouped by location, an event without one is in no group.
+            frame = frame.where("location is not null")
+        key = F.col("location") if by_location else F.lit(ALL)
+        frame = frame.select(key.alias("_key"), "payload", "broker", "mark_ms")
+        packed = frame.mapInArrow(packing, PACKED)
     else:
         spread = job["parted"] if shards is None else shards.spread
-        frame = rows(spark, jobs, job, consumer, used, postponing=postponing, spread=spread)
-    frame = delayed(frame, job["delay"], mark="mark_ms")
-    frame = frame.select("payload", "broker", "location", "end", "mark_ms")
-    if shards is not None:
-        frame = frame.withColumn("_key", F.lit(None).cast("string"))
-        return _run(frame, shards, F.col("_key"), SHOWN)
-    if job["parted"]:
-        # Grouped by location, an event without one is in no group.
-        frame = frame.where("location is not null")
-    key = F.col("location") if job["parted"] else F.lit("all")
-    # As it is in checkpoints: the one key of all was never null.
-    kept = F.col("_key") if job["parted"] else F.coalesce("_key", F.lit("all"))
-    return _run(frame.withColumn("_key", key), program, kept, SHOWN)
+        made = PackedRows(packing, None if by_location else ALL)
+        packed = rows(spark, jobs, job, consumer, postponing=postponing, spread=spread, packed=made)
+        packed = marked_events(packed)
+    if not job["parted"]:
+        # As it is in checkpoints: the one key of all was never null.
+        packed = packed.withColumn("_key", F.coalesce("_key", F.lit(ALL)))
+    return _run(packed, program if shards is None else shards, SHOWN)
 
 
 def program_of(jobs: Jobs, job: ConfigPart, *, raw: bool) -> DetectionProgram:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from server.backfill import history_of
 from server.config import TIMED, ConfigPart, Jobs
 from server.errors import JobsError
+from server.jobs.packed_source import COUNT, READ, PackedRows, registered
 from server.source.rows import COLUMNS, MARK, SPARK_COLUMNS
 
 if TYPE_CHECKING:
@@ -43,12 +44,14 @@ def rows(
     *more: str,
     postponing: Postponing | None = None,
     spread: bool = False,
+    packed: PackedRows | None = None,
 ) -> "DataFrame":
     """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
 
     Of columns these alone are read (and what the watermark needs), in the source's order: what is
     not asked of a broker, it need not take out of results. A name that is no column stands for a
-    value. `spread`: no one process has all rows of a batch. Raises JobsError.
+    value. `spread`: no one process has all rows of a batch. With `packed` there are its rows
+    instead. Raises JobsError.
     """
     source = jobs.sources[job["source"]]
     if source.kind == "events":
@@ -72,7 +75,8 @@ def rows(
         options["subscriptions"] = ",".join(subscriptions)
     # Twice as many tasks as cores: enough to share the work well, where tasks are not alike.
     options.setdefault("tasks", str(2 * max(1, spark.sparkContext.defaultParallelism)))
-    reader = spark.readStream.format("headwater").options(**options)
+    source_name = "headwater" if packed is None else registered(spark, packed, consumer)
+    reader = spark.readStream.format(source_name).options(**options)
     if columns is not None:
         marked = in_step and late_ms is not None
         reader = reader.schema(schema_of(columns, marked=marked))
@@ -210,6 +214,16 @@ def delayed(frame: "DataFrame", delay_ms: int, *, mark: str | None = None) -> "D
     frame = frame.withWatermark(MARK, "0 milliseconds")
     # With the mark in the condition, as Spark would not have looked at it otherwise before.
     return frame.where(f"id is not null or {MARK} is null").select(*columns)
+
+
+def marked_events(frame: "DataFrame") -> "DataFrame":
+    """Return packed rows as they are detected in: with the watermark that the source says.
+
+    `mark_ms` is that in ms. How many results were read is counted on the way, as `READ`.
+    """
+    frame = frame.withWatermark(MARK, "0 milliseconds")
+    frame = frame.observe(READ, F.sum(COUNT).alias(COUNT)).where("events is not null")
+    return frame.select("_key", F.unix_millis(MARK).alias("mark_ms"), "events")
 
 
 def _instant(key: str) -> "Column":

@@ -4,7 +4,7 @@ Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is ma
 Spark wants one, so that it holds nothing but options until it is asked for something.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -179,11 +179,17 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One stream over the logs."""
+    """One stream over the logs; `packed` makes of the rows of a task what goes to Spark."""
 
-    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        columns: Sequence[str],
+        packed: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = iter,
+    ) -> None:
         self.options = options
         self.columns = columns
+        self.packed = packed
         self._watch: Watch | HistoryLookout | None = None
         self._backfill: Backfill | None = None
         self._planner: Planner | None = None
@@ -299,7 +305,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
-        return _read(self.options, self.columns, partition)
+        return self.packed(_read(self.options, self.columns, partition))
 
     def _left_out(self, stretch: Stretch, turn: int, *, whole: bool) -> bool:
         """Tell whether a batch is without what was planned of a broker, which is away by now.

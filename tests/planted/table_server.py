@@ -117,6 +117,10 @@ wakes-late: what waits is not what the next batch is begun for
 mark-unread: what the mark of a batch has passed waits for the next batch
 - mark_ms = max(mark_ms, row["mark_ms"])
 + mark_ms = max(mark_ms, passed_ms)
+
+waiting-once: what waits is written by the first batch of a key alone
+- if packed != held:
++ if held is None:
 """,
         tests=DETECTION,
     ),
@@ -240,6 +244,28 @@ day-too-early: a day is dropped in its middle
 + return midnight.timestamp() * 1000 <= cut_ms
 """,
         tests=UPKEEP,
+    ),
+    *part(
+        "server/jobs/packed_source.py",
+        r"""
+mark-packed-away: a batch of which nothing was packed tells no mark
+- if not keys and mark.is_valid:
++ if keys is None and mark.is_valid:
+
+counted-in-each: what was read counts for each key
+- counts = [results.num_rows, *([0] * len(keys))][: len(keys)]
++ counts = [results.num_rows] * len(keys)
+""",
+        tests=("tests/server/test_packed_source.py",),
+    ),
+    *part(
+        "server/detection/mapping.py",
+        r"""
+declared-alone: an attribute of an alias is handed on by its own name
+- if name not in _RESERVED and (wanted is None or name in wanted):
++ if name not in _RESERVED and (wanted is None or inner in wanted):
+""",
+        tests=DETECTION,
     ),
     *part(
         "server/detection/shards.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import Row
@@ -203,6 +203,65 @@ def test_values_of_an_alias_are_told_apart_and_types_can_be_named():
     assert "location" not in event
 
 
+SHORTENED = """
+event Frost(n: int, t_val: float, certainty: text)
+event Heat(n: int)
+subscription Pairs seq 1 from team to desk
+  detect Frost as a then[..3 s] Heat as b where a.n <= b.n
+subscription Doubts seq 1 from team to desk
+  detect Frost as a where a.certainty != "yes" and a.t_val > 0 group by location
+"""
+RESULTS = st.builds(
+    lambda name, end_ms, lasted_ms, values, more: (
+        result(0, end_ms, name) | {"start": end_ms - lasted_ms, "values": values} | more
+    ),
+    st.sampled_from(["Frost", "Heat", "Other"]),
+    st.integers(0, 9000),
+    st.sampled_from([0, 0, 700]),
+    st.dictionaries(
+        st.sampled_from(["n", "m", "t", "location", "certainty", "position"]),
+        st.one_of(
+            st.integers(0, 3),
+            st.sampled_from(["no", "hall", None]),
+            st.fixed_dictionaries({"val": st.floats(-1, 1)}),
+        ),
+    ),
+    st.sampled_from([{}, {"certainty": "maybe"}, {"group": {}}, {"group": {"n": 2}}]),
+)
+
+
+@example([result(0, 1000) | {"certainty": "maybe", "values": {"t": {"val": 0.5}}}])
+@given(st.lists(RESULTS, max_size=12))
+def test_what_an_engine_does_not_declare_it_need_not_get(tmp_path_factory, results):
+    """The events that are packed for it give what whole ones give."""
+    file = tmp_path_factory.getbasetemp() / "shortened.hw"
+    file.write_text(SHORTENED)
+    for place, each in enumerate(results):
+        each["id"] = f"r{place}"
+    packed = unpacked(pack(checked(file), [(json.dumps(each), "b1") for each in results]))
+    found = []
+    for events in (packed, [event_of(each, "b1", {}) for each in results]):
+        engine = headwater.Engine(SHORTENED, None)
+        engine.push(events, skip_bad=True)
+        found.append(engine.finish())
+    assert found[0] == found[1]
+    assert all(each["type"] != "Other" and "m" not in each for each in packed)
+
+
+def test_an_engine_gets_a_reading_as_such(program):
+    said = result(1, 4000, extra=2) | {"start": 4000}
+    (event,) = unpacked(pack(program, [(json.dumps(said), "b1")]))
+    assert event == {
+        "type": "Frost",
+        "id": "Frost-hall-1",
+        "timestamp": 4000,
+        "certainty": "yes",
+        "n": 1,
+        "source": "b1",
+        "location": "hall",
+    }
+
+
 NEXT = """
 event Frost(n: int, certainty: text)
 subscription Long seq 1 from team to desk
@@ -270,6 +329,56 @@ def test_what_the_mark_of_a_batch_has_passed_does_not_wait_for_the_next(program)
     assert tester.test("hall", [row(4600, (4, 9500))]) == []
     later = tester.setWatermark(20_000)
     assert json.loads(results_of(later)["events"]) == {"a": ["Frost-hall-3"], "b": ["Frost-hall-4"]}
+
+
+class KeptState:
+    """A value of Spark's state, with all that was ever written."""
+
+    def __init__(self):
+        self.written = []
+
+    def get(self):
+        return self.written[-1] if self.written else None
+
+    def update(self, value):
+        self.written.append(value)
+
+
+class Watermark:
+    """What Spark tells of timers: the watermark is long ago."""
+
+    def getCurrentWatermarkInMs(self):  # noqa: N802
+        return 0
+
+
+class Handle:
+    """What Spark gives to an operator, whose timers nobody needs here."""
+
+    def __init__(self):
+        self.states = {}
+
+    def getValueState(self, name, _schema):  # noqa: N802
+        return self.states.setdefault(name, KeptState())
+
+    def deleteTimer(self, _ms):  # noqa: N802
+        pass
+
+    registerTimer = deleteTimer  # noqa: N815
+
+
+def test_what_waits_is_written_where_it_changed():
+    text = "event Frost(n: int) subscription S seq 1 from a to b detect Frost group by location"
+    detector, handle = Detector(DetectionProgram(text)), Handle()
+    detector.init(handle)
+    waiting = handle.states["waiting"]
+    for marks, count in [([1000, 2000, 3000], 1), ([3500], 2), ([3600], 3), ([4000, 5000], 4)]:
+        for mark_ms in marks:
+            end_ms = 4000 if mark_ms in (3500, 3600) else mark_ms
+            said = json.dumps(result(mark_ms, end_ms))
+            row = Row(mark_ms=mark_ms, events=pack(DetectionProgram(text), [(said, "b1")]))
+            list(detector.handleInputRows(("hall",), iter([row]), Watermark()))
+        assert len(waiting.written) == count
+    assert waiting_of(waiting.get()[0]).events == []
 
 
 def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():

@@ -488,8 +488,12 @@ def test_state_watermark_and_rate_are_told(told, monkeypatch):
         'input_rows_per_second{stream="history-archive"} 12.5',
     ):
         assert f"headwater_server_stream_{sample}" in text
+    read = {"read": {"results": 50}}
+    told.recent.append(progress(3, 5, "ea:8", "eb:4", inputRowsPerSecond=2, observedMetrics=read))
+    (stream,) = told.monitor.status()["streams"]
+    assert stream["input_rows_s"] == 20.0
     nothing = {"watermark": "1970-01-01T00:00:00.000Z"}
-    told.recent.append(progress(3, 0, "ea:8", "eb:4", eventTime=nothing, inputRowsPerSecond="NaN"))
+    told.recent.append(progress(4, 0, "ea:8", "eb:4", eventTime=nothing, inputRowsPerSecond="NaN"))
     (stream,) = told.monitor.status()["streams"]
     assert (stream["watermark_age_s"], stream["input_rows_s"]) == (None, None)
     assert "watermark_age_seconds{" not in metrics(told.monitor.status())

@@ -261,8 +261,11 @@ class NoSpark:
     """A session of two cores that goes no further than to the options of a source."""
 
     def __init__(self):
-        self.sparkContext = self.readStream = self
+        self.sparkContext = self.readStream = self.dataSource = self
         self.defaultParallelism = 2
+
+    def register(self, _source):
+        pass
 
     def format(self, _name):
         return self

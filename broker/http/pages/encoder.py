@@ -74,7 +74,9 @@ def _columns(
         column = COLUMNS[name]
         if column.of_row:
             values = list(map(attrgetter(column.of_row), rows))
-        elif name in ("group", "values", "events"):
+        elif name == "group":
+            values = result.groups
+        elif name in ("values", "events"):
             values = result.texts(name)
         elif column.of_parts:
             values = list(map(attrgetter(column.of_parts), result.parts))
@@ -102,23 +104,23 @@ class _Results:
         """The values of each."""
         return [values_of(each.values) for each in self.parts]
 
+    @cached_property
+    def groups(self) -> list[bytes]:
+        """The group of each as it stands there, which two columns need."""
+        return self.texts("group")
+
     def texts(self, name: str) -> list[bytes]:
         """A part of each that is JSON, as it stands there."""
         return list(map(bytes, map(attrgetter(name), self.parts)))
 
     def locations(self) -> list[str | None]:
         """The location of each; most results of a page are of few groups."""
-        remembered: dict[bytes, str] = {}
-        locations: list[str | None] = []
-        for group, each in zip(self.texts("group"), self.parts, strict=True):
-            location = remembered.get(group)
-            if location is None:
-                location = location_of(group, b"{}")
+        by_group = {group: location_of(group, b"{}") for group in set(self.groups)}
+        locations = list(map(by_group.__getitem__, self.groups))
+        if None in by_group.values():
+            for place, location in enumerate(locations):
                 if location is None:
-                    locations.append(location_of(b"{}", bytes(each.values)))
-                    continue
-                remembered[group] = location
-            locations.append(location)
+                    locations[place] = location_of(b"{}", bytes(self.parts[place].values))
         return locations
 
 

@@ -153,6 +153,9 @@ class CellBook:
             cell = self.cells[self.of.pop(key)]
             self.settled.pop(key, None)
             cell.keys.remove(key)
+            # A namesake that comes to the cell begins with nothing of this one.
+            cell.ids = {result: runs for result, runs in cell.ids.items() if _key_of(result) != key}
+            cell.apart = [result for result in cell.apart if result.row[:2] != key]
             if not cell.keys:
                 del self.cells[cell.name]
 
@@ -172,15 +175,17 @@ class CellBook:
         revisions = self.cells[name].revisions
         revisions[-1] = replace(revisions[-1], joins=True)
 
-    def part(self, one: CellParted, now: int) -> None:
+    def part(self, parted: CellParted, now: int) -> None:
         """Begin those as a cell of their own that were to join one with a revision, and have not.
 
         The revision stays, with nobody: a host may have taken it up.
         """
-        cell = self.cells.get(one.cell)
+        cell = self.cells.get(parted.cell)
         revisions = () if cell is None else cell.revisions
-        for keys in [each.keys for each in revisions if each.number == one.revision and each.joins]:
-            if waiting := [key for key in keys if self.of.get(key) == one.cell]:
+        for keys in [
+            each.keys for each in revisions if each.number == parted.revision and each.joins
+        ]:
+            if waiting := [key for key in keys if self.of.get(key) == parted.cell]:
                 self.drop(waiting)
                 self.begin(waiting, now)
 

@@ -245,3 +245,16 @@ def test_of_who_joins_nothing_counts_that_was_found_under_a_text_before():
     assert book.results(results(2, 1, ("y", "T"))) == []
     active, rows = book.save(records.CellSaved(cell.name, 1, 1, 0, 3, b"state", 1))
     assert (active, rows) == ([("y", "T")], [row(("y", "T"))])
+
+
+def test_of_what_is_gone_nothing_is_kept_for_its_namesake():
+    book = CellBook("a")
+    cell = book.begin([("x", "S"), ("y", "T")], 0)
+    book.save(records.CellSaved(cell.name, 1, 1, 0, 0, b"state", 0))
+    book.revise(cell.name, [("y", "T")], b"text", begins=False)
+    rows = [(*key, "", json.dumps({"id": "r"}).encode()) for key in list(book.of) * 2]
+    book.results(records.CellResults(cell.name, 1, 1, 0, 0, rows[:2], 0))
+    book.results(records.CellResults(cell.name, 1, 1, 0, 2, rows[2:], 1))
+    assert (len(cell.ids), len(cell.apart)) == (2, 1)
+    book.drop([("y", "T")])
+    assert (len(cell.ids), len(cell.apart)) == (1, 0)

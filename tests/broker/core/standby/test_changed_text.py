@@ -11,7 +11,7 @@ from broker.core.networked.header import HeaderBroker
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import HomeCopy
 from broker.engine.limits import Limits
-from broker.network.delivery.succession import HomeTaken
+from broker.network.delivery.succession import HomeTaken, Succeeded
 from broker.network.placement.home_records import CellSaved
 
 TEXT = """event Temp(val: float)
@@ -84,3 +84,42 @@ def test_what_the_heir_has_itself_is_in_the_way_of_that_text_alone(cells):
     assert [refusal.subscriptions for refusal in adopted.refusals] == [(COLD,)]
     assert adopted.subscriptions == (HOT,)
     assert heir.catalogue.subscriptions[COLD] is own
+
+
+# --- texts that share a definition, in one cell --------------------------------------------------
+
+MILD = ("z", "Mild")
+JOINS = "\n".join([*TEXT.split("\n")[:2], "subscription Mild from z to y detect Read(val > 2)\n"])
+
+
+def joined_home(*, saved):
+    """Return a home whose one cell another text has joined, or is about to."""
+    home = core("a", True)
+    submit(home, TEXT.format(seq=1, val=3))
+    home.handle(messages.NetworkTold(CellSaved("a/1", 1, 1, 0, 0, b"state", 0)), 1_000)
+    submit(home, JOINS)
+    if saved:
+        home.handle(messages.NetworkTold(CellSaved("a/1", 1, 1, 0, 0, b"both", 1)), 1_000)
+    return home
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_texts_that_share_a_cell_are_taken_over_in_that_cell(saved):
+    heir = core("b", True)
+    adopted = taken_over(joined_home(saved=saved), heir)
+    assert set(adopted.subscriptions) == {HOT, COLD, MILD}
+    (cell,) = heir.book.cells.values()
+    assert set(cell.keys) == {HOT, COLD, MILD}
+    assert [each.joins for each in cell.revisions] == ([] if saved else [True])
+    assert (heir.catalogue.subscriptions[MILD].state == "active") == saved
+
+
+def test_a_home_that_begins_its_cells_under_other_names_begins_one_for_each_text():
+    """What begins with nothing begins from one text."""
+    home = joined_home(saved=True)
+    succeeded = Succeeded("a", "b", 1_500, 0, ("a/1",), ())
+    home.handle(messages.NetworkTold(succeeded), 2_000)
+    assert {name: set(cell.keys) for name, cell in home.book.cells.items()} == {
+        "a/2": {MILD},
+        "a/3": {HOT, COLD},
+    }
