@@ -23,7 +23,7 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.network.frames import frames, told
 from broker.network.frames.sending import Passage, Row, advanced, forwarded
-from broker.network.neighbours.arrivals import Arrivals, ArrivalTools
+from broker.network.neighbours.arrivals import ArrivalTools, ClaimArrivals
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import Sessions
@@ -247,7 +247,7 @@ class Relaying(Hosting):
         self._on_frame[frames.Doubted] = self.partners.doubted
         hurry = partial(self._progress.hurry, stored=self.stored_reports)
         lends = ArrivalTools(self.ways, self.counts, self._not_all_came, hurry, self._spread)
-        arrivals = Arrivals(lends, correlates=self.correlates)
+        arrivals = ClaimArrivals(lends, correlates=self.correlates)
         self._on_frame[frames.Passed] = lambda peer, one: arrivals.take(peer, [_of_a_life(one)])
         self._on_frame[Advanced] = arrivals.take_frames
         self._on_frame[Awaited] = self._awaited

@@ -28,7 +28,7 @@ Spread = Callable[[str, Forwarded, list[Row], Watermarks], None]
 
 
 class ArrivalTools(NamedTuple):
-    """What a broker lends."""
+    """The parts of a broker that claims go on to, and what it counts."""
 
     ways: Ways
     counts: dict[str, int]  # for the status
@@ -37,7 +37,7 @@ class ArrivalTools(NamedTuple):
     spread: Spread
 
 
-class Arrivals:
+class ClaimArrivals:
     """Take claims of neighbours; `correlates`: what was promised before them is of interest."""
 
     def __init__(self, tools: ArrivalTools, *, correlates: bool) -> None:
@@ -50,8 +50,8 @@ class Arrivals:
         lives: dict[str, int] = {}  # a row without one means that of the row before
         for frame in frames:
             for row in frame.rows:
-                known = lives.get(row.origin) or self._tools.ways.life_of(row.origin)
-                claims.append(passage(frame, row, known))
+                life = lives.get(row.origin) or self._tools.ways.life_of(row.origin)
+                claims.append(passage(frame, row, life))
                 lives[row.origin] = claims[-1].what.life
         self.take(peer, claims)
 
