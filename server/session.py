@@ -46,6 +46,12 @@ appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 # what Python says of it, whether it was an interruption. Stacks take memory only as they grow.
 DEEP: Final = "-Xss16m"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# Where Spark's usual way puts a file of a checkpoint in its place, Hadoop begins a program for each
+# look at what may be a link: ten for a file, forty a batch, most of what a small batch takes. This
+# way renames as well, and asks Java. Who writes is alone: `checkpoint.hold` sees to that.
+FILES: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 QUIET: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -54,6 +60,7 @@ QUIET: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "128",
+    "spark.sql.streaming.checkpointFileManagerClass": FILES,
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -116,8 +123,8 @@ def start(spark: SparkSettings) -> "SparkSession":
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise ServerError(f"Spark does not start: {error}") from error
-    register(session)
     _ship(session, folder)
+    register(session, by_value=False)
     _quiet(told=spark.log_level != "error")
     return session
 

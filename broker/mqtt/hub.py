@@ -92,8 +92,10 @@ class Hub:
         self.counters.connections += 1
         self.counters.connections_total += 1
         connection.heard_ms = now_ms
-        if self.counters.connections > self.limits.connections_max:
-            self.close(connection, "connections_max", now_ms, "there are too many connections")
+        most = self.limits.connections_max
+        if self.counters.connections > most:
+            fault = f"there are {most} connections already (mqtt_limits.connections_max)"
+            self.close(connection, "connections_max", now_ms, fault)
         else:
             connection.timer = self.timers.at(
                 now_ms + self.limits.connect_timeout_ms,

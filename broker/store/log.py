@@ -38,6 +38,29 @@ _RANGE: Final = (
     .where(OUTBOX.c.offset >= bindparam("begin"), OUTBOX.c.offset < bindparam("to"))
     .order_by(OUTBOX.c.offset)
 )
+_PEAK: Final = (
+    select(OUTBOX.c.peak_ms)
+    .where(OUTBOX.c.offset <= bindparam("last"))
+    .order_by(OUTBOX.c.offset.desc())
+    .limit(1)
+)
+_NEXT_PEAK: Final = (
+    select(OUTBOX.c.offset, OUTBOX.c.peak_ms)
+    .where(OUTBOX.c.offset >= bindparam("begin"), OUTBOX.c.offset < bindparam("high"))
+    .order_by(OUTBOX.c.offset)
+    .limit(1)
+)
+_EARLIEST_BEHIND: Final = select(func.min(OUTBOX.c.end_ms)).where(
+    OUTBOX.c.offset >= bindparam("begin"),
+    OUTBOX.c.end_ms > bindparam("after"),
+    OUTBOX.c.end_ms < OUTBOX.c.peak_ms,
+)
+_NEXT_ORDERED: Final = (
+    select(OUTBOX.c.end_ms)
+    .where(OUTBOX.c.offset >= bindparam("begin"), OUTBOX.c.end_ms >= OUTBOX.c.peak_ms)
+    .order_by(OUTBOX.c.offset)
+    .limit(1)
+)
 _ADVANCE: Final = update(LOG).values(
     end=bindparam("to"), kept_bytes=bindparam("size"), peak_ms=bindparam("peak")
 )
@@ -172,37 +195,35 @@ def ts_at(connection: Connection, offset: int) -> int | None:
     Raises GoneError, NotYetError.
     """
     within(standing(connection), offset, offset + 1)
-    query = (
-        select(OUTBOX.c.peak_ms)
-        .where(OUTBOX.c.offset <= offset)
-        .order_by(OUTBOX.c.offset.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar()
+    return connection.execute(_PEAK, {"last": offset}).scalar()
 
 
 def first_offset_after(connection: Connection, ts_ms: int) -> int:
     """The first offset whose result ends after this time; the end where there is none yet.
 
-    Of what retention has left. The peaks ascend, so that halving finds it without an index.
+    Of what retention has left.
     """
     log = standing(connection)
-    low, high, first = log.earliest, log.end, log.end
+    return _first_after(connection, (log.earliest, log.end), ts_ms)
+
+
+def _first_after(connection: Connection, span: tuple[int, int], ts_ms: int) -> int:
+    """The first offset of a half-open range whose result ends after this time; else its end.
+
+    The peaks ascend, so that halving finds it without an index. It begins with the first, which is
+    it where a reader keeps up.
+    """
+    low, high = span
+    first, middle = high, low
     while low < high:
-        middle = (low + high) // 2
-        query = (
-            select(OUTBOX.c.offset, OUTBOX.c.peak_ms)
-            .where(OUTBOX.c.offset >= middle, OUTBOX.c.offset < high)
-            .order_by(OUTBOX.c.offset)
-            .limit(1)
-        )
-        row = connection.execute(query).first()
+        row = connection.execute(_NEXT_PEAK, {"begin": middle, "high": high}).first()
         if row is None:
             high = middle
         elif row.peak_ms > ts_ms:
             high, first = middle, int(row.offset)
         else:
             low = int(row.offset) + 1
+        middle = (low + high) // 2
     return first
 
 
@@ -212,18 +233,11 @@ def earliest_end(connection: Connection, offset: int, after_ms: int) -> int | No
     None where there is none. Raises GoneError, NotYetError. Of the rows that end no earlier than
     all before them the first such counts; the others have an index of their own.
     """
-    within(standing(connection), offset, offset)
-    columns = OUTBOX.c
-    behind = select(func.min(columns.end_ms)).where(
-        columns.offset >= offset, columns.end_ms > after_ms, columns.end_ms < columns.peak_ms
-    )
-    ends = [connection.execute(behind).scalar()]
-    first = max(offset, first_offset_after(connection, after_ms))
-    ordered = (
-        select(columns.end_ms)
-        .where(columns.offset >= first, columns.end_ms >= columns.peak_ms)
-        .order_by(columns.offset)
-        .limit(1)
-    )
-    ends.append(connection.execute(ordered).scalar())
+    log = standing(connection)
+    within(log, offset, offset)
+    first = _first_after(connection, (offset, log.end), after_ms)
+    ends = [
+        connection.execute(_EARLIEST_BEHIND, {"begin": offset, "after": after_ms}).scalar(),
+        connection.execute(_NEXT_ORDERED, {"begin": first}).scalar(),
+    ]
     return min([end_ms for end_ms in ends if end_ms is not None], default=None)

@@ -5,7 +5,7 @@ time, and answers come back under the names of those who gave them, in the order
 what is made ahead, in the order in which it was made.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Final, TypeVar
@@ -53,6 +53,30 @@ def ahead(made: Generator[Answer, None, None], ended: Event) -> Iterator[Answer]
         ended.set()
         thread.submit(made.close)  # by the thread that may be in the middle of it
         thread.shutdown(wait=False)
+
+
+def at_once(makers: Sequence[Callable[[], Iterable[Answer]]], ended: Event) -> Iterator[Answer]:
+    """Yield what each of them makes, in their order, as all are at it from now on.
+
+    It is for what is small, as all of it may be there before the first is used. Raises what the
+    first of them raises, and has the others end: `ended` is set.
+    """
+    if len(makers) < 2:
+        yield from (answer for maker in makers for answer in maker())
+        return
+    count = min(len(makers), THREADS_MAX)
+    threads = ThreadPoolExecutor(count, thread_name_prefix="headwater range")
+    try:
+        coming = [threads.submit(_all_of, maker) for maker in makers]
+        for made in coming:
+            yield from made.result()
+    finally:
+        ended.set()
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _all_of(maker: Callable[[], Iterable[Answer]]) -> list[Answer]:
+    return list(maker())
 
 
 def _next_of(made: Iterator[Answer]) -> list[Answer]:

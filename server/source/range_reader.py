@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql.datasource import InputPartition
 
 from server.source.columnar import ColumnPage, Columns
-from server.source.fanout import ahead
+from server.source.fanout import ahead, at_once
 from server.source.gaps import HistoryGap, note_gap
 from server.source.history import page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
@@ -190,9 +191,11 @@ class RangeReader:
 
     def task_batches(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in order. Raises LogError."""
-        made = (batch for part in task.ranges for batch in self.batches(part))
         rows = sum(part.end - part.begin for part in task.ranges)
-        return ahead(made, self._ended) if rows > self._options.page_rows else made
+        if rows > self._options.page_rows:
+            made = (batch for part in task.ranges for batch in self.batches(part))
+            return ahead(made, self._ended)
+        return at_once([partial(self.batches, part) for part in task.ranges], self._ended)
 
     def batches(self, part: LogRange) -> Iterator[pa.RecordBatch]:
         """The rows, in order. Raises LogError."""
@@ -264,9 +267,10 @@ class RangeReader:
                     raise
                 to = large.fits
             except FormError:
-                if len(self._forms) == 1:
+                others = [other for other in self._forms if other != form]
+                if not others:
                     raise
-                del self._forms[0]
+                self._forms = others
             except AwayError:
                 if time.monotonic() + pause_s > deadline or self._ended.wait(pause_s):
                     raise

@@ -5,7 +5,6 @@ Spark wants one, so that it holds nothing but options until it is asked for some
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -450,31 +449,38 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if consumer is None:
             return
         brokers = self._look()
-        for name, place in places.items():
-            if name not in brokers or brokers[name].away is not None:
-                continue  # it is said with the next batch as well
-            reached = place.epoch, place.next
-            if self._said.get(name) != reached:
-                with suppress(AwayError):
-                    self._acknowledge(name, consumer, place)
-                    self._said[name] = reached
+        due = {
+            name: place
+            for name, place in places.items()
+            if name in brokers
+            and brokers[name].away is None  # else it is said with the next batch as well
+            and self._said.get(name) != (place.epoch, place.next)
+        }
+        # A broker answers once its disk has it, and the batch goes on once all have.
+        self._plans().fanout.ask(lambda name: self._acknowledge(name, consumer, due[name]), due)
 
     def _acknowledge(self, name: str, consumer: str, place: LogPlace) -> None:
         try:
             self._log(name).ack(place.epoch, consumer, place.next)
         except AwayError:
-            raise
+            return
         except LogError as error:  # refused: nothing is kept for us, but nothing is wrong either
             tell(f"not acknowledged: {error}")
+        self._said[name] = place.epoch, place.next
 
 
-def register(spark: "SparkSession") -> None:
-    """Make the source known to a session, by value: executors need pyarrow and nothing of ours."""
-    from pyspark import cloudpickle
+def register(spark: "SparkSession", *, by_value: bool = True) -> None:
+    """Make the source known to a session.
 
-    import server.source as package
+    By value, executors need pyarrow and nothing of ours; but each task makes all of the source
+    anew, which takes longer than to read a small batch. Otherwise they are to have our packages.
+    """
+    if by_value:
+        from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+        import server.source as package
+
+        cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
     spark.dataSource.register(HeadwaterSource)
     # Else Spark refuses a source that would look at conditions, instead of keeping them to itself.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

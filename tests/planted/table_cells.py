@@ -482,7 +482,7 @@ namesake-given: results of what was cancelled are given out to what has its name
 + if self._is_of_before(result) and not result.row:
 
 parted-all: who has joined a cell is taken out of it
-- for keys in [each.keys for each in revisions if each.number == one.revision and each.joins]:
+- for keys in [each.keys for each in joined]:
 + for keys in [tuple(cell.keys)] if cell is not None else []:
 """,
     tests=JOINED,

@@ -85,7 +85,21 @@ numbers-are-texts: numbers in a column of texts are taken for results
         r"""
 asked-for-no-reader: a broker that is away is asked again for a task that has ended
 - ended.set()
+-         thread.submit(
 + ended.clear()
++         thread.submit(
+
+asked-though-one-failed: a broker that is away is asked again for a task that another has ended
+- ended.set()
+-         threads.shutdown(
++ ended.clear()
++         threads.shutdown(
+
+asked-in-turn: a task waits for each of its brokers before it asks the next
+- coming = [threads.submit(_all_of, maker) for maker in makers]
+-         for made in coming:
++ for maker in makers:
++             made = threads.submit(_all_of, maker)
 """,
         tests=SOURCE,
     ),

@@ -45,6 +45,7 @@ class FakeLog:
         self.settled = None  # (subscriptions, until, behind); None: it can tell nothing of that
         self.settled_of = {}  # the same where these are asked for, as the query has them
         self.inherited = []  # what it says that it has of lost logs
+        self.meeting = None  # a barrier that all wait at who ask for ranges or acknowledge
         self.failing = 0  # so many requests for ranges are answered 503
         self._moved = threading.Condition()
         self._server = None
@@ -171,6 +172,8 @@ class FakeLog:
 
     def _range(self, asked):
         begin, end, form = int(asked["from"]), int(asked["to"]), asked["format"]
+        if self.meeting is not None:
+            self.meeting.wait(10.0)
         if self.failing:
             self.failing -= 1
             return self._refusal(503, "the database fails")
@@ -207,6 +210,8 @@ class FakeLog:
         return make_page(PageOrigin(self.epoch, begin, end), made, selection)
 
     def _ack(self, asked):
+        if self.meeting is not None:
+            self.meeting.wait(10.0)
         self.acks[asked["consumer"]] = int(asked["offset"])
         return 200, {"epoch": self.epoch}
 

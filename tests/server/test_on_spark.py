@@ -239,6 +239,28 @@ def exact(spark, folder, logs):
     assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
 
 
+def test_a_checkpoint_goes_on_whichever_way_its_files_are_written(spark, two, tmp_path):
+    """Also one of a server of before: windows are in state, and each row is in both sinks once."""
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    ours = spark.conf.get(key)
+    usual = "org.apache.spark.sql.execution.streaming.checkpointing"
+    usual += ".FileContextBasedCheckpointFileManager"
+    assert ours != usual
+    file = jobs_file(tmp_path, two, HISTORY + MINUTES)
+    try:
+        for n, way in enumerate([usual, ours, usual, ours]):
+            spark.conf.set(key, way)
+            for at, log in enumerate(two.values()):
+                ends_ms = range(n * MINUTE_MS + at, (n + 1) * MINUTE_MS, 3000)
+                log.add(*[result(end_ms, end_ms, n=n) for end_ms in ends_ms])
+            run_once(spark, file)
+            exact(spark, tmp_path, two)
+    finally:
+        spark.conf.set(key, ours)
+    done = {window: rows for window, rows in counted(tmp_path).items() if window[0] < 2}
+    assert done == windows_of(said(two), 2 * MINUTE_MS)
+
+
 def test_a_value_that_is_no_number_is_counted_and_ends_no_job(spark, two, tmp_path):
     """Texts, truth values, lists and nulls among numbers, as where a subscription was changed."""
     values = [1, -2.5, "open", True, None, [1, 2], "7", 1e-7, "NaN", "infinity", "1d", "", 3e20]

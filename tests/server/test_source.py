@@ -5,6 +5,7 @@ import operator
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 import server.source
-from server.source import HeadwaterSource
+from server.source import HeadwaterSource, register
 from server.source.alignment import BatchBounds, LogSpan, align
 from server.source.columnar import PUSHED_MAX
 from server.source.fanout import Fanout, ahead
@@ -319,6 +320,15 @@ def test_what_was_committed_is_acknowledged(two):
     assert [log.acks for log in two.values()] == [{"archive": 5}, {"archive": 5}]
 
 
+def test_brokers_are_told_at_the_same_time_of_what_was_read(two):
+    """Each answers only once the other was told as well."""
+    with Stream(two, consumer="archive") as stream:
+        stream.rest()
+        two["a"].meeting = two["b"].meeting = threading.Barrier(2)
+        stream.reader.commit(stream.offset)
+    assert [log.acks for log in two.values()] == [{"archive": 5}, {"archive": 5}]
+
+
 def test_a_broker_keeps_results_from_where_its_log_is_begun(two):
     """Also where there is nothing to read yet, or the only batch is the last of a bounded run."""
     with FakeLog("eb") as empty:
@@ -484,6 +494,36 @@ def test_a_secret_is_looked_up_where_it_is_used(monkeypatch, tmp_path):
     assert login.password() == "two"
     log = Log("a", "http://127.0.0.1:1", login)
     assert log._headers() == {"Authorization": "Basic c3Bhcms6dHdv"}
+
+
+class ToldSession:
+    """What a session is told of the source."""
+
+    def __init__(self):
+        self.sent = []
+        self.dataSource = self
+        self.conf = SimpleNamespace(set=lambda *_: None)
+
+    def register(self, source):
+        self.sent.append(cloudpickle.dumps(source))
+
+
+def test_the_source_is_sent_as_a_name_to_those_who_have_it():
+    """Made anew for each task, it would take longer than what the task reads."""
+    session = ToldSession()
+    named = server.source.__name__ in cloudpickle.list_registry_pickle_by_value()
+    if named:
+        cloudpickle.unregister_pickle_by_value(server.source)
+    register(session, by_value=False)
+    try:
+        register(session)
+    finally:
+        if not named:
+            cloudpickle.unregister_pickle_by_value(server.source)
+    name, value = map(len, session.sent)
+    assert name < 100
+    assert value > 10_000
+    assert cloudpickle.loads(session.sent[0]) is HeadwaterSource
 
 
 def test_the_source_goes_by_value_and_needs_nothing_of_ours_where_it_is_read():
@@ -806,6 +846,34 @@ def test_who_ends_early_has_no_broker_asked_again(two):
     rows.close()
     making.join(10)
     assert not making.is_alive()
+
+
+def test_small_ranges_of_a_task_are_asked_for_at_the_same_time(two):
+    """Each broker answers only once the other was asked as well; the rows keep their order."""
+    two["a"].meeting = two["b"].meeting = threading.Barrier(2)
+    options = SourceOptions.of({"brokers": "a=http://x", "readRetry": "0"})
+    parts = [LogRange(name, two[name].url, f"e{name}", 1, 4) for name in ("b", "a")]
+    two["a"].forms = two["b"].forms = ("msgpack",)  # each tries both, as the other does
+    batches = RangeReader(options, ["broker", "offset"]).task_batches(ReadTask(parts))
+    rows = [(row["broker"], row["offset"]) for batch in batches for row in batch.to_pylist()]
+    assert rows == [("b", 1), ("b", 2), ("b", 3), ("a", 1), ("a", 2), ("a", 3)]
+
+
+def test_of_ranges_that_are_asked_for_together_the_first_error_counts(two):
+    two["b"].retain(3)
+    options = SourceOptions.of({"brokers": "a=http://x", "readRetry": "600"})
+    parts = [LogRange(name, two[name].url, f"e{name}", 0, 4) for name in ("a", "b")]
+    two["c"] = FakeLog("ec")
+    two["c"].close()
+    parts.append(LogRange("c", two["c"].url, "ec", 0, 4))
+    batches = RangeReader(options, ["offset"]).task_batches(ReadTask(parts))
+    assert next(batches).num_rows == 4
+    with pytest.raises(LostError, match="broker b: offsets 0 to 2"):
+        next(batches)
+    waiting = [each for each in threading.enumerate() if "headwater range" in each.name]
+    for each in waiting:  # the one that asks a broker that is away gives up, too
+        each.join(10)
+    assert not any(each.is_alive() for each in waiting)
 
 
 class SlowTimes:

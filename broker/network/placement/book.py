@@ -182,9 +182,8 @@ class CellBook:
         """
         cell = self.cells.get(parted.cell)
         revisions = () if cell is None else cell.revisions
-        for keys in [
-            each.keys for each in revisions if each.number == parted.revision and each.joins
-        ]:
+        joined = [each for each in revisions if each.number == parted.revision and each.joins]
+        for keys in [each.keys for each in joined]:
             if waiting := [key for key in keys if self.of.get(key) == parted.cell]:
                 self.drop(waiting)
                 self.begin(waiting, now)

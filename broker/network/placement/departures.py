@@ -23,7 +23,7 @@ from broker.network.placement import cell_messages
 from broker.network.placement.cell_messages import Which
 from broker.network.placement.snapshot_pace import SAVE_BYTES_S
 
-LEAVES_MS = 2_000  # after so long a cell goes with the snapshot that there is
+LEAVES_MS = 10_000  # after so long a cell goes with the snapshot that there is
 STATE_BYTES_MAX = SAVE_BYTES_S  # of a longer one a snapshot is due more seldom than each second
 
 

@@ -21,7 +21,7 @@ from broker.network.placement.cell_messages import Which
 from broker.network.placement.mail import SAY_AGAIN_MS, CellMail
 from broker.network.placement.snapshot_pace import Saver
 
-COME_FURTHER_MS = 500  # what is owed comes in that time
+COME_FURTHER_MS = 2_000  # what is owed comes in that time, over some hops of busy brokers
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
 
 

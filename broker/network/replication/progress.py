@@ -26,7 +26,7 @@ from msgspec import Struct
 PROGRESS_SINCE = 3  # the version of frames that has them
 LOOK_MS = 100  # how often it is looked what tasks wait for; lateness is a second, as a rule
 ASK_AGAIN_MS = 30_000  # a question may be lost where a neighbour's neighbour begins again
-HURRY_MS = 1_000  # so long all that is owed to who asks for it is sent as soon as it is there
+HURRY_MS = 3_000  # so long all that is owed to who asks for it is sent as soon as it is there
 READ_STEP_MS = 1_000  # so much further is asked at once for who reads results by event time
 
 Times = dict[str, int]  # by event type

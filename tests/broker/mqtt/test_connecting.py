@@ -127,6 +127,7 @@ def test_more_connections_than_allowed_are_closed_at_once_and_counted():
     first, _second = world.client(p.V311, "a"), world.client(p.V311, "b")
     third = Client(world, p.V311)
     assert third.closed == "connections_max"
+    assert third.fault == "there are 2 connections already (mqtt_limits.connections_max)"
     third.lose()
     first.disconnect()
     assert world.client(p.V311, "d").closed is None

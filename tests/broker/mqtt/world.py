@@ -27,6 +27,7 @@ class Client:
         self.got = []
         self.bytes_got = 0
         self.closed = None  # the reason, once the server has closed
+        self.fault = ""  # what a person is told of that
         self.reads = True
         self.takes = True  # its socket takes bytes; False: they pile up in the server
         self.more = False
@@ -251,7 +252,7 @@ class World:
     def carry_out(self, effect):
         client = self.clients[effect.connection]
         if isinstance(effect, CloseConnection):
-            client.closed = effect.reason
+            client.closed, client.fault = effect.reason, effect.fault
         elif isinstance(effect, ReadConnection):
             client.reads = effect.on
         elif isinstance(effect, CheckPassword):
