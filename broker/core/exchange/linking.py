@@ -165,7 +165,7 @@ class Linking:
         self._own_here = frames.Here(me, ())
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
-        self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
+        self._on_frame: dict[type[Any], Callable[..., None]] = {
             frames.Routed: self._routed_here,
             frames.Here: self._here,
             frames.Gone: self._gone_from,
@@ -281,22 +281,22 @@ class Linking:
             except FrameError:
                 self.counts["frames_malformed"] += 1
                 continue
-            for frame in received:
+            for frame, *further in self.sessions.runs(peer, received):
                 if isinstance(frame, frames.States):
                     states = topologies.StatesReceived(peer, frame.data)
                     self._of_topology(self.topology.handle(states, self._now))
                 elif isinstance(frame, frames.Hello):
                     self._heard_hello(peer, frame)
-                elif self.sessions.lets_in(peer, frame):
-                    self._understood(peer, frame.body)
+                elif frame is not None:
+                    self._understood(peer, frame, *further)
                 else:
                     self.counts["frames_stale"] += 1
 
-    def _understood(self, peer: str, body: frames.Sealed) -> None:
-        """A frame that says what cannot be is passed over."""
+    def _understood(self, peer: str, *bodies: Any) -> None:
+        """Frames that go on as one; what says what cannot be is passed over."""
         try:
-            for whole in self._sender.heard(peer, body):
-                self._on_frame[type(body)](peer, whole)
+            for wholes in self._sender.heard(peer, bodies):
+                self._on_frame[type(bodies[0])](peer, *wholes)
         except (msgspec.MsgspecError, ArithmeticError, ValueError, LookupError, TypeError):
             self.counts["frames_malformed"] += 1
 

@@ -10,6 +10,7 @@ that is needed is lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from operator import itemgetter
 from typing import cast
@@ -20,9 +21,9 @@ from broker.core.networked.networked import PROMISE_MS, Fresh, NetworkedBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
-from broker.engine.ingest.event_bytes import unpacked
 from broker.network.frames import frames, told
-from broker.network.frames.sending import Row, advanced, forwarded, passage
+from broker.network.frames.sending import Passage, Row, advanced, forwarded
+from broker.network.neighbours.arrivals import ArrivalTools, ClaimArrivals
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import Sessions
@@ -244,8 +245,11 @@ class Relaying(Hosting):
             )
         )
         self._on_frame[frames.Doubted] = self.partners.doubted
-        self._on_frame[frames.Passed] = lambda peer, one: self._passed(peer, _of_a_life(one))
-        self._on_frame[Advanced] = self._advanced
+        hurry = partial(self._progress.hurry, stored=self.stored_reports)
+        lends = ArrivalTools(self.ways, self.counts, self._not_all_came, hurry, self._spread)
+        arrivals = ClaimArrivals(lends, correlates=self.correlates)
+        self._on_frame[frames.Passed] = lambda peer, one: arrivals.take(peer, [_of_a_life(one)])
+        self._on_frame[Advanced] = arrivals.take_frames
         self._on_frame[Awaited] = self._awaited
 
     def _tick_soon(self, wait_ms: int) -> None:
@@ -273,21 +277,6 @@ class Relaying(Hosting):
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
-
-    def _passed(self, peer: str, one: frames.Passed) -> None:
-        what = one.what
-        if self.ways.via.get(what.origin) != peer:
-            self.counts["frames_astray"] += 1
-            return
-        came = self.ways.came[what.origin]
-        if not came.goes_on(what.after, one.serial):
-            self._not_all_came(what.origin)
-        came.life = what.life
-        came.upto, came.complete = max(what.upto, came.upto or 0), what.complete
-        before = dict(came.watermarks) if self.correlates else {}
-        came.watermarks.update(what.watermarks)
-        rows = list(zip(what.positions, unpacked(what.events), strict=True))
-        self._spread(peer, what, rows, before)
 
     def _not_all_came(self, origin: str) -> None:
         """Something of an origin was lost: all beyond are to see that, and hosts ask again."""
@@ -360,13 +349,6 @@ class Relaying(Hosting):
             self._say(toward, body, behind, len(part.positions))
         return []
 
-    def _advanced(self, peer: str, frame: Advanced) -> None:
-        for row in frame.rows:
-            what, serial, _, hurry = passage(frame, row, self.ways.life_of(row.origin))
-            self._passed(peer, frames.Passed(what, serial))
-            if hurry and self.ways.via.get(row.origin) == peer:
-                self._progress.hurry(row.origin, self.stored_reports)
-
     def _awaited(self, peer: str, frame: Awaited) -> None:
         self._owed.hear(peer, frame, self._now)
         self._withheld.let_go(self._now)
@@ -420,11 +402,11 @@ class Relaying(Hosting):
         self.partners.doubt()
 
 
-def _of_a_life(one: frames.Passed) -> frames.Passed:
-    """Return a frame that names the life of its origin, as all do. Raises ValueError.
+def _of_a_life(one: frames.Passed) -> Passage:
+    """Return the claim of a frame that names the life of its origin, as all do. Raises ValueError.
 
     Passed on as `Claimed`, one without would be taken for the life before.
     """
     if not one.what.life:
         raise ValueError("a claim of an origin names none of its lives")
-    return one
+    return Passage(one.what, one.serial)

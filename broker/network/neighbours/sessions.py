@@ -13,6 +13,7 @@ believes that the other knows is never more than the other was told in this very
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 from zlib import crc32
 
@@ -21,10 +22,12 @@ from msgspec import Struct
 from broker.network.effects import SendFrame
 from broker.network.frames.frames import (
     BUNDLES_SINCE,
+    AnyFrame,
     Frame,
     Hello,
     Sealed,
     ShortFrame,
+    States,
     bundled,
     encoded,
 )
@@ -33,6 +36,7 @@ from broker.network.neighbours.outlet import LinkOutlet
 from broker.network.neighbours.ways import Ways
 from broker.network.overlay.kinds import kind_of
 from broker.network.overlay.traffic import LinkTraffic
+from broker.network.replication.progress import Advanced
 from broker.network.routing.probes import Neighbours
 from broker.network.session.frames import VERSION
 
@@ -136,6 +140,30 @@ class Sessions:
             return Frame(*numbers, body)
         return ShortFrame(digest(*numbers), body)
 
+    def runs(
+        self, peer: str, received: Iterable[AnyFrame]
+    ) -> Iterator[list[Hello | States | Sealed | None]]:
+        """Yield what frames of one message say; claims that come together as one.
+
+        None: a frame of another session. What one says may end the session, so each is let in when
+        those before it have been dealt with.
+        """
+        claims: list[Hello | States | Sealed | None] = []
+        for frame in received:
+            if claims and not isinstance(getattr(frame, "body", None), Advanced):
+                yield claims
+                claims = []
+            if isinstance(frame, Hello | States):
+                yield [frame]
+            elif not self.lets_in(peer, frame):
+                yield [None]
+            elif isinstance(frame.body, Advanced):
+                claims.append(frame.body)
+            else:
+                yield [frame.body]
+        if claims:
+            yield claims
+
     def lets_in(self, peer: str, frame: Frame | ShortFrame) -> bool:
         """Tell whether a frame belongs to the session that stands."""
         one = self._all.get(peer)
@@ -174,12 +202,18 @@ class FrameSender(Generic[E]):
             parts = ((kind_of(body), len(data)),)
             self.out.append(SendFrame(peer, data, events < 0, *place, parts))
 
-    def heard(self, peer: str, body: Sealed) -> tuple[Sealed, ...]:
-        """Return what a frame stands for that a neighbour sent, if anything. Raises ValueError."""
-        self.traffic.count("received", peer, body)
-        if not self._remembers(peer):
-            return (body,)
-        return self._carried.received(peer, self._sessions.seal(peer), body)
+    def heard(self, peer: str, bodies: Sequence[Sealed]) -> list[list[Sealed]]:
+        """Return what frames that go on as one stand for, if anything. Raises ValueError."""
+        wholes: list[Sealed] = []
+        for body in bodies:
+            self.traffic.count("received", peer, body)
+            if self._remembers(peer):
+                wholes += self._carried.received(peer, self._sessions.seal(peer), body)
+            else:
+                wholes.append(body)
+        if isinstance(bodies[0], Advanced):
+            return [wholes] if wholes else []
+        return [[whole] for whole in wholes]
 
     def _remembers(self, peer: str) -> bool:
         """Tell whether both ends of a link know what it has carried."""
