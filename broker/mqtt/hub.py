@@ -92,9 +92,9 @@ class Hub:
         self.counters.connections += 1
         self.counters.connections_total += 1
         connection.heard_ms = now_ms
-        most = self.limits.connections_max
-        if self.counters.connections > most:
-            fault = f"there are {most} connections already (mqtt_limits.connections_max)"
+        allowed = self.limits.connections_max
+        if self.counters.connections > allowed:
+            fault = f"there are {allowed} connections already (mqtt_limits.connections_max)"
             self.close(connection, "connections_max", now_ms, fault)
         else:
             connection.timer = self.timers.at(
