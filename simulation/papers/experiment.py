@@ -69,9 +69,9 @@ GUESSED = {
 """With an error, at the fewest subscriptions of each setting."""
 
 BEHIND = (
-    "broker/core/routing",
     "broker/engine/event",
     "broker/engine/filter",
+    "broker/network/routing",
     "simulation/papers",
     "simulation/propagation",
 )

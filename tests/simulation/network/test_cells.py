@@ -22,7 +22,7 @@ def test_nothing_is_lost_or_doubled(seed):
     outcome = cells.run(seed)
     assert outcome.brokers >= 6
     assert outcome.events >= 490
-    assert outcome.terms > 5  # cells that did move
+    assert outcome.terms >= 5  # cells that did move
 
 
 @pytest.mark.long

@@ -140,7 +140,7 @@ def test_a_cell_at_home_goes_on_though_snapshots_of_it_fail(monkeypatch, told):
 def test_a_cell_that_fails_at_home_begins_again_there(monkeypatch, told):
     fault = Fault(2, at_home=True)
     patched(monkeypatch, "wake", fault)
-    run = CellRun(2, SHAPE)
+    run = CellRun(1, SHAPE)
     settle = run._settle
 
     def settled():

@@ -123,7 +123,7 @@ def test_what_an_older_version_wrote_down_is_not_parted():
     text = DECLARED + subscription("One", "A") + subscription("Two", "B")
     record = durable_told.written(messages.SpecificationSubmitted("x", "r", text, cells=5), 7)
     rows = msgspec.msgpack.decode(record)
-    *older, cells, _, _, _ = rows
+    *older, cells, _, _, _, _ = rows
     assert cells == 5
     message, now = durable_told.read(msgspec.msgpack.encode(older))
     assert (message.cells, now) == (1, 7)
@@ -140,7 +140,7 @@ def test_what_an_older_version_wrote_down_is_parted_as_it_did():
     """Else records behind it, of cells by their numbers, would be of others."""
     text = DECLARED + "".join(subscription(*one) for one in (("One", "A"), ("Two", "A(val > 1)")))
     record = durable_told.written(messages.SpecificationSubmitted("x", "r", text, cells=5), 7)
-    *older, alone, _ = msgspec.msgpack.decode(record)
+    *older, alone, _, _ = msgspec.msgpack.decode(record)
     assert alone is True
     for data, found in ((record, [["One"], ["Two"]]), (older, [["One", "Two"]])):
         broker = home()

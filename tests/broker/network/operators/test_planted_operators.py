@@ -120,7 +120,7 @@ FAULTS = {
         decision,
         "members.single.append((operand.right, reasons.WITHOUT))\n"
         "            self._gather(operand.left",
-        "self._gather(operand.right, found, into)\n            self._gather(operand.left",
+        "self._gather(operand.right, members, into)\n            self._gather(operand.left",
         "without/unrestricted",
         69,
     ),
