@@ -26,7 +26,7 @@ from broker.engine.runtime.budget import Budget
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.window.assigners import Grid, grid_of
 from broker.engine.window.bound import Lasting, Moment, end_anchors
-from broker.engine.window.buffer import OrderedWindows, WindowStore
+from broker.engine.window.buffer import OrderedWindows, WindowTerms
 from broker.engine.window.code import (
     DURATION_MAX_MS,
     EVENTS_MAX,
@@ -211,15 +211,13 @@ def _windows(
     grid, content = grid_of(window), content_of(window, shape)
     if grid is not None and content == "panes":
         return PaneWindows(shape, outcome, grid, limits)
-    store = WindowStore(shape, limits, classes)
+    terms = WindowTerms(shape, outcome, limits, classes)
     if window.runs:
-        return OrderedWindows(Runs(store, outcome, trigger_of(window, lasting.longest_ms)))
+        return Runs(terms, trigger_of(window, lasting.longest_ms))
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
-        return OrderedWindows(Sliding(store, outcome, window.range_ms))
-    if content == "events":
-        return OrderedWindows(Stepped(store, outcome, grid))
-    return OrderedWindows(Runs(store, outcome, Turns(grid)))
+        return Sliding(terms, window.range_ms)
+    return Stepped(terms, grid) if content == "events" else Runs(terms, Turns(grid))
 
 
 def content_of(window: Window, shape: Shape) -> Content:
