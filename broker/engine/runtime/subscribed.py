@@ -154,7 +154,8 @@ class ResultWords:
 
         What `without` and `absent` name is never told, in lists neither.
         """
-        node, group, events = self.subscription, result.group, events_of(result.occurrence)
+        node, group, occurrence = self.subscription, result.group, result.occurrence
+        events = occurrence[2:] if occurrence.__class__ is tuple else (occurrence,)
         bound: list[Any] = []
         values: dict[str, Any] = {}
         ids: dict[str, list[str]] = {}
