@@ -29,7 +29,7 @@ from broker.engine.event.event import event_class, sorted_by_class
 from broker.engine.event.identity import digest
 from broker.engine.filter.choosing import choice_of
 from broker.engine.filter.filterer import Filterer
-from broker.engine.ingest.clocks import course
+from broker.engine.ingest.source_clocks import course
 from broker.engine.runtime.pending import Pending
 from broker.engine.runtime.results import sort_results, told
 from broker.engine.runtime.slices import in_one_go
