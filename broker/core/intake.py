@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.engine.event.agent import WATERMARK_NONE
-from broker.engine.event.event import ByClass, Event, MetricPosition, Position, sorted_by_class
+from broker.engine.event.event import ByClass, Event, MetricPosition, Position
+from broker.engine.filter.filterer import sorted_by_class
 from broker.engine.ingest import reasons
 from broker.engine.ingest.advertised import Advertised, Advertisement
 from broker.engine.ingest.clocks import Clock, StreamClock

@@ -212,7 +212,7 @@ class Site:
         )
         runner = Runner(keeping.core, promises, clock, promises.kept, networking.broker)
         promises.hold = networking.holding(promises.hold)
-        keeping.on_durable = networking.durable
+        promises.on_durable = networking.durable
         promises.send, promises.delivered = networking.send, networking.delivered
         promises.stand_in = lambda: networking.broker.stand_ins.feed.stand_in
         networking.attach(runner, promises.commits)

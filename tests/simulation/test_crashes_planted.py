@@ -251,7 +251,7 @@ def test_silence_that_goes_on_while_there_is_no_process(monkeypatch):
     again = DurableBroker._again
 
     def as_ever(core, now):
-        core._now = max(core._now, now)
+        core.now = max(core.now, now)
 
     def silent(self, record):
         with monkeypatch.context() as context:
