@@ -2,7 +2,7 @@
 
 Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers;
 and the reasons for which intake is held meanwhile. Must not know what waits for what
-(`broker.core.commit_gate`), how a record is written, or tables. Invariant: no result is given out
+(`broker.core.effects`), how a record is written, or tables. Invariant: no result is given out
 before it is stored; all are carried out in the order in which the gate lets them go.
 
     Acknowledge, Reply,   are carried out
@@ -27,14 +27,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from broker import logs
-from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import (
     Acknowledge,
     Append,
+    CommitGate,
+    CommitMark,
     DisownResults,
     Emission,
     Emit,
     Enlist,
+    Held,
     ReleaseResults,
     Reply,
 )

@@ -8,8 +8,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from broker.core import messages
-from broker.core.commit_gate import CommitGate
-from broker.core.effects import Acknowledge, Emit, Enlist, Reply
+from broker.core.effects import Acknowledge, CommitGate, Emit, Enlist, Reply
 from broker.core.recovery import durable_told, records
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_listed import RecoveryError
