@@ -40,7 +40,7 @@ from broker.engine.window.constituents import put_in_order
 from broker.engine.window.emit import WindowOutcome
 from broker.engine.window.panes import PaneWindows
 from broker.engine.window.ranges import Sliding, Stepped, is_stepped
-from broker.engine.window.sessions import Runs, Turns, trigger_of
+from broker.engine.window.sessions import Runs, Sessions, Turns
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
@@ -212,8 +212,9 @@ def _windows(
     if grid is not None and content == "panes":
         return PaneWindows(shape, outcome, grid, limits)
     terms = WindowTerms(shape, outcome, limits, classes)
-    if window.runs:
-        return Runs(terms, trigger_of(window, lasting.longest_ms))
+    if window.session_ms is not None:
+        limits_ms = window.session_ms, window.session_max_ms
+        return Runs(terms, Sessions(*limits_ms, lasting.longest_ms))
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
         return Sliding(terms, window.range_ms)

@@ -31,7 +31,6 @@ from broker.engine.window.partials import (
     key_of,
     plain_key,
 )
-from language.tree import Window
 
 LIMITS_SLACK = 64  # limits of closed runs that may stand in the heap
 
@@ -149,12 +148,6 @@ class Turns:
         """Return the window with the number that names the run."""
         assert isinstance(run.name, int), "turns are numbered"
         return self._grid.frame_of(run.name)
-
-
-def trigger_of(window: Window, longest_ms: Callable[[], int | None]) -> Trigger:
-    """Return what decides on the runs of a window that its events open; see tree.Window.runs."""
-    assert window.session_ms is not None, "sessions alone run so"
-    return Sessions(window.session_ms, window.session_max_ms, longest_ms)
 
 
 class Runs(OrderedWindows):
