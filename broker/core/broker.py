@@ -78,6 +78,8 @@ class Broker:
         self._actors = Actors(self.limits.actors_max)
         self._notes = Notes()
         self.now = 0  # the time of the last message
+        # Stop what nothing can come of any more; a broker without a disk lets it run.
+        self._end_over: Callable[[], None] = lambda: None
         self._overdue = False  # a state was taken up, and nothing was decided since
         self._handlers: dict[type[Any], Callable[[Any, Outgoing], Work]] = {
             messages.EventsReceived: self._events_received,
@@ -183,10 +185,7 @@ class Broker:
         if suspensions.told != len(suspensions.why):
             out.publications += self.installer.tell_suspended(self._notes, self.now)
         if self._matcher.endings.domains:
-            self._end_what_is_over()
-
-    def _end_what_is_over(self) -> None:
-        """Stop what nothing can come of any more; a broker without a disk lets it run."""
+            self._end_over()
 
     def _feed_passed_over(self, out: Outgoing) -> Slices[None]:
         """Decide all that waited only for types of which no source is left."""

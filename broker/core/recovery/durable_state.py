@@ -65,6 +65,7 @@ class RestorableBroker(Broker):
         self.runs_for_others = False  # whether what it is told of is at home elsewhere
         self._handlers[messages.Settling] = self._settling
         self._handlers[messages.FunctionsChanged] = self._functions_changed
+        self._end_over = self._end_what_is_over
 
     # --- how far subscriptions are settled ---------------------------------------------------
 

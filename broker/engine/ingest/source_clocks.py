@@ -83,10 +83,10 @@ def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> C
     if native.passes is not None:
         # The compiled pass holds times in 64 bits and tests for None faster than for a bound that
         # nothing meets.
-        known = None if passed == WATERMARK_NONE else passed
-        found = native.passes.course(events, newest, known, lateness_ms)
-        if found is not None:
-            return Course(*found)
+        least = None if passed == WATERMARK_NONE else passed
+        went = native.passes.course(events, newest, least, lateness_ms)
+        if went is not None:
+            return Course(*went)
     ends: list[int] = [event.end for event in events]
     if not ends:
         return Course(newest, False, True, True, ends)

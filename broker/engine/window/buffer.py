@@ -116,7 +116,7 @@ def _order_of(entry: Entry) -> tuple[Any, str]:
 
 
 class WindowTerms(NamedTuple):
-    """What all windows of a case are made of, and the classes of its events."""
+    """Hold what all windows of a case are made of, and the classes of its events."""
 
     shape: Shape
     outcome: WindowOutcome
@@ -140,39 +140,24 @@ class OrderedWindows:
 
     # --- what a kind says ----------------------------------------------------------------
 
-    def _take(self, entry: Entry, made: list[Detected]) -> None:
-        """Take the next event in order; add to `made` what became certain by it."""
-        raise NotImplementedError
-
-    def _settle(self, watermark: int, made: list[Detected]) -> None:
-        """Close what no later event can change: all up to the watermark has been taken."""
-        raise NotImplementedError
+    # Take the next event in order; add to those made what became certain by it.
+    _take: Callable[[Entry, list[Detected]], None]
+    # Close what no later event can change: all up to the watermark has been taken.
+    _settle: Callable[[int, list[Detected]], None]
+    # Give bounds below the newest end of any window yet to be reported, and below the end of any
+    # event in one; no event still to be taken ends before the time given.
+    _newest_from: Callable[[int], int]
+    _ends_from: Callable[[int], int]
+    # Give what is open, as plain data, and take it up.
+    _plain: Callable[[Shelf], Any]
+    _renew: Callable[[Any, Shelf], None]
 
     def _due(self) -> int | None:
         """Return the least watermark that, without events, could bring a report."""
         return None
 
-    def _newest_from(self, least: int) -> int:
-        """Return a bound below the newest end of any window yet to be reported.
-
-        No event still to be taken ends before `least`.
-        """
-        return self._ends_from(least)
-
-    def _ends_from(self, least: int) -> int:
-        """Return a bound below the end of any event in a window yet to be reported."""
-        raise NotImplementedError
-
     def _fold(self) -> None:
         """Take in what is pending, so that `_inside` counts it."""
-
-    def _plain(self, shelf: Shelf) -> Any:
-        """Return what is open, as plain data."""
-        raise NotImplementedError
-
-    def _renew(self, data: Any, shelf: Shelf) -> None:
-        """Take up what `_plain` gave."""
-        raise NotImplementedError
 
     # --- the door ------------------------------------------------------------------------
 

@@ -177,7 +177,7 @@ class Moving(OrderedWindows):
                 del self._groups[key]
 
     def _plain(self, shelf: Shelf) -> Any:
-        """What aggregates keep is made again from the events inside."""
+        """Return the events inside, of which what aggregates keep is made again."""
         return [self._at, [packed(group.inside, shelf) for group in self._groups.values()]]
 
     def _renew(self, data: Any, shelf: Shelf) -> None:
@@ -258,6 +258,8 @@ class Stepped(Moving):
 
     def _ends_from(self, least: int) -> int:
         return least if self._at is None else min(least, self._grid.opens_at(self._at))
+
+    _newest_from = _ends_from
 
     def _close_before(self, window: int, made: list[Detected]) -> None:
         """Report the windows before one, as long as anything is inside."""

@@ -179,7 +179,7 @@ class Runs(OrderedWindows):
             if run is not None:
                 self._close(run, made)
             if len(self._by_end) >= self._limits.groups_max:
-                self._close_until(event.end - 1, made)  # as if each event came alone
+                self._settle(event.end - 1, made)  # as if each event came alone
             run = self._open(key, event)
             if run is None:
                 return
@@ -193,9 +193,6 @@ class Runs(OrderedWindows):
             self._put(run, leaf, event)
         if self._pending >= PENDING_MAX:
             self._fold()
-
-    def _settle(self, watermark: int, made: list[Detected]) -> None:
-        self._close_until(watermark, made)
 
     def _due(self) -> int | None:
         due = self._first_due()
@@ -321,7 +318,7 @@ class Runs(OrderedWindows):
             return limits[0][0], self._opened[limits[0][1]]
         return due, first
 
-    def _close_until(self, watermark: int, made: list[Detected]) -> None:
+    def _settle(self, watermark: int, made: list[Detected]) -> None:
         """Close what no event can join that comes after a watermark."""
         while (due := self._first_due()) is not None and due[0] <= watermark:
             self._close(due[1], made)
