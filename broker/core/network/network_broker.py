@@ -275,7 +275,7 @@ class NetworkBroker(Relaying):
         self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
-        if not unanswered and probes.is_idle and not announcing and not self._hold.is_held:
+        if not unanswered and probes.is_idle and not announcing and self._hold.due is None:
             return False
         announcing.look(unanswered, now)
         announcing.ask(probes.begin)
@@ -299,16 +299,26 @@ class NetworkBroker(Relaying):
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
-        wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
-        wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
-        wakes += [self._hold.due, self.stand_ins.next_wake()]
-        wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
-        wakes += [self.stored_reports.due(), self.sessions.outlet.next_wake()]
+        # Each part keeps what it waits for up to date; only those at work are asked.
+        wakes = [self.durable.core.next_wake(), self._tick_at, self.topology.wake_at]
+        wakes += [self._announcing.due, self.probes.wake_at, self._hold.due]
+        wakes += [self.incarnation.due_ms, self.absence.wake_at, self.sessions.outlet.wake_at]
+        wakes += [self.stored_reports.due(), self._owed.next_wake(), self.partners.asks_at]
+        wakes += [self._terms.asks_at, self._hosts.say_again_at]
+        if (until := self._joining.until) is not None and until > self._now:
+            wakes.append(until)
+        if self.stand_ins.home.is_fencing:
+            wakes.append(self.stand_ins.home.next_wake())
+        if self.stand_ins.grants.homes:
+            wakes.append(self.stand_ins.grants.next_wake())
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
-        wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += [*self._homes.next_wake(), *self._hosts.next_wake(), self._terms.asks_at]
-        wakes += [self.partners.asks_at, self._owed.next_wake()]
+        if self.needs.asked:
+            wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
+        if self._homes.wishes:
+            wakes += self._homes.next_wake()
+        if self._hosts.cells:
+            wakes += self._hosts.next_wake()
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
