@@ -128,7 +128,7 @@ asked-again: a question is answered once more with those that come later
 + questions = list(self._questions)
 
 held-for-ever: nothing is said any more after something was held
-- self._since = None
+- self.due = None
 -         # Whoever says it
 + # Whoever says it
 

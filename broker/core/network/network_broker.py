@@ -97,6 +97,8 @@ class NetworkBroker(Relaying):
         super().__init__(durable, epoch, times)
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
+        self._ended = durable.network.ended  # subscriptions whose end was looked at
+        self.say = self._say  # for those who decide where tasks run, and for calls
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         self._cancelling, self._functions = _exchanges(
@@ -225,7 +227,9 @@ class NetworkBroker(Relaying):
                 self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
-        self._look_at_what_ended()
+        if self.durable.network.ended != self._ended:  # no more is needed of what they needed
+            self._ended = self.durable.network.ended
+            self._look_at_needs()
         if sources.changed:
             self._advertise()
         if self.deciding is not None:
@@ -307,18 +311,14 @@ class NetworkBroker(Relaying):
         wakes += [self._terms.asks_at, self._hosts.say_again_at]
         if (until := self._joining.until) is not None and until > self._now:
             wakes.append(until)
-        if self.stand_ins.home.is_fencing:
-            wakes.append(self.stand_ins.home.next_wake())
-        if self.stand_ins.grants.homes:
-            wakes.append(self.stand_ins.grants.next_wake())
+        if self.stand_ins.home.is_fencing or self.stand_ins.grants.homes:
+            wakes.append(self.stand_ins.next_wake())
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         if self.needs.asked:
             wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        if self._homes.wishes:
-            wakes += self._homes.next_wake()
-        if self._hosts.cells:
-            wakes += self._hosts.next_wake()
+        if self._homes.wishes or self._hosts.cells:
+            wakes += [*self._homes.next_wake(), *self._hosts.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
@@ -402,10 +402,6 @@ class NetworkBroker(Relaying):
     def now(self) -> int:
         """The time of the last message."""
         return self._now
-
-    def say(self, peer: str, body: frames.Planned | RemoteCall) -> None:
-        """Say a word of those who decide where tasks run, or a call."""
-        self._say(peer, body)
 
     def note(self, what: Note | CallArrived) -> None:
         """Have a line written into the log, or a call answered."""

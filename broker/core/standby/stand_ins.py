@@ -189,6 +189,11 @@ class StandIns:
     def _understands(self, peer: str) -> bool:
         return not is_cell(peer) and self._sessions.version(peer) >= SUCCESSIONS_SINCE
 
+    def next_wake(self) -> int | None:
+        """Return when `look` is due."""
+        wakes = [self.home.next_wake(), self.grants.next_wake()]
+        return min([wake for wake in wakes if wake is not None], default=None)
+
     # --- as a stand-in ---------------------------------------------------------------------
 
     def _entrusted(self, home: str, message: HomeEntrusted | HomeChanged) -> None:
