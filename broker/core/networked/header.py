@@ -116,7 +116,7 @@ class HeaderBroker(NetworkedBroker):
         if one.whole:
             self._intake.clock.forget_origin(one.origin)
         if maker not in self.gathered.doubted:
-            self._intake.clock.promise_of(one.origin, one.watermarks, self._now)
+            self._intake.clock.promise_of(one.origin, one.watermarks, self.now)
         yield from self._feed(events, out)
         if one.whole or None in one.watermarks.values():
             self._matcher.due(self._watermark_of)  # types without a source are waited for from now
@@ -170,7 +170,7 @@ class HeaderBroker(NetworkedBroker):
             split = self.split()
             types = () if split is None else split.types
             waits = dict.fromkeys(types, WATERMARK_NONE)  # also where it has nothing more to say
-            self._intake.clock.promise_of(origin, waits, self._now)
+            self._intake.clock.promise_of(origin, waits, self.now)
             self.to_ask[origin] = None
             self.ledger.note("split_conflicts")
             self._notes.once("info", "split_conflict", origin, broker=origin, reason=CONFLICT)
