@@ -15,7 +15,7 @@ from server.detection.program import DetectionProgram, checked
 from server.detection.shards import SHARDS, parts_of, shards_of
 from server.errors import JobsError
 from server.jobs.kinds import frame_of, program_of
-from server.jobs.reading import ALONE_ROWS, IN_STEP_ROWS
+from server.jobs.reading import IN_STEP_ROWS, SPREAD_ROWS
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.logs import FakeLog, event_from, result
@@ -276,8 +276,8 @@ class NoSpark:
 @pytest.mark.parametrize(
     ("parted", "text", "batch_rows"),
     [
-        ("true", "A as a then B as b where a.tag = b.tag", ALONE_ROWS),
-        ("true", "A as a then B as b", ALONE_ROWS),  # by location
+        ("true", "A as a then B as b where a.tag = b.tag", SPREAD_ROWS),
+        ("true", "A as a then B as b", SPREAD_ROWS),  # by location
         ("true", "A as a then B as b where a.n = 1", IN_STEP_ROWS),  # all of its events meet
         ("false", "A as a then B as b where a.tag = b.tag", IN_STEP_ROWS),
     ],
