@@ -82,8 +82,8 @@ waits-share-definitions: who waits for a time shares windows with who waits for 
         "broker/network/host/upstream.py",
         r"""
 events-of-any-number: events that are more or fewer than their positions are taken
-- return rows if sound and len(rows) == len(one.positions) else None
-+ return rows if sound else None
+- return rows if len(rows) == len(one.positions) else None
++ return rows
 
 gap-not-lost: what an origin has not any more is not counted as lost
 - lost = one.after - self.position

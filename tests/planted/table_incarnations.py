@@ -67,8 +67,8 @@ admits-while-displaced: a broker admits events beside another of its name
 + return self.phase != "asking"
 
 admits-unasked: the wait for answers is over before it began
-- is_over = self._due_ms is not None and now >= self._due_ms
-+ is_over = self._due_ms is not None
+- is_over = self.due_ms is not None and now >= self.due_ms
++ is_over = self.due_ms is not None
 
 life-goes-on-in-doubt: a disk goes on in its life although not all could be asked
 - is_new = not life or not expected or bool(unheard) or gap is not None
@@ -83,8 +83,8 @@ same-life-without-end: a life that a copy went on in is begun again, and at once
 + break
 
 readmitted-unasked: who was displaced goes on without asking how far others are
-- self.phase, self.why, self._due_ms = "asking", "", None
-+ self.phase, self.why, self._due_ms = "settled", "", None
+- self.phase, self.why, self.due_ms = "asking", "", None
++ self.phase, self.why, self.due_ms = "settled", "", None
 """,
         tests=UNITS,
     ),

@@ -51,11 +51,13 @@ link-slept: a broker that slept cuts all its neighbours
 + if late_ms < 0:
 
 link-control-late: events leave before control that was offered before them
--                 if out.control_waits:
+-                 if out.control:
 -                     self._telling.say_all(out.control_frames())
--                 self._flush_events(now_ms)
-+                 self._flush_events(now_ms)
-+                 if out.control_waits:
+-                 if out.events:
+-                     self._flush_events(now_ms)
++                 if out.events:
++                     self._flush_events(now_ms)
++                 if out.control:
 +                     self._telling.say_all(out.control_frames())
 
 link-choked: frames are written to a socket that takes none

@@ -99,12 +99,12 @@ earlier-probe: what is held leaves when the first of several probes is answered
 + self._number = self._number or number  # a later probe
 
 wait-begins-anew: each growth has what is held wait once more for the whole time
-- if self._since is None:
--             self._since = now
-+ self._since = now
+- if self.due is None:
+-             self.due = now + self._wait_ms_max
++ self.due = now + self._wait_ms_max
 
 never-over: what is held waits for who never answers
-- if now < self._since + self._wait_ms_max:
+- if now < self.due:
 + if now:
 
 over-at-once: what is held leaves although nobody has heard of the promise
@@ -128,7 +128,7 @@ asked-again: a question is answered once more with those that come later
 + questions = list(self._questions)
 
 held-for-ever: nothing is said any more after something was held
-- self._since = None
+- self.due = None
 -         # Whoever says it
 + # Whoever says it
 
@@ -314,8 +314,8 @@ known-for-little: those of what is asked for besides are looked for behind the a
         "broker/network/neighbours/carriage.py",
         r"""
 carried-in-another-life: an answer names an event of a life before, at the same position
-- if life and life != self.life:
-+ if life and not self.life:
+- if carried is None or (life and life != carried.life):
++ if carried is None or (life and not carried.life):
 
 carried-for-ever: what a link has carried is remembered for ever
 - while self.size > CARRIED_BYTES_MAX:

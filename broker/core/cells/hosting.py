@@ -40,7 +40,6 @@ class Hosting(Linking):
         lent = (self.ways.via, self.sessions.version, self._unstored, self._say, frames.Stored)
         self.stored_reports = StoredReports(self.me, *lent)
         self.absence = AbsenceWatch(durable.network.absent, durable.network.upstream, self._now)
-        self._ended = durable.network.ended  # subscriptions whose end was looked at
         self._on_frame[frames.Offered] = self._offered
 
     def _tell(self, message: core_messages.Message) -> None:
@@ -71,12 +70,6 @@ class Hosting(Linking):
             number = self.probes.begin(wanted)  # behind all that was asked
             self.needs.probe = number if new else self.needs.probe
         self._activate()
-
-    def _look_at_what_ended(self) -> None:
-        """Ask for no more than what is needed still, where subscriptions came to their end."""
-        if self.durable.network.ended != self._ended:
-            self._ended = self.durable.network.ended
-            self._look_at_needs()
 
     def _found(self, origin: str) -> None:
         if self.needs.is_outdated():

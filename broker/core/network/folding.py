@@ -107,7 +107,7 @@ class Folding:
         question, promised = self.question, self._promised
         parts: list[tuple[int, bytes, list[Row]]] = []
         if question.raw:
-            parts += [(part[-1][0], b"", list(part)) for part in cut(self._events) if part]
+            parts += [(part[-1][0], b"", list(part)) for part, _ in cut(self._events) if part]
         else:
             rows, sources = self.folder.harvest()
             parts += [(self.upto, fold_rows.packed(rows, sources), [])] if rows else []

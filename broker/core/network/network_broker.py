@@ -97,6 +97,8 @@ class NetworkBroker(Relaying):
         super().__init__(durable, epoch, times)
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
+        self._ended = durable.network.ended  # subscriptions whose end was looked at
+        self.say = self._say  # for those who decide where tasks run, and for calls
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         self._cancelling, self._functions = _exchanges(
@@ -225,7 +227,9 @@ class NetworkBroker(Relaying):
                 self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
-        self._look_at_what_ended()
+        if self.durable.network.ended != self._ended:  # no more is needed of what they needed
+            self._ended = self.durable.network.ended
+            self._look_at_needs()
         if sources.changed:
             self._advertise()
         if self.deciding is not None:
@@ -275,7 +279,7 @@ class NetworkBroker(Relaying):
         self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
-        if not unanswered and probes.is_idle and not announcing and not self._hold.is_held:
+        if not unanswered and probes.is_idle and not announcing and self._hold.due is None:
             return False
         announcing.look(unanswered, now)
         announcing.ask(probes.begin)
@@ -299,16 +303,22 @@ class NetworkBroker(Relaying):
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
-        wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
-        wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
-        wakes += [self._hold.due, self.stand_ins.next_wake()]
-        wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
-        wakes += [self.stored_reports.due(), self.sessions.outlet.next_wake()]
+        # Each part keeps what it waits for up to date; only those at work are asked.
+        wakes = [self.durable.core.next_wake(), self._tick_at, self.topology.wake_at]
+        wakes += [self._announcing.due, self.probes.wake_at, self._hold.due]
+        wakes += [self.incarnation.due_ms, self.absence.wake_at, self.sessions.outlet.wake_at]
+        wakes += [self.stored_reports.due(), self._owed.next_wake(), self.partners.asks_at]
+        wakes += [self._terms.asks_at, self._hosts.say_again_at]
+        if (until := self._joining.until) is not None and until > self._now:
+            wakes.append(until)
+        if self.stand_ins.home.is_fencing or self.stand_ins.grants.homes:
+            wakes.append(self.stand_ins.next_wake())
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
-        wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += [*self._homes.next_wake(), *self._hosts.next_wake(), self._terms.asks_at]
-        wakes += [self.partners.asks_at, self._owed.next_wake()]
+        if self.needs.asked:
+            wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
+        if self._homes.wishes or self._hosts.cells:
+            wakes += [*self._homes.next_wake(), *self._hosts.next_wake()]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
@@ -392,10 +402,6 @@ class NetworkBroker(Relaying):
     def now(self) -> int:
         """The time of the last message."""
         return self._now
-
-    def say(self, peer: str, body: frames.Planned | RemoteCall) -> None:
-        """Say a word of those who decide where tasks run, or a call."""
-        self._say(peer, body)
 
     def note(self, what: Note | CallArrived) -> None:
         """Have a line written into the log, or a call answered."""

@@ -281,8 +281,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self._now)
 
     def _forwarded(self, one: told.Forwarded, out: Outgoing) -> Slices[None]:
-        known = self.upstream.get(one.origin)
-        taken = known.take(one, self._intake.clock.passed) if known is not None else None
+        known, clock = self.upstream.get(one.origin), self._intake.clock
+        taken = known.take(one, clock.passed) if known is not None else None
         if taken is None:
             return
         new, counts = taken
@@ -290,7 +290,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             self.ledger.note(name, count)
         decoded = self._intake.from_mappings(new)
         admitted = self._intake.admit_judged(decoded.events, self._now)
-        clock = self._intake.clock
         if one.whole:
             clock.forget_origin(one.origin)
         clock.promise_of(one.origin, one.watermarks, self._now)

@@ -50,7 +50,7 @@ class GuardedHome:
         self._lease = HomeLease()
         unstored = durable.unstored
         self._fence = ResultFence(unstored[0].offset if unstored else durable.outbox_end)
-        self._is_fencing = False
+        self.is_fencing = False  # until then there is no stand-in, and nothing waits for one
         self._now = durable.now
         me = durable.options.name
         self.feed = HomeFeed(me, epoch, mail.tell, self._bring, self._changes.state)
@@ -70,7 +70,7 @@ class GuardedHome:
             self.feed.remember(chosen.broker)
         if not setting and not self.feed.is_bound:
             return None
-        self._is_fencing = True
+        self.is_fencing = True
         if self._durable.unstored:
             self._fence.hold(0, self._durable.outbox_end, self._durable.now)
         return self._fence.upto
@@ -95,7 +95,7 @@ class GuardedHome:
         if self.feed.stand_in:
             lazy_ms = LAZY_MS if isinstance(what, told.CopiesTaken) else 0
             self.feed.change(self._changes.of(message), now, lazy_ms=lazy_ms)
-        if self._is_fencing:
+        if self.is_fencing:
             for effect in effects:
                 if isinstance(effect, Emit) and effect.results:
                     self.feed.change(self._changes.given(effect.results), now)
@@ -130,7 +130,7 @@ class GuardedHome:
         return self._upto(now)
 
     def _upto(self, now: int) -> int | None:
-        return self._fence.upto if self._is_fencing and self._moves_fence(now) else None
+        return self._fence.upto if self.is_fencing and self._moves_fence(now) else None
 
     def _remember(self) -> None:
         """Write down who stands in, ahead of what that one is told: another process asks it."""
@@ -188,6 +188,6 @@ class GuardedHome:
         wakes = [self.feed.next_wake()]
         if self.feed.is_reachable:
             wakes.append(self._lease.next_wake())
-        if self._is_fencing and not (self.feed.is_bound or self._lease.lease_ms):
+        if self.is_fencing and not (self.feed.is_bound or self._lease.lease_ms):
             wakes.append(self._fence.next_wake())
         return min([wake for wake in wakes if wake is not None], default=None)

@@ -88,7 +88,7 @@ class StandIns:
         self.effects: list[Effect] = []  # to be carried out behind what the core wants
         self.home = GuardedHome(durable, epoch, mail, self._via, tell, self._neighbours)
         self.feed = self.home.feed
-        self._grants = LeaseGrants()
+        self.grants = LeaseGrants()
         self._asked: dict[str, LeaseAsked] = {}  # for their leases, by these homes, just now
         self._wanted: list[TakeOverRequested] = []  # just now, too
         self._exchange = SuccessionExchange(network.successions, self._say, tell)
@@ -124,7 +124,8 @@ class StandIns:
     def told(self, message: core_messages.Message, effects: Sequence[Effect], now: int) -> None:
         """Have the stand-in hear of what a message has changed, and of its results."""
         what = message.what if isinstance(message, core_messages.NetworkTold) else None
-        self.home.change(message, effects, now)
+        if self.home.is_fencing:
+            self.home.change(message, effects, now)
         if isinstance(what, Succeeded | HomeTaken):
             rests = isinstance(what, HomeTaken)
             self._exchange.spread(self._sessions.standing, rests=rests)
@@ -170,13 +171,13 @@ class StandIns:
 
     def look(self, now: int) -> list[Effect]:
         """Say what is due; what is to be done besides."""
-        if upto := self.home.look(now):
+        if self.home.is_fencing and (upto := self.home.look(now)):
             self.effects.append(ReleaseResults(upto))
         if self._asked:
             self._grant(now)
         if self._wanted:
             self._look_at_wanted(now)
-        if self._network.standing_in.homes or self._grants.homes:
+        if self._network.standing_in.homes or self.grants.homes:
             self._look_at_lapsed(now)
         effects, self.effects = self.effects, []
         return effects
@@ -190,7 +191,7 @@ class StandIns:
 
     def next_wake(self) -> int | None:
         """Return when `look` is due."""
-        wakes = [self.home.next_wake(), self._grants.next_wake()]
+        wakes = [self.home.next_wake(), self.grants.next_wake()]
         return min([wake for wake in wakes if wake is not None], default=None)
 
     # --- as a stand-in ---------------------------------------------------------------------
@@ -214,19 +215,19 @@ class StandIns:
         for home, question in asked.items():
             copy = self._network.standing_in.homes.get(home)
             is_followed = copy is not None and copy.run == question.run
-            if is_followed and self._grants.grant(home, now):
+            if is_followed and self.grants.grant(home, now):
                 self._mail.tell(home, LeaseGranted(question.run, question.number))
 
     def _look_at_lapsed(self, now: int) -> None:
         """Take over the homes whose leases have lapsed: they give out nothing by now."""
         homes = self._network.standing_in.homes
         leases = [(name, copy.lease_ms) for name, copy in homes.items() if copy.lease_ms]
-        for home in self._grants.look(leases, now):
+        for home in self.grants.look(leases, now):
             copy, inherited = homes[home], self._network.adoption.inherited
             if copy.rows or copy.given.end > inherited.upto(copy.epoch):
                 self._tell(HomeTaken(home))
             else:  # nobody would notice
-                self._grants.grant(home, now)
+                self.grants.grant(home, now)
 
     def take_over(self, message: TakeOverRequested) -> None:
         """Take over a home, or say why not: as of the time of this message, by `look`."""
@@ -265,7 +266,7 @@ class StandIns:
     def _lease_left_ms(self, home: str, now: int) -> int:
         """Return how long a home may count on its lease; one just heard of for all of it."""
         lease_ms = self._network.standing_in.homes[home].lease_ms
-        left_ms = self._grants.left_ms(home, now)
+        left_ms = self.grants.left_ms(home, now)
         return min(lease_ms, lease_ms if left_ms is None else left_ms)
 
     # --- successions -----------------------------------------------------------------------

@@ -38,10 +38,10 @@ def forwarded(  # noqa: PLR0917  # what a frame says
     after, upto = claim
     found: list[Forwarded] = []
     parts = cut(sorted(rows, key=itemgetter(0)))
-    for number, part in enumerate(parts):
+    for number, (part, events) in enumerate(parts):
         is_last = number == len(parts) - 1
         end = upto if is_last else max(after, part[-1][0])
-        positions, events = list(map(itemgetter(0), part)), packed_rows(part)
+        positions = list(map(itemgetter(0), part))
         promised = watermarks if is_last else {}
         held = None if held_after is None else min(held_after, end)
         one = Forwarded(origin, life, after, end, positions, events, promised, held_after=held)
@@ -50,24 +50,20 @@ def forwarded(  # noqa: PLR0917  # what a frame says
     return found
 
 
-def packed_rows(rows: Sequence[Row]) -> bytes:
-    """The events of rows as bytes."""
-    return packed(list(map(itemgetter(1), rows)))
-
-
-def cut(rows: Sequence[Row]) -> list[Sequence[Row]]:
-    """Rows in parts of bounded size; one part, if an empty one, at least."""
-    if len(rows) < 2:
-        return [rows]
-    parts = [rows[at : at + PART_EVENTS] for at in range(0, len(rows), PART_EVENTS)]
-    found: list[Sequence[Row]] = []
+def cut(rows: Sequence[Row]) -> list[tuple[Sequence[Row], bytes]]:
+    """Rows in parts of bounded size, with their events; one part, if an empty one, at least."""
+    parts = [rows]
+    if len(rows) > PART_EVENTS:
+        parts = [rows[at : at + PART_EVENTS] for at in range(0, len(rows), PART_EVENTS)]
+    found: list[tuple[Sequence[Row], bytes]] = []
     while parts:
         part = parts.pop(0)
-        if len(part) > 1 and len(packed_rows(part)) > PART_BYTES:
+        events = packed(list(map(itemgetter(1), part)))
+        if len(part) > 1 and len(events) > PART_BYTES:
             half = len(part) // 2
             parts[:0] = [part[:half], part[half:]]
         else:
-            found.append(part)
+            found.append((part, events))
     return found
 
 

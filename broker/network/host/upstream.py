@@ -149,10 +149,13 @@ def events_of(one: told.Forwarded) -> list[dict[str, Any]] | None:
     """Return the events that `one` holds, one for each position; None where they make no sense."""
     try:
         rows = said_again(one.events)
-        sound = all(isinstance(row["type"], str) and type(_end(row)) is int for row in rows)
+        for row in rows:
+            end = row.get("timestamp", row.get("end"))
+            if type(end) is not int or not isinstance(row["type"], str):
+                return None
     except (msgspec.MsgspecError, ValueError, LookupError, TypeError):
         return None
-    return rows if sound and len(rows) == len(one.positions) else None
+    return rows if len(rows) == len(one.positions) else None
 
 
 def recalled(me: str, asker: str, cores: Sequence[OriginsHeard]) -> Recalled:

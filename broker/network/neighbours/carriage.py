@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from broker.network.frames.frames import Offered, Passed, Sealed
 from broker.network.frames.told import Forwarded
-from broker.network.replication.progress import Advanced
+from broker.network.replication.progress import Advanced, Claimed
 
 CARRIED_SINCE = 4  # the version of frames whose answers may name events
 CARRIED_BYTES_MAX = 8_192  # of the events of an origin that are remembered
@@ -42,12 +42,6 @@ class _Carried(Struct):
     size: int = 0
     frames: deque[tuple[Sequence[int], bytes]] = field(default_factory=deque)
 
-    def live(self, life: int) -> None:
-        """Forget what is of an earlier life; 0: it is the same."""
-        if life and life != self.life:
-            self.life, self.size = life, 0
-            self.frames.clear()
-
     def take(self, positions: Sequence[int], events: bytes) -> None:
         """Remember what a frame carries, and forget the oldest."""
         self.frames.append((positions, events))
@@ -65,9 +59,8 @@ class _Side(Struct):
     def of(self, origin: str, life: int) -> _Carried:
         """Return what was carried of an origin in this life; 0: in that of before."""
         carried = self.origins.get(origin)
-        if carried is None:
-            carried = self.origins[origin] = _Carried()
-        carried.live(life)
+        if carried is None or (life and life != carried.life):
+            carried = self.origins[origin] = _Carried(life)
         return carried
 
     def rows(self, what: Forwarded) -> dict[int, msgspec.Raw]:
@@ -79,17 +72,17 @@ class _Side(Struct):
 
     def take(self, body: Sealed) -> None:
         """Remember what a frame carries."""
+        rows: Sequence[Claimed | Forwarded] = ()
         if isinstance(body, Advanced):
-            for row in body.rows:
-                if row.places or row.life:
-                    carried = self.of(row.origin, row.life)
-                    if row.places:
-                        carried.take(row.positions, row.events)
+            rows = body.rows
         elif isinstance(body, Passed | Offered):
-            what = body.what
-            carried = self.of(what.origin, what.life)
-            if what.positions:
-                carried.take(what.positions, what.events)
+            rows = (body.what,)
+        for row in rows:
+            positions = row.positions
+            if positions or row.life:
+                carried = self.of(row.origin, row.life)
+                if positions:
+                    carried.take(positions, row.events)
 
 
 class CarriedEvents:

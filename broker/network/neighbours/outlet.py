@@ -35,6 +35,7 @@ class LinkOutlet:
         self._takes = takes  # an old version takes single frames alone
         self._held: dict[str, list[SendFrame]] = {}  # control, by neighbour
         self._sent_ms: dict[str, int] = {}  # by neighbour: a pause is counted from here
+        self.wake_at: int | None = None  # when something that is held is to leave
         self.sent: dict[str, KindTraffic] = {}  # by neighbour
 
     def pass_on(self, effects: Sequence[E], now: int) -> list[E | SendFrame]:
@@ -59,11 +60,8 @@ class LinkOutlet:
             if isinstance(leaving, SendFrame):
                 traffic = self.sent.setdefault(leaving.link, KindTraffic())
                 traffic.count(_parts(leaving), len(leaving.data))
+        self.wake_at = min(map(self._due_ms, self._held), default=None)
         return others
-
-    def next_wake(self) -> int | None:
-        """Return when something that is held is to leave."""
-        return min(map(self._due_ms, self._held), default=None)
 
     def _due_ms(self, link: str) -> int:
         return self._sent_ms.get(link, -HOLD_MS) + HOLD_MS

@@ -205,12 +205,13 @@ class FrameSender(Generic[E]):
     def heard(self, peer: str, bodies: Sequence[Sealed]) -> list[list[Sealed]]:
         """Return what frames that go on as one stand for, if anything. Raises ValueError."""
         wholes: list[Sealed] = []
+        seal = self._sessions.seal(peer) if self._remembers(peer) else None
         for body in bodies:
             self.traffic.count("received", peer, body)
-            if self._remembers(peer):
-                wholes += self._carried.received(peer, self._sessions.seal(peer), body)
-            else:
+            if seal is None:
                 wholes.append(body)
+            else:
+                wholes += self._carried.received(peer, seal, body)
         if isinstance(bodies[0], Advanced):
             return [wholes] if wholes else []
         return [[whole] for whole in wholes]

@@ -16,7 +16,7 @@ The way of link state:
     effects = topology.handle(LinkUp("roof", fresh=True), now)   # Tell, TreeChanged, KnownChanged
     effects = topology.handle(StatesReceived("roof", data), now)  # data is that of a Tell
     topology.tree.neighbours, topology.tree.hops["cellar"], topology.tree.next_hops["cellar"]
-    topology.next_wake()                                            # when to tell Woken()
+    topology.wake_at                                                # when to tell Woken()
 
 The way of a count: a broker tells `traffic.LinkTraffic` of each frame of events that it sends or
 takes, once for the frame; the types are read from its packed events by a decoder that skips all

@@ -41,7 +41,7 @@ class ForgetRequested(Struct, frozen=True):
 
 
 class Woken(Struct, frozen=True):
-    """Time has passed; due at `next_wake`."""
+    """Time has passed; due at `wake_at`."""
 
 
 Told: TypeAlias = LinkUp | LinkDown | StatesReceived | ForgetRequested | Woken

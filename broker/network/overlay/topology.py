@@ -45,7 +45,8 @@ class Topology:
 
     `kept` is what `state` of an earlier process returned.
 
-    `tree` has the ways; `known` all brokers; `unreachable` who is cut off and since when (ms).
+    `tree` has the ways; `known` all brokers; `unreachable` who is cut off and since when (ms);
+    `wake_at` is when `Woken` is due, if nothing else happens before.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Topology:
         self._states[me] = LinkState(me, max(epoch, floor), 0)
         # Who is known from before is cut off until heard of.
         self._changed_ms: int | None = 0 if kept else None
+        self.wake_at = self.limits.settle_ms if kept else None
         self._on: dict[type[Any], Callable[[Any, int], list[Effect]]] = {
             LinkUp: self._up,
             LinkDown: self._down,
@@ -93,20 +95,23 @@ class Topology:
         if not self._claim.run or disk == self._claim.disk:
             return []
         self._claim.disk = disk
-        return self._say_own(now_ms)
+        effects = self._say_own(now_ms)
+        self._set_wake()
+        return effects
 
     def handle(self, told: Told, now_ms: int) -> list[Effect]:
         """Return what is to be done now that this was told."""
-        return self._on[type(told)](told, now_ms)
+        effects = self._on[type(told)](told, now_ms)
+        self._set_wake()
+        return effects
 
-    def next_wake(self) -> int | None:
-        """When `Woken` is due, if nothing else happens before."""
+    def _set_wake(self) -> None:
         due = [since + self.limits.down_after_ms for since in self._down_ms.values()]
         if self._changed_ms is not None:
             due.append(self._changed_ms + self.limits.settle_ms)
         if self._to_outdo is not None:
             due.append(self._outdo_at)
-        return min(due, default=None)
+        self.wake_at = min(due, default=None)
 
     # --- what is known -------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Owns these counts. Must not know frames beyond their packed events. Invariant: s
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
@@ -19,18 +19,6 @@ Direction = Literal["sent", "received"]
 
 class _TypeAlone(msgspec.Struct):
     type: str
-
-
-class PackedEvents(Protocol):
-    """A frame's part that holds events: `positions` has one entry for each."""
-
-    @property
-    def positions(self) -> list[int]:
-        """Return the places of the events at their origin."""
-
-    @property
-    def events(self) -> bytes:
-        """Return the events, as `broker.engine.ingest.event_bytes` packs them."""
 
 
 _types_of = msgspec.msgpack.Decoder(list[_TypeAlone]).decode
@@ -48,26 +36,20 @@ class LinkTraffic:
         A body without events counts as nothing; so does one that cannot be read, which is refused
         where it is handled.
         """
-        if isinstance(body, Advanced):
-            for row in body.rows:
-                if row.places:
-                    self._count(direction, peer, row.events)
-            return
-        what: PackedEvents | None = getattr(body, "what", None)
-        if what is not None and what.positions:
-            self._count(direction, peer, what.events)
-
-    def _count(self, direction: Direction, peer: str, events: bytes) -> None:
-        try:
-            types = _types_of(events)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return
-        counts = self._counts[direction].setdefault(peer, {})
-        for event in types:
-            # A neighbour may invent types; what it sent is still all counted.
-            full = len(counts) >= TYPES_MAX and event.type not in counts
-            name = OTHERS if full else event.type
-            counts[name] = counts.get(name, 0) + 1
+        rows = body.rows if isinstance(body, Advanced) else (getattr(body, "what", None),)
+        for row in rows:
+            if row is None or not row.events:
+                continue
+            try:
+                types = _types_of(row.events)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                continue
+            for event in types:
+                counts = self._counts[direction].setdefault(peer, {})
+                # A neighbour may invent types; what it sent is still all counted.
+                full = len(counts) >= TYPES_MAX and event.type not in counts
+                name = OTHERS if full else event.type
+                counts[name] = counts.get(name, 0) + 1
 
     def by_type(self, direction: Direction, peer: str) -> dict[str, int]:
         """Return the events of each type that went to `peer` or came from there, by name."""

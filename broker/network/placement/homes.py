@@ -66,7 +66,7 @@ class CellHomes:
         self._lent = tools
         self._book, self._catalogue, self._mail = tools.book, tools.catalogue, tools.mail
         self._clock, self._record = tools.clock, tools.record
-        self._wishes: dict[str, _Wish] = {}  # by the term's name
+        self.wishes: dict[str, _Wish] = {}  # by the term's name
         self._away: dict[str, int] = {}  # brokers with cells of this home, since when
         self._moving: dict[str, int] = {}  # terms that come, since when
         self._failed: dict[str, None] = {}  # terms that serve, and failed where they were
@@ -129,11 +129,11 @@ class CellHomes:
     def look(self) -> None:
         """Ask hosts for what is to run there, where that is another than before."""
         book = self._book
-        if not book.cells and not self._wishes:
+        if not book.cells and not self.wishes:
             return
         # All of it, each time: what a host is to run follows from the book, and from nothing else.
         wanted = _wishes(book, self._catalogue)
-        before, self._wishes = self._wishes, wanted
+        before, self.wishes = self.wishes, wanted
         coming = [_which(one, one.coming).name for one in book.cells.values() if one.coming]
         self._moving = {name: self._moving.get(name, self._clock()) for name in coming}
         self._joinings.look()
@@ -158,12 +158,12 @@ class CellHomes:
         """Ask a broker to which there is a way for what is to run there."""
         self._away.pop(origin, None)
         self._over.found(origin)
-        for one in [wish for wish in self._wishes.values() if wish.broker == origin]:
+        for one in [wish for wish in self.wishes.values() if wish.broker == origin]:
             self._wish(one)
 
     def lost(self, origin: str) -> None:
         """Note since when there is no way to a host."""
-        if any(one.broker == origin for one in self._wishes.values()):
+        if any(one.broker == origin for one in self.wishes.values()):
             self._away[origin] = self._clock()
 
     def _leave_lost_hosts(self) -> None:
@@ -200,7 +200,7 @@ class CellHomes:
         for name, at in list(self._again_at.items()):
             if at <= self._clock():
                 del self._again_at[name]
-                self._wish(self._wishes[name])
+                self._wish(self.wishes[name])
 
     def leave_host(self, broker: str, reason: str) -> None:
         """Have no cell stay at a broker, for this reason."""
@@ -269,7 +269,7 @@ class CellHomes:
             self._record(home_records.CellStood(cell.name, rows))
             self.look()
         else:
-            self._wish(self._wishes[one.which.name])
+            self._wish(self.wishes[one.which.name])
 
     def _cell_missing(self, host: str, one: cell_messages.Missing) -> None:
         cell = self._goes_on(host, one.which)

@@ -162,7 +162,7 @@ class CellHosts(Generic[Running]):
         self._mail, self._neighbours = tools.mail, tools.neighbours
         self._clock = clock = tools.clock
         self._last_life = 0
-        self._say_again_at: int | None = None
+        self.say_again_at: int | None = None  # when cells are to say again what homes lack
         self._mail.on_said |= {
             cell_messages.Wanted: self._cell_wanted,
             cell_messages.Hosted: self._cell_hosted,
@@ -350,15 +350,15 @@ class CellHosts(Generic[Running]):
                 due = cell.next_wake()
                 if due is not None and due <= self._clock():
                     cell.wake(self._clock())
-        if self._say_again_at is not None and self._say_again_at <= self._clock():
-            self._say_again_at = None
+        if self.say_again_at is not None and self.say_again_at <= self._clock():
+            self.say_again_at = None
             for cell in self.cells.values():
                 cell.say_again()
 
     def next_wake(self) -> list[int]:
-        """Return when something is due of them."""
+        """Return when something is due of cells."""
         wakes = [cell.next_wake() for cell in self.cells.values()]
-        return [wake for wake in (*wakes, self._say_again_at) if wake is not None]
+        return [wake for wake in wakes if wake is not None]
 
     def run(self) -> None:
         """Bring what is under way between this broker, its cells and itself, until all is quiet."""
@@ -406,6 +406,6 @@ class CellHosts(Generic[Running]):
                 for said in cell.to_say():
                     moved = True
                     self._mail.tell(home, said)
-            if cell.waits_for_home and self._say_again_at is None:
-                self._say_again_at = self._clock() + SAY_AGAIN_MS
+            if cell.waits_for_home and self.say_again_at is None:
+                self.say_again_at = self._clock() + SAY_AGAIN_MS
         return moved

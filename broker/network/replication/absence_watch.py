@@ -79,7 +79,8 @@ class AbsenceWatch:
         self.news: list[AbsenceNews] = []
         # A process that begins has no ways yet: all that it needs counts as lost since now.
         self._lost = dict.fromkeys(needed, now)
-        self._wake_at = now + AWAY_MS if self._lost else None
+        # When somebody may count as away, or have broken a promise.
+        self.wake_at = now + AWAY_MS if self._lost else None
         self._promised: dict[str, int] = {}  # how soon it said that it would be back, in ms
         # Who has had a line in the log: one with a promise gets another when that is over.
         self._announced: dict[str, None] = {}  # with a promise, in the log
@@ -88,7 +89,7 @@ class AbsenceWatch:
     def lose(self, origin: str, now: int, back_within_ms: int = 0) -> None:
         """Take in that there is no way to an origin, and what it promised; 0: nothing."""
         self._lost.setdefault(origin, now)
-        self._wake_at = min(self._wake_at or now + AWAY_MS, now + AWAY_MS)
+        self.wake_at = min(self.wake_at or now + AWAY_MS, now + AWAY_MS)
         if back_within_ms:
             self._promised[origin] = back_within_ms
 
@@ -157,12 +158,8 @@ class AbsenceWatch:
                 within_ms = self._promised.get(origin, 0)
                 news.append(OriginAway(origin, since, since + within_ms if within_ms else 0))
                 times.append(since + within_ms)
-        self._wake_at = min((time for time in times if time > now), default=None)
+        self.wake_at = min((time for time in times if time > now), default=None)
         return news
-
-    def next_wake(self) -> int | None:
-        """Return when somebody may count as away, or have broken a promise."""
-        return self._wake_at
 
     def _look(self, now: int, host: HostState) -> None:
         """Have a line for each origin that is away: one that keeps its promise raises no alarm."""

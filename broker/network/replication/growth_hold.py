@@ -31,36 +31,26 @@ class GrowthHold(Generic[Said, Question]):
         self.unanswered = 0
         self._wait_ms_max = wait_ms_max
         self._number = 0
-        self._since: int | None = None
+        self.due: int | None = None  # when the wait is over at the latest; None: nothing waits
         self._said: list[Said] = []
         self._questions: list[tuple[str, Hashable, Question]] = []
-
-    @property
-    def is_held(self) -> bool:
-        """Tell whether anything said now has to wait."""
-        return self._since is not None
-
-    @property
-    def due(self) -> int | None:
-        """Tell when the wait is over at the latest."""
-        return None if self._since is None else self._since + self._wait_ms_max
 
     def begin(self, number: int, now: int) -> None:
         """Hold what comes until the probe of this number is answered."""
         self._number = number  # a later probe is behind all that earlier ones are behind
-        if self._since is None:
-            self._since = now
+        if self.due is None:
+            self.due = now + self._wait_ms_max
 
     def holds(self, said: list[Said]) -> bool:
         """Keep what is to be said, if it has to wait."""
-        if self._since is None:
+        if self.due is None:
             return False
         self._said += said
         return True
 
     def defers(self, peer: str, session: Hashable, question: Question) -> bool:
         """Keep a host's question, which came in a session with a neighbour; likewise."""
-        if self._since is None:
+        if self.due is None:
             return False
         self._questions.append((peer, session, question))
         return True
@@ -69,13 +59,13 @@ class GrowthHold(Generic[Said, Question]):
         self, answered: int, now: int
     ) -> tuple[list[Said], list[tuple[str, Hashable, Question]]] | None:
         """Return what is to be said, and what is to be answered behind it; None: not yet."""
-        if self._since is None:
+        if self.due is None:
             return None
         if answered < self._number:
-            if now < self._since + self._wait_ms_max:
+            if now < self.due:
                 return None
             self.unanswered += 1
-        self._since = None
+        self.due = None
         # Whoever says it may begin another wait with that: nothing must be left here meanwhile.
         sayable, self._said = self._said, []
         questions, self._questions = self._questions, []

@@ -94,7 +94,7 @@ class Incarnation:
         self._position = position
         self._hosts = tuple(hosts)
         self._wait_ms = wait_ms
-        self._due_ms: int | None = None
+        self.due_ms: int | None = None  # when `settle` is due, if no broker answers before
         self._refused_by: tuple[str, ...] = ()
         self._asked: dict[str, bool] = {}  # brokers, and whether they have answered
         self._watermarks: dict[str, int] = {}
@@ -110,10 +110,6 @@ class Incarnation:
     def disk(self) -> int:
         """The first life of the disk, which all copies of it share; 0: it has none yet."""
         return self._descent.first
-
-    def next_wake(self) -> int | None:
-        """When `settle` is due, if no broker answers before."""
-        return self._due_ms if self.phase == "asking" else None
 
     # --- what waits ------------------------------------------------------------------------
 
@@ -151,8 +147,8 @@ class Incarnation:
         """Ask those who can be reached and were not asked before."""
         if any(name in reachable for name in self._refused_by):
             self.readmit()  # a link stands: the other is gone
-        if self._due_ms is None:
-            self._due_ms = now + self._wait_ms
+        if self.due_ms is None and self.phase == "asking":
+            self.due_ms = now + self._wait_ms
         # Who was lost on the way may have lost the question, too.
         self._asked = {name: done for name, done in self._asked.items() if name in reachable}
         fresh = sorted(name for name in reachable if name not in self._asked)
@@ -188,7 +184,7 @@ class Incarnation:
             self.gaps[host] = Gap(life, end + 1, position, host)
         is_late = self.is_settled and is_present
         if is_late:
-            self.phase, self._due_ms = "asking", 0
+            self.phase, self.due_ms = "asking", 0
         return is_late
 
     # --- the settlement -----------------------------------------------------------------------
@@ -203,10 +199,10 @@ class Incarnation:
         expected = dict.fromkeys([*sorted(reachable), *self._hosts])
         unheard = tuple([name for name in expected if not self._asked.get(name)])
         is_heard = bool(expected) and all(self._asked.get(name) for name in [*expected, *known])
-        is_over = self._due_ms is not None and now >= self._due_ms
+        is_over = self.due_ms is not None and now >= self.due_ms
         if self.phase != "asking" or not (is_over or is_heard):
             return None
-        self.phase = "settled"
+        self.phase, self.due_ms = "settled", None
         life = self._descent.life
         gap = max(self.gaps.values(), key=lambda one: one.last, default=None)
         # Two disks of one life may each have been heard by other hosts: in doubt they part.
@@ -225,14 +221,14 @@ class Incarnation:
         Neighbours that refuse a link may take it later; with none, it is for good.
         """
         is_news, self.why = not self.why, why
-        self.phase = "displaced"
+        self.phase, self.due_ms = "displaced", None
         self._refused_by = tuple(refused_by)
         return is_news
 
     def readmit(self) -> None:
         """Ask all anew, as the other is gone."""
         if self.phase == "displaced":
-            self.phase, self.why, self._due_ms = "asking", "", None
+            self.phase, self.why, self.due_ms = "asking", "", None
             self._asked.clear()
 
     # --- what is to be seen ----------------------------------------------------------------

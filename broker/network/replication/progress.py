@@ -80,7 +80,7 @@ class Claimed(Struct, array_like=True, frozen=True):
     @property
     def positions(self) -> list[int]:
         """Return the positions of the events."""
-        return [self.upto - place for place in self.places]
+        return list(map(self.upto.__sub__, self.places))
 
 
 class Advanced(Struct, array_like=True, frozen=True, tag="adv"):
@@ -290,10 +290,8 @@ class ProgressLedger:
 
     def next_wake(self) -> int | None:
         """Return when something is due, if nothing else happens before."""
-        wakes = [self._due_ms(toward) for toward in self._owed]
-        if self._look_at is not None:
-            wakes.append(self._look_at)
-        return min(wakes, default=None)
+        wakes = map(self._due_ms, self._owed)
+        return min(wakes if self._look_at is None else (self._look_at, *wakes), default=None)
 
     def _due_ms(self, toward: str) -> int:
         since = self._owed[toward]

@@ -14,25 +14,21 @@ WAIT_MS = 5_000  # to dial and be dialled; a broker that is not there by then is
 class Joining:
     """Wait for the first links. `peers` are dialled; `listens`: others may dial, and somebody will.
 
-    `begin_ms` is the time of the beginning.
+    `begin_ms` is the time of the beginning; the time is over `until` then, None: it is over.
     """
 
     def __init__(
         self, peers: Collection[str] = (), begin_ms: int = 0, *, listens: bool = False
     ) -> None:
         self._peers = tuple(peers)
-        self._until: int | None = begin_ms + WAIT_MS if peers or listens else None
+        self.until: int | None = begin_ms + WAIT_MS if peers or listens else None
 
     def over(self, links: Collection[str], now: int) -> bool:
         """Tell whether all who are to be neighbours are, or had their time; `links` are up."""
-        if self._until is None:
+        if self.until is None:
             return True
         # Nobody knows who will dial: one link is taken for a sign that others are there.
-        if now < self._until and not (links and all(peer in links for peer in self._peers)):
+        if now < self.until and not (links and all(peer in links for peer in self._peers)):
             return False
-        self._until = None
+        self.until = None
         return True
-
-    def next_wake(self, now: int) -> int | None:
-        """Tell when the time is over."""
-        return self._until if self._until is not None and self._until > now else None

@@ -75,6 +75,7 @@ class Probes:
         self._own = _Wave("", first, done=first)
         self._wants: list[HostWants] = []  # of others, since somebody asked
         self._waves: dict[str, _Wave] = {}  # by the broker who asks, others' alone
+        self.wake_at: int | None = None  # when time alone answers: a neighbour knows no probes
 
     @property
     def answered(self) -> int:
@@ -110,6 +111,7 @@ class Probes:
         wave = self._waves.get(probe.broker)
         if wave is None or wave.via != peer:
             self._waves[probe.broker] = _Wave(peer, probe.number, probe.wants)
+            self._set_wake()
         elif probe.number >= wave.number:
             wave.number, wave.wants = probe.number, probe.wants
         if probe.wants is not None:
@@ -130,6 +132,7 @@ class Probes:
             # Also what was echoed: behind a new session others may be there.
             for by_peer in (wave.asked, wave.echoed, wave.asked_at):
                 by_peer.pop(peer, None)
+        self._set_wake()
 
     @property
     def busy(self) -> bool:
@@ -170,12 +173,13 @@ class Probes:
                 if echoed == wave.number:
                     del self._waves[broker]
 
-    def next_wake(self) -> int | None:
-        """Tell when time alone makes something due: a neighbour knows no probes."""
+        self._set_wake()
+
+    def _set_wake(self) -> None:
         # Echoes come in their own time, and the topology wakes by itself.
         waves = (self._own, *self._waves.values())
         times = [at_ms for wave in waves for at_ms in wave.asked_at.values()]
-        return min(times) + PLAIN_WAIT_MS if times else None
+        self.wake_at = min(times) + PLAIN_WAIT_MS if times else None
 
 
 def _pass_time(wave: _Wave, peer: str, now: int) -> None:

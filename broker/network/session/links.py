@@ -210,14 +210,16 @@ class Links:
                 return effects
         session = one.session
         frames, wrong = _frames(one.reader)
-        taken = [frame for frame in frames if isinstance(frame, Bye) and frame.taken]
-        effects += [NameInUse(session.peer, bye.reason) for bye in taken]
+        for frame in frames:
+            if isinstance(frame, Bye) and frame.taken:
+                effects.append(NameInUse(session.peer, frame.reason))
         effects += self._after(session.heard(told.connection, frames, now_ms))
         if wrong is not None and told.connection in self._connections:
-            effects += session.failed(told.connection, wrong)
-        if session.connection == told.connection and session.up:
-            self._pending.pop(told.connection, None)
-        return self._after(effects)
+            effects += self._after(session.failed(told.connection, wrong))
+        pends = told.connection in self._pending
+        if pends and session.up and session.connection == told.connection:
+            del self._pending[told.connection]
+        return effects
 
     def _greet(self, connection: int, one: _Connection, now_ms: int) -> list[Effect]:
         """Go on with the handshake as far as what came goes. Raises LinkError."""

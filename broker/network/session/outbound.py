@@ -24,14 +24,14 @@ class Outbound:
     __slots__ = (
         "_bytes_granted",
         "_bytes_sent",
-        "_control",
-        "_events",
         "_events_granted",
         "_events_sent",
         "_kept",
         "_limits",
         "acked",
+        "control",
         "control_bytes",
+        "events",
         "kept_bytes",
         "seq",
         "waiting_bytes",
@@ -47,9 +47,9 @@ class Outbound:
         self.seq = self.acked = 0
         self._kept: deque[tuple[int, bytes, bool]] = deque()  # seq, frame, control
         self.kept_bytes = 0
-        self._control: deque[bytes] = deque()
+        self.control: deque[bytes] = deque()  # waiting
         self.control_bytes = 0  # waiting and kept
-        self._events: deque[tuple[list[bytes], int, int]] = deque()  # messages, events, bytes
+        self.events: deque[tuple[list[bytes], int, int]] = deque()  # messages, events, bytes
         self.waiting_events = self.waiting_bytes = 0
         self._events_sent = self._bytes_sent = 0
         self._events_granted = self._bytes_granted = 0
@@ -60,7 +60,7 @@ class Outbound:
         """Take control; False where more is kept than may be: the session has to lapse."""
         # Taken all the same where it is too much: the session lapses then, and all is said anew,
         # so that no broker ever lacks one word of control without knowing it.
-        self._control.extend(messages)
+        self.control.extend(messages)
         self.control_bytes += sum(map(len, messages)) + MESSAGE_BYTES * len(messages)
         return self.control_bytes <= self._limits.control_bytes_max
 
@@ -70,7 +70,7 @@ class Outbound:
         size_bytes = sum(map(len, messages))
         # What holds no events counts as one: its place in the list is not free of charge either.
         weight = max(events, len(messages))
-        if self._events and (
+        if self.events and (
             self.waiting_events + weight > limits.waiting_events_max
             or self.waiting_bytes + size_bytes > limits.waiting_bytes_max
         ):
@@ -92,19 +92,9 @@ class Outbound:
             self._wait([message], share + (number < rest), len(message))
 
     def _wait(self, messages: list[bytes], events: int, size_bytes: int) -> None:
-        self._events.append((messages, events, size_bytes))
+        self.events.append((messages, events, size_bytes))
         self.waiting_events += max(events, len(messages))
         self.waiting_bytes += size_bytes
-
-    @property
-    def control_waits(self) -> bool:
-        """Tell whether control waits."""
-        return bool(self._control)
-
-    @property
-    def events_wait(self) -> bool:
-        """Tell whether events wait."""
-        return bool(self._events)
 
     @property
     def batch_waits(self) -> bool:
@@ -140,15 +130,15 @@ class Outbound:
     def control_frames(self) -> list[bytes]:
         """Frames of all control that waits."""
         frames = []
-        while self._control:
-            messages, size_bytes = [self._control.popleft()], 0
+        while self.control:
+            messages, size_bytes = [self.control.popleft()], 0
             size_bytes = len(messages[0])
             while (
-                self._control
+                self.control
                 and len(messages) < self._limits.batch_events
-                and size_bytes + len(self._control[0]) <= self._limits.batch_bytes
+                and size_bytes + len(self.control[0]) <= self._limits.batch_bytes
             ):
-                messages.append(self._control.popleft())
+                messages.append(self.control.popleft())
                 size_bytes += len(messages[-1])
             frames.append(self._frame(messages, 0, control=True))
         return frames
@@ -157,7 +147,7 @@ class Outbound:
         """A frame of what has waited longest; something does."""
         # What waits longest goes first, and a frame is filled up to a batch: one that is half
         # empty costs a header and a sequence number as a full one does. A large offer goes alone.
-        limits, waiting = self._limits, self._events
+        limits, waiting = self._limits, self.events
         messages, events, size_bytes = waiting.popleft()
         weight = max(events, len(messages))
         taken = messages

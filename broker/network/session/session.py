@@ -78,6 +78,7 @@ class LinkSession:
         self._excused = False  # its silence, as this process slept
         self._flushed_ms = 0  # a frame of events
         self._acked_ms = -ACK_RIDES_MS
+        self._heartbeat_ms = limits.heartbeat_ms  # a neighbour of before cuts who says nothing soon
         self._telling = Telling(peer)
 
     # --- connections ---------------------------------------------------------------------
@@ -116,12 +117,13 @@ class LinkSession:
 
     def heard(self, connection: int, frames: list[Frame], now_ms: int) -> list[Effect]:
         """Frames came on a connection that was introduced."""
-        if connection == self.connection:
+        telling = self._telling
+        if connection == telling.connection:
             self._heard_ms = now_ms  # be it a part of a long frame
             self._excused = False
         try:
             for frame in frames:
-                if connection == self.connection:
+                if connection == telling.connection:
                     self._on_frame(frame, now_ms)
                 elif connection in self._others:
                     self._on_other(self._others[connection], frame, now_ms)
@@ -232,16 +234,9 @@ class LinkSession:
         if not self.up:
             return due
         due = min(due, self._telling.said_ms + self._heartbeat_ms)
-        if self._out.events_wait and self._out.may_send and not self._choked:
+        if self._out.events and self._out.may_send and not self._choked:
             due = min(due, self._flushed_ms + self.limits.flush_ms)
         return due
-
-    @property
-    def _heartbeat_ms(self) -> int:
-        """Return how long this end may say nothing: a neighbour of before cuts it soon."""
-        current = self._current
-        is_old = current is not None and current.hello.version < SELDOM_SINCE
-        return min(self.limits.heartbeat_ms, OFTEN_MS) if is_old else self.limits.heartbeat_ms
 
     def wake(self, now_ms: int) -> list[Effect]:
         """Time has passed."""
@@ -339,6 +334,8 @@ class LinkSession:
         self._telling.say_all(again)
         assert self._current is not None
         version = min(VERSION, self._current.hello.version)
+        seldom_ms = self.limits.heartbeat_ms
+        self._heartbeat_ms = seldom_ms if version >= SELDOM_SINCE else min(seldom_ms, OFTEN_MS)
         self._telling.add(Up(self.peer, self.peer_epoch, fresh, version))
 
     def _restart(self) -> None:
@@ -366,29 +363,27 @@ class LinkSession:
         if self.up:
             out = self._out
             if not self._choked:
-                if out.control_waits:
+                if out.control:
                     self._telling.say_all(out.control_frames())
-                self._flush_events(now_ms)
-            rides = self._telling.speaks and now_ms - self._acked_ms >= ACK_RIDES_MS
+                if out.events:
+                    self._flush_events(now_ms)
+            rides = self._telling.pieces and now_ms - self._acked_ms >= ACK_RIDES_MS
             if rides or self._in.is_ack_due:
                 self._acked_ms = now_ms
                 if (ack := self._in.ack()) is not None:
-                    self.counts["acks"] += not self._telling.speaks
+                    self.counts["acks"] += not self._telling.pieces
                     self._telling.say(ack)
         self._weigh()
         return self._telling.taken(now_ms)
 
     def _flush_events(self, now_ms: int) -> None:
-        while self._frame_is_due(now_ms):
-            self._telling.say_all([self._out.events_frame()])
-            self._flushed_ms = now_ms
-
-    def _frame_is_due(self, now_ms: int) -> bool:
-        """Tell whether events are to leave: enough of them, or any if none left just before."""
+        """Say events that are to leave: enough of them, or any if none left just before."""
         out = self._out
-        if not (out.events_wait and out.may_send):
-            return False
-        return out.batch_waits or now_ms - self._flushed_ms >= self.limits.flush_ms
+        while out.events and out.may_send:
+            if not (out.batch_waits or now_ms - self._flushed_ms >= self.limits.flush_ms):
+                return
+            self._telling.say_all([out.events_frame()])
+            self._flushed_ms = now_ms
 
     def _weigh(self) -> None:
         """Tell when much waits, and when little does again."""

@@ -16,27 +16,22 @@ class Telling:
     `connection` is the one in use, None if there is none.
     """
 
-    __slots__ = ("_effects", "_peer", "_pieces", "connection", "said_ms")
+    __slots__ = ("_effects", "_peer", "connection", "pieces", "said_ms")
 
     def __init__(self, peer: str) -> None:
         self._peer = peer
-        self._pieces: list[bytes] = []
+        self.pieces: list[bytes] = []  # about to be written
         self._effects: list[Effect] = []
         self.connection: int | None = None
         self.said_ms = 0  # when anything was said last
 
-    @property
-    def speaks(self) -> bool:
-        """Return if something is about to be written."""
-        return bool(self._pieces)
-
     def say(self, frame: Frame) -> None:
         """Say a frame on the connection in use."""
-        self._pieces.append(encode(frame))
+        self.pieces.append(encode(frame))
 
     def say_all(self, frames: list[bytes]) -> None:
         """The same of frames that are encoded already."""
-        self._pieces += frames
+        self.pieces += frames
 
     def close(self, connection: int, reason: str, *, fault: bool = False) -> None:
         """Close a connection and tell the other why."""
@@ -59,13 +54,13 @@ class Telling:
 
     def write(self) -> None:
         """Send out what was said, before all effects that come after."""
-        if self._pieces and self.connection is not None:
-            self._effects.append(Write(self.connection, b"".join(self._pieces)))
-        self._pieces.clear()
+        if self.pieces and self.connection is not None:
+            self._effects.append(Write(self.connection, b"".join(self.pieces)))
+        self.pieces.clear()
 
     def taken(self, now_ms: int | None = None) -> list[Effect]:
         """All that is to be done."""
-        if self._pieces:
+        if self.pieces:
             if now_ms is not None:
                 self.said_ms = now_ms
             self.write()

@@ -122,9 +122,9 @@ def a_host_that_is_not_asked_again(patch):
     found = CellHomes.found
 
     def silent(self, origin):
-        wishes, self._wishes = self._wishes, {}
+        wishes, self.wishes = self.wishes, {}
         found(self, origin)
-        self._wishes = wishes
+        self.wishes = wishes
 
     patch.setattr(CellHomes, "found", silent)
 

@@ -42,18 +42,13 @@ class Probing:
         self._events = events
         self._compile = compile_condition  # of conditions in words
         self._bits: dict[str, int] = {}
-        self._matchers: dict[str, Matcher] = {}  # of neighbours that have to be told
+        self.asked: dict[str, Matcher] = {}  # of neighbours that have to be told
         self._shed: tuple[int, int] | None = None  # as `shed` was called last
-
-    @property
-    def asked(self) -> bool:
-        """Tell whether any neighbour has to be told of anything."""
-        return bool(self._matchers)
 
     def link(self, bits: dict[str, int]) -> None:
         """Forget all neighbours and begin with these, each with the bit of what it was told."""
         self.heard = Store(self._events.numbers)
-        self._bits, self._matchers = {}, {}
+        self._bits, self.asked = {}, {}
         for name, bit in bits.items():
             self.add(name, bit)
 
@@ -62,12 +57,12 @@ class Probing:
         for held in self.heard.everything():
             held.sent &= ~bit
         self._bits[name] = bit
-        self._matchers.pop(name, None)
+        self.asked.pop(name, None)
 
     def remove(self, name: str) -> None:
         """Tell a neighbour nothing more."""
         del self._bits[name]
-        self._matchers.pop(name, None)
+        self.asked.pop(name, None)
 
     def ask(self, name: str, owner: str, operator: Operator) -> list[Send]:
         """Tell a neighbour from now on what the silent keys of an operator want."""
@@ -75,11 +70,11 @@ class Probing:
         if not keys:
             return []
         probe = simplest(replace(operator, id=_name(owner, operator.id), keys=keys, silent=()))
-        matcher = self._matchers.get(name)
+        matcher = self.asked.get(name)
         if matcher is None:
             # What came from there completes matches, too; its bit tells that it does not go back.
             matcher = Matcher("", self._bits[name], self._compile, each=False)
-            self._matchers[name] = matcher
+            self.asked[name] = matcher
             if self._shed is not None:  # what was forgotten then may be needed by what comes
                 matcher.shed(*self._shed)
         kept = KeptEvents(self._events, self.heard)
@@ -87,21 +82,21 @@ class Probing:
 
     def release(self, name: str, owner: str, operator: str) -> None:
         """Tell a neighbour no longer what an operator needs; it may need nothing."""
-        matcher, probe = self._matchers.get(name), _name(owner, operator)
+        matcher, probe = self.asked.get(name), _name(owner, operator)
         if matcher is not None and probe in matcher:
             matcher.remove(probe)
             if not len(matcher):
-                del self._matchers[name]
+                del self.asked[name]
 
     def tell(self, held: Held, out: list[Send]) -> None:
         """Tell others of an event, or probe, that has come."""
-        for name, matcher in self._matchers.items():
+        for name, matcher in self.asked.items():
             out += _sends(name, matcher.offer(held))
 
     def expire(self, before_ms: int) -> None:
         """Forget what began before."""
         self.heard.expire(before_ms)
-        for matcher in self._matchers.values():
+        for matcher in self.asked.values():
             matcher.expire(before_ms)
 
     def shed(self, before_ms: int, last_ms: int) -> list[Send]:
@@ -109,7 +104,7 @@ class Probing:
         out: list[Send] = []
         latest_ms = last_ms if self._shed is None else max(self._shed[1], last_ms)
         self._shed = before_ms, latest_ms
-        for name, matcher in self._matchers.items():
+        for name, matcher in self.asked.items():
             out += _sends(name, matcher.shed(before_ms, last_ms))
         self.heard.expire(before_ms)
         return out

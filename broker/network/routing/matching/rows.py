@@ -210,28 +210,21 @@ class RowIndex:
             # Asking one by one may cost as much as building does, then building is paid for.
             if self._spent > len(self._rows) or len(fresh) > FRESH_MAX:
                 self._build()
-        bits = self._settled(held)
+        bits = (self._place(held) if self._gates else self._open) & self._alive
+        for attribute, kind, column in self._columns:
+            if not bits:
+                break
+            bits &= column.rows(kind(held.value(attribute)))
+        if asking := bits & self._asking:
+            for slot in slots_of(asking):
+                if not self._asked[slot](held):
+                    bits ^= 1 << slot
         for slot, row in self._fresh.items():
             if row.test(held):
                 bits |= 1 << slot
         return bits
 
-    def _settled(self, held: Held) -> int:
-        if not self._alive:
-            return 0
-        bits = self._place(held) & self._alive
-        for attribute, kind, column in self._columns:
-            if not bits:
-                return 0
-            bits &= column.rows(kind(held.value(attribute)))
-        for slot in slots_of(bits & self._asking):
-            if not self._asked[slot](held):
-                bits ^= 1 << slot
-        return bits
-
     def _place(self, held: Held) -> int:
-        if not self._gates:
-            return self._open
         bits = self._places.get(held.spot)
         if bits is None:
             bits = self._open

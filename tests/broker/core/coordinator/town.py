@@ -85,7 +85,7 @@ class House(Linking):
         for effect in out:
             assert isinstance(effect, SendFrame)
             self.town.sent(self.name, effect)
-        wakes = [self.topology.next_wake(), self.coordinator.next_wake()]
+        wakes = [self.topology.wake_at, self.coordinator.next_wake()]
         wake = min((one for one in wakes if one is not None), default=None)
         if wake is not None and (self._wake_at is None or wake < self._wake_at):
             self._wake_at = max(wake, self._now + 1)

@@ -207,7 +207,7 @@ def test_long_events_travel_in_parts_that_a_link_takes():
         (number, text(id=str(number), start=1, end=1, a_said="x" * 60_000)) for number in range(40)
     ]
     parts = sending.cut(rows)
-    assert [row for part in parts for row in part] == rows
+    assert [row for part, _ in parts for row in part] == rows
     assert len(parts) > 3
 
 

@@ -27,10 +27,10 @@ def test_control_waits_a_moment_behind_another_message_and_goes_before_events(ou
     assert outlet.pass_on([SendFrame("b", b"1")], 100)
     assert outlet.pass_on([SendFrame("b", b"2")], 101) == []
     assert outlet.pass_on([SendFrame("b", b"3")], 102) == []
-    assert outlet.next_wake() == 100 + HOLD_MS
+    assert outlet.wake_at == 100 + HOLD_MS
     event = SendFrame("b", b"e", control=False, events=1)
     assert [one.data for one in outlet.pass_on([event], 103)] == [b"2+3", b"e"]
-    assert outlet.next_wake() is None
+    assert outlet.wake_at is None
     assert outlet.pass_on([SendFrame("b", b"4")], 104) == []
     assert [one.data for one in outlet.pass_on([], 103 + HOLD_MS)] == [b"4"]
 

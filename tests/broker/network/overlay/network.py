@@ -89,7 +89,7 @@ class Network:
     def pass_ms(self, many):
         self.now += many
         for name in sorted(self.all):
-            due = self.all[name].next_wake()
+            due = self.all[name].wake_at
             if due is not None and due <= self.now:
                 self.tell(name, Woken())
 
@@ -97,7 +97,7 @@ class Network:
         for _ in range(1000):
             while self.step():
                 pass
-            due = [d for one in self.all.values() if (d := one.next_wake()) is not None]
+            due = [d for one in self.all.values() if (d := one.wake_at) is not None]
             if not due:
                 return
             self.pass_ms(max(0, min(due) - self.now))

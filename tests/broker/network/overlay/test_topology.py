@@ -257,7 +257,7 @@ def test_a_burst_of_news_gives_one_tree():
     for seq in range(1, 20):
         links = tuple(sorted([("a", 1), *((f"c{n}", 1) for n in range(seq))]))
         one.handle(StatesReceived("b", encode([LinkState("b", 1, seq, links)])), 10)
-    assert one.next_wake() == 50
+    assert one.wake_at == 50
     changed = [e for e in one.handle(Woken(), 50) if isinstance(e, TreeChanged)]
     assert [e.neighbours for e in changed] == [("b",)]
     assert one.tree.hops == {"a": 0, "b": 1}, "of the others one end alone has told"
@@ -321,9 +321,9 @@ def test_two_brokers_of_one_name_are_told_so_and_do_not_keep_the_others_busy():
             messages += 1
             assert messages < 500
             tell(to, StatesReceived(by, data))
-        now = min(due for one in brokers.values() if (due := one.next_wake()) is not None)
+        now = min(due for one in brokers.values() if (due := one.wake_at) is not None)
         for who in brokers:
-            if (brokers[who].next_wake() or now + 1) <= now:
+            if (brokers[who].wake_at or now + 1) <= now:
                 tell(who, Woken())
     assert set(told) == {("one", ("b",)), ("other", ("a",))}
     assert len(told) < 30

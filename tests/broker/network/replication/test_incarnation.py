@@ -46,7 +46,7 @@ def test_with_nobody_to_reach_it_begins_a_new_life_after_a_bounded_wait():
     incarnation = begun(hosts=())
     assert incarnation.recalls("me", [], 0) == []
     assert incarnation.settle([], [], 1_999) is None
-    assert incarnation.next_wake() == 2_000
+    assert incarnation.due_ms == 2_000
     assert incarnation.settle([], [], 2_000).is_new
 
 

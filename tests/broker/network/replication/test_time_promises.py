@@ -168,7 +168,7 @@ def test_what_is_held_leaves_in_order_once_the_last_probe_is_answered():
     assert hold.due == 60_100
     assert hold.release(9, 300) == ([2, 3, 4], [("p", 1, "question")])
     assert hold.unanswered == 0
-    assert not hold.is_held
+    assert hold.due is None
     assert hold.release(9, 400) is None
     hold.begin(10, 500)
     assert hold.holds([5])

@@ -215,12 +215,12 @@ def test_a_neighbour_of_the_version_before_is_asked_nothing_and_has_its_time():
     near = Neighbours(("b",), ("b",), ("b",))
     one.begin()
     assert list(one.due(near, 1_000)) == []
-    assert one.next_wake() == 1_000 + PLAIN_WAIT_MS
+    assert one.wake_at == 1_000 + PLAIN_WAIT_MS
     one.begin()  # what is asked meanwhile has a time of its own
     list(one.due(near, 1_000 + PLAIN_WAIT_MS))
     assert one.answered == 1
     list(one.due(near, 1_000 + 2 * PLAIN_WAIT_MS))
-    assert (one.answered, one.next_wake()) == (2, None)
+    assert (one.answered, one.wake_at) == (2, None)
 
 
 def test_a_broker_in_between_waits_for_those_of_the_version_before_too():
