@@ -149,6 +149,19 @@ class Evaluator:
         self._checked()
         return before, back, flow, lost
 
+    def more_at_least(self, moves: Moves) -> float:
+        """Return by how much `moves` change the flow, were no other stream in the way."""
+        hosts = self.hosts
+        numbers = {n for piece, _ in moves for n in self.instance.of_piece[piece]}
+        before = [(piece, hosts[piece]) for piece, _ in moves]
+        for piece, host in moves:
+            hosts[piece] = host
+        flows, laid = self.instance.flows, self.laid
+        more = sum(flows[n].weight * (self.least(n) - laid[n].links) for n in numbers)
+        for piece, host in before:
+            hosts[piece] = host
+        return more
+
     def undo(self, change: Undo) -> None:
         """Put all back as it was before `change`, the last that has not been undone."""
         before, back, flow, lost = change

@@ -12,9 +12,10 @@ keep them (as in PyVRP). While none does, limits that stay broken become dearer 
 Every other cycle is tabu search from the best plan; where it is stuck, some pieces are placed anew.
 """
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import exp, inf
+from math import inf
 from random import Random
 
 from planner.layout import carried
@@ -122,11 +123,18 @@ class Search:
 
     def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> BestPlan:
         """Search until `stop` says so, between steps; `callback` is told of each."""
-        # Where no operator has anything to do there is one placement alone; without pieces, none.
-        while self.instance.pieces and self.operators and not stop(self.progress()):
-            self.step()
-            if callback is not None:
-                callback(self.progress())
+        # A search makes no cycles of references: to look for them would take a twentieth of it.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            # Without operators there is one placement alone; without pieces, none.
+            while self.instance.pieces and self.operators and not stop(self.progress()):
+                self.step()
+                if callback is not None:
+                    callback(self.progress())
+        finally:
+            if collecting:
+                gc.enable()
         return self.best
 
     def progress(self) -> Progress:
@@ -225,11 +233,13 @@ class Search:
         (place,) = self.random.choices(range(len(weights)), weights)
         operator, evaluator, penalty = self.operators[place], self.evaluator, self.context.penalty
         before = evaluator.cost(penalty)
+        spare = self.context.spare = self.heat * self.random.expovariate(1.0)
         changes = operator.propose(self.context)
+        self.context.spare = inf
         worse = evaluator.cost(penalty) - before
         good = worse < -GAIN * abs(before)
         learned = self.params.weight_learned
-        if good or worse <= 0 or self.random.random() < exp(-min(700.0, worse / self.heat)):
+        if good or worse <= spare:
             if self._keep(operator.name, changes):
                 self.weights[place] += 4 * learned
         else:
@@ -241,6 +251,7 @@ class Search:
         """Count changes that are kept; return whether they made the best plan."""
         if changes:
             self.moves[kind] = self.moves.get(kind, 0) + 1
+            self.context.unsettle(changes)
         return self._consider()
 
     def _undo(self, changes: Changes) -> None:
@@ -284,6 +295,7 @@ class Search:
         flow = self.best.flow if self.best.excess == 0 else inf
         self.base = (flow, list(self.best.hosts), self.best.laid)
         self.evaluator.adopt(*self.base[1:])
+        self.context.settled.clear()
 
     def _adapt(self, *, good: bool) -> None:
         """Adapt the penalty of broken limits, and their prices while no plan keeps all."""

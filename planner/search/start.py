@@ -181,6 +181,8 @@ class FirstDescent:
         elif broken and not context.penalty:
             context.penalty = PENALTY_FREE * self.usual
         self.over = self.over or self.passes >= PASSES_MAX
+        if self.over and context.instance.capped:
+            context.settled[Eject.name] = set(self.order).difference(self.next[EJECT])
         # Those at brokers that run too much come first, with what concerns them: what they leave
         # may already be a plan. While limits are broken a pass is for those alone.
         alone = broken and self.priced

@@ -32,12 +32,12 @@ class MoveJointly:
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         instance, random = context.instance, context.random
-        piece = random.choice(instance.feeding)
+        piece = context.draw(self.name, instance.feeding)
         number, other = random.choice(instance.fed[piece])
         pair = self.cheapest(context, piece, other, number)
         hosts = context.evaluator.hosts
         moves = [(p, host) for p, host in pair if hosts[p] != host]
-        return [context.evaluator.apply(moves)] if moves else []
+        return context.made(moves)
 
     @staticmethod
     def cheapest(
