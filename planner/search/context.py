@@ -60,10 +60,11 @@ class MoveContext:
         One that is not new only after some draws: what brokers have room for changes as well.
         """
         settled = self.settled.setdefault(kind, set())
-        for _ in range(DRAWS):
-            piece = self.random.choice(pieces) if pieces else self.instance.draw(self.random)
-            if piece not in settled:
-                break
+        random, left = self.random, DRAWS
+        while (
+            piece := random.choice(pieces) if pieces else self.instance.draw(random)
+        ) in settled and left > 1:
+            left -= 1
         settled.add(piece)
         return piece
 
