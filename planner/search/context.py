@@ -11,8 +11,8 @@ from math import inf
 from random import Random
 
 from planner.search.distances import unpacked
-from planner.search.evaluator import ABSENT, Evaluator, Moves, Undo
-from planner.search.instance import Instance
+from planner.search.evaluator import Evaluator, Moves, Undo
+from planner.search.instance import ABSENT, Instance
 from planner.search.params import SearchParams
 
 # Times `granular`: among so many brokers those with room are looked for.
@@ -187,24 +187,28 @@ class MoveContext:
             taken = evaluator.apply([(piece, ABSENT) for piece in pieces])
             return [taken, *(self._try_out(piece) for piece in pieces)]
         # Rows read hosts alone, so streams are laid once, when all hosts are known.
-        before = [hosts[piece] for piece in pieces]
+        before = [(piece, hosts[piece]) for piece in pieces]
         for piece in pieces:
             evaluator.put(piece, ABSENT)
         for piece in pieces:
             evaluator.put(piece, self._cheapest(piece))
-        after = [hosts[piece] for piece in pieces]
-        for piece, host in zip(pieces, before, strict=True):
+        after = [(piece, hosts[piece]) for piece in pieces]
+        for piece, host in before:
             evaluator.put(piece, host)
-        places = zip(pieces, before, after, strict=True)
-        moves = [(piece, to) for piece, host, to in places if host != to]
-        return self.made(moves)
+        return self.made(after)
 
-    def made(self, moves: Moves) -> Changes:
-        """Apply moves; not if what their streams take at least shows that they would be undone."""
+    def made(self, places: Moves) -> Changes:
+        """Bring pieces to these places, those that are elsewhere.
+
+        Not if what their streams take at least shows that it would be undone.
+        """
         evaluator = self.evaluator
+        moves = [(piece, host) for piece, host in places if evaluator.hosts[piece] != host]
         if not moves:
             return []
-        if self.spare < inf and not self.instance.prices:
+        # Where limits may be broken, streams may go shorter ways than those with room for them.
+        bound = evaluator.builder.strict or not self.instance.limited
+        if bound and self.spare < inf and not self.instance.prices:
             spare = self.spare + evaluator.cost(self.penalty) - evaluator.flow
             if evaluator.more_at_least(moves) > spare:
                 return []
