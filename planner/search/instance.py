@@ -8,7 +8,7 @@ then each broker with a partial is a source of its own (`header` is not None).
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import frexp, gcd, inf, ldexp
@@ -105,8 +105,7 @@ class Instance:
         # Whether moves look at some brokers alone, those where a piece may be cheap.
         self.many = self.nodes > MANY_NODES
         rates = [ldexp(rate, self.power) for rate in rates]
-        tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
-        weights = [rate or tiny for rate in rates]
+        weights = _weights(rates)
         # The weight that one part of a share stands for.
         self.part = _part(weights)
         self.flows = self._flows(rates, weights)
@@ -214,6 +213,12 @@ def _cost_power(costs: Iterable[float]) -> int:
 def _limit(limit: Number | None, power: int) -> float:
     """Return a limit in other units; infinite where nothing comes to so much."""
     return inf if limit is None or _bits(limit) + power > BITS_MAX else ldexp(limit, power)
+
+
+def _weights(rates: Sequence[float]) -> list[float]:
+    """Return rates; what has none weighs less than any that has."""
+    tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
+    return [rate or tiny for rate in rates]
 
 
 def _part(weights: Iterable[float]) -> float:
