@@ -78,8 +78,9 @@ class ProgressRelay:
     ) -> list[told.Forwarded]:
         """Return all that is claimed of an origin by now, with these events."""
         after, upto, promised = claim.take(promises=promises)
-        life, complete = self._durable.network.own.life, upto
-        if origin != self._me:
+        if origin == self._me:
+            life, complete = self._durable.network.own.life, upto
+        else:
             came = self._along.came[origin]
             life, complete = came.life, came.complete
         complete = claim.complete(complete)

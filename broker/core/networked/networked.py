@@ -288,13 +288,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         new, counts = taken
         for name, count in counts.items():
             self.ledger.note(name, count)
-        decoded = self._intake.from_mappings(new)
-        admitted = self._intake.admit_judged(decoded.events, self._now)
+        admitted = self._intake.admit_judged(self._intake.from_mappings(new).events, self._now)
         if one.whole:
             clock.forget_origin(one.origin)
         clock.promise_of(one.origin, one.watermarks, self._now)
-        self.ledger.note("late_from_afar", len(admitted.late))
-        out.publications += [returned.late(event) for event in admitted.late]
+        if admitted.late:
+            self.ledger.note("late_from_afar", len(admitted.late))
+            out.publications += map(returned.late, admitted.late)
         if admitted.events:
             self.newest = max(self.newest, *map(_end, admitted.events))
         self._repeats(admitted.repeats)
