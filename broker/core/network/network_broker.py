@@ -363,7 +363,7 @@ class NetworkBroker(Relaying):
         for source in changed:
             self._shows.show(source)
         self._let_leave()
-        types = network.types()
+        types = network.sources.types()
         bounds = network.promises.said_of(types) if self.correlates else None
         if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
             self._own_here = announced

@@ -226,7 +226,7 @@ class Relaying(Hosting):
                 self.ways,
                 lambda: self.sessions.standing,
                 self._inside,
-                self.durable.network.types,
+                self.durable.network.sources.types,
                 lambda name: self.router.matcher(name).joined(),
                 *asked,
                 lambda: self._withheld,  # it is made below
