@@ -299,7 +299,7 @@ class Relaying(Hosting):
         events = list(map(itemgetter(1), rows))
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self.router.releases.wanted(came_from, events) if events else {}
-        waiting = self.router.waiting()
+        waiting = self.router.releases.waiting()
         here: list[told.Forwarded] = []
         for toward, claim in self.ways.claims(what.origin):
             if toward == came_from:

@@ -101,11 +101,6 @@ class Router:
         return list(self._asking)
 
     @property
-    def events_held(self) -> int:
-        """Events kept because others may yet be correlated with them."""
-        return len(self.releases)
-
-    @property
     def shed_count(self) -> int:
         """Events that were forgotten early, as there were too many."""
         return self.releases.shed_count
