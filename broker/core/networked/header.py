@@ -50,7 +50,7 @@ class HeaderTools(NamedTuple):
     feed: Callable[[Sequence[Event], Outgoing], Slices[None]]
 
 
-class Header:
+class WindowHeader:
     """Merge folded windows. `to_ask` are origins that are to be asked anew, `unsure` as there."""
 
     def __init__(self, repeats_max: int, tools: HeaderTools) -> None:

@@ -21,7 +21,7 @@ from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.networked.activating import Key
 from broker.core.networked.cell_core import CellKeepingBroker
 from broker.core.networked.giving import GivingBroker
-from broker.core.networked.header import Header, HeaderTools
+from broker.core.networked.header import HeaderTools, WindowHeader
 from broker.core.standby.adoption import Adoption
 from broker.core.standby.copies_kept import CopiesKept
 from broker.engine.clock_names import by_wait
@@ -100,7 +100,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
         lends = self._intake, self._matcher, self.ledger, self._notes, self.upstream
         tools = HeaderTools(*lends, lambda: self._now, self._feed)
-        self.header = Header(self.limits.repeat_memory_events_max, tools)
+        self.header = WindowHeader(self.limits.repeat_memory_events_max, tools)
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,

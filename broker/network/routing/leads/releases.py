@@ -146,11 +146,11 @@ class EventReleases:
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""
-        found: dict[str, list[Waiting]] = {}
+        waiting: dict[str, list[Waiting]] = {}
         for name, matcher in self.matchers.items():
             if matcher.waiting:
-                found[name], matcher.waiting = matcher.waiting, []
-        return found
+                waiting[name], matcher.waiting = matcher.waiting, []
+        return waiting
 
     def keeps(self) -> bool:
         """Tell whether a broker has events in here, or has a partner to wait for with any."""
