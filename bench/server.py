@@ -207,6 +207,14 @@ def timed(writer: Any, folder: Path) -> tuple[float, int]:
     return took_ms / 1000, rows
 
 
+def _serves(pid: int) -> bool:
+    """Tell whether a process that Spark or we have begun is a log."""
+    try:
+        return b"--serve" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
 class Worked:
     """CPU seconds of this process and all that Spark has begun, but not of the logs.
 
@@ -226,12 +234,13 @@ class Worked:
             if folder.name.isdecimal():
                 with suppress(OSError):
                     told = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-                    if b"--serve" not in (folder / "cmdline").read_bytes():
-                        parents[int(folder.name)] = int(told[1])
-                        used[int(folder.name)] = sum(map(int, told[11:13])) / TICKS
+                    parents[int(folder.name)] = int(told[1])
+                    used[int(folder.name)] = sum(map(int, told[11:13])) / TICKS
         own = {os.getpid()}
         while more := {pid for pid, parent in parents.items() if parent in own} - own:
-            own |= more
+            own |= {pid for pid in more if not _serves(pid)}
+            for pid in more - own:
+                del parents[pid]
         with self._lock:
             self._used |= {pid: used[pid] for pid in own if pid in used}
             return sum(self._used.values())
@@ -403,13 +412,14 @@ def of_executors(executors: int, rows: int) -> Road:
         folder = Path(name)
         spark = start(SparkSettings(master=cluster.url, more=more))
         logs = [Served(folder / f"log{n}", rows) for n in range(2)]
-        small = [Served(folder / f"small{n}", WARM) for n in range(2)]
         try:
-            to_files(spark, "pairs", small, folder / "warm")
+            # Over all of the rows: each executor is a Java of its own, which compiles for itself
+            # what runs long enough, and with fewer rows that is what would be measured.
+            to_files(spark, "pairs", logs, folder / "warm")
             return to_files(spark, "pairs", logs, folder / "pairs")
         finally:
             spark.stop()
-            for one in (*logs, *small):
+            for one in logs:
                 one.end()
 
 
@@ -432,7 +442,7 @@ def report(options: Options) -> Report:
             spark.stop()
             for one in live:
                 one.end()
-        apart = spread_out(rows // 4, folder)
+        apart = spread_out(rows // 2, folder)
     cuts = quantiles(late_ms, n=100)
     own_s = median(road.rate for road in found["copied"])
     own_us = median(road.cpu_us for road in found["copied"])

@@ -76,7 +76,10 @@ class Broker:
         self.stated = self._intake.advertisement  # what a source said last, while it holds
         self._lives = sources.Lives()
         self._actors = Actors(self.limits.actors_max)
-        self._notes, self._now = Notes(), 0
+        self._notes = Notes()
+        self.now = 0  # the time of the last message
+        # Stop what nothing can come of any more; a broker without a disk lets it run.
+        self._end_over: Callable[[], None] = lambda: None
         self._overdue = False  # a state was taken up, and nothing was decided since
         self._handlers: dict[type[Any], Callable[[Any, Outgoing], Work]] = {
             messages.EventsReceived: self._events_received,
@@ -104,9 +107,9 @@ class Broker:
 
     def work(self, message: Message, now: int) -> Slices[list[Effect]]:
         """Handle a message in slices, before whose end no other is to be handled."""
-        if now < self._now:
-            raise ValueError(f"time went back from {self._now} to {now}")
-        self._now = now
+        if now < self.now:
+            raise ValueError(f"time went back from {self.now} to {now}")
+        self.now = now
         out = Outgoing()
         yield from self._handlers[type(message)](message, out) or ()
         if self.installer.shared.beside:
@@ -120,13 +123,13 @@ class Broker:
         so that a journal of messages tells all that a broker's state depends on.
         """
         if self._overdue:  # other settings may move time on
-            return self._now + 1
+            return self.now + 1
         wake = self._lives.due[0][0] if self._lives.due else None
         due = self._matcher.due(self._foreseen, ends=True)
-        by_clock = self._intake.next_wake(self._now, due) if due else None
+        by_clock = self._intake.next_wake(self.now, due) if due else None
         if wake is None or (by_clock is not None and by_clock < wake):
             wake = by_clock
-        return None if wake is None else max(wake, self._now + 1)
+        return None if wake is None else max(wake, self.now + 1)
 
     # --- events --------------------------------------------------------------------------
 
@@ -135,7 +138,7 @@ class Broker:
         payloads = message.payloads
         events: list[Event] = []
         heard: dict[str, None] = {}
-        arrival_ms = self._intake.time_of_day(self._now)
+        arrival_ms = self._intake.time_of_day(self.now)
         for payload in payloads:
             decoded = self._intake.decode(
                 payload.data,
@@ -153,10 +156,10 @@ class Broker:
             reason = decoded.rejections[0].message if bad and payload.explain else ""
             out.acknowledge(payload.token, "refused" if bad else "taken", reason)
         if self._lives.ends:
-            self._lives.heard(heard, self._now)
+            self._lives.heard(heard, self.now)
         source = payloads[0].source if len(payloads) == 1 else None
         self._overdue = False
-        return self._let_in(self._intake.admit(events, self._now, source), out)
+        return self._let_in(self._intake.admit(events, self.now, source), out)
 
     def _let_in(self, admitted: Admitted, out: Outgoing) -> Slices[None]:
         """Tell of those that are not let in, and feed the others."""
@@ -180,33 +183,35 @@ class Broker:
         """Follow up what tasks reported, from that place on among what goes out."""
         suspensions = self._matcher.suspensions
         if suspensions.told != len(suspensions.why):
-            out.publications += self.installer.tell_suspended(self._notes, self._now)
+            out.publications += self.installer.tell_suspended(self._notes, self.now)
+        if self._matcher.endings.domains:
+            self._end_over()
 
     def _feed_passed_over(self, out: Outgoing) -> Slices[None]:
         """Decide all that waited only for types of which no source is left."""
         yield from self._feed((), out)
         for _ in range(PASSES_MAX):
-            if not self._intake.pass_over(self._matcher.due(self._watermark_of), self._now):
+            if not self._intake.pass_over(self._matcher.due(self._watermark_of), self.now):
                 return
             yield from self._feed((), out)
 
     def _watermark_of(self, type_name: str) -> int:
-        return self._intake.watermark(type_name, self._now)
+        return self._intake.watermark(type_name, self.now)
 
     def _foreseen(self, type_name: str) -> int:
-        return self._intake.foreseen(type_name, self._now)
+        return self._intake.foreseen(type_name, self.now)
 
     def _emissions(self, results: Sequence[Result]) -> list[Emission]:
         self.ledger.results += len(results)
         return list(map(self._emission, results))
 
     def _emission(self, one: Result) -> Emission:
-        said = one.to_dict() | {"detected_at": self._intake.time_of_day(self._now)}
+        said = one.to_dict() | {"detected_at": self._intake.time_of_day(self.now)}
         key = said["subscriber"], said["subscription"]
         installed = self.catalogue.subscriptions[key]
         installed.results += 1
         if installed.clocks and self.options.networked:
-            said.update(self._intake.waiting.mark(installed, one, self._now))
+            said.update(self._intake.waiting.mark(installed, one, self.now))
         if installed.nearest:
             said["actor"] = self._nearest(said["actor"])
         return Emission(said["id"], said["end"], *key, said["actor"], _encode(said))
@@ -232,7 +237,7 @@ class Broker:
         self, topic: str, data: bytes, rejections: Sequence[Rejection], out: Outgoing
     ) -> None:
         """Tell of a payload that was refused; one log line for each reason."""
-        out.publications.append(returned.rejected(topic, data, rejections, self._now))
+        out.publications.append(returned.rejected(topic, data, rejections, self.now))
         for one in rejections:
             self._notes.once(
                 "warning", "rejected", one.reason, reason=one.reason, topic=topic,
@@ -252,7 +257,7 @@ class Broker:
         reason = reasons.TOO_MANY_SOURCES
         for key, own in by_source.items():
             topic = topics.events(*key)
-            out.publications.append(returned.crowded_out(topic, own, reason, self._now))
+            out.publications.append(returned.crowded_out(topic, own, reason, self.now))
             self._notes.once("warning", "rejected", reason, reason=reason, topic=topic)
 
     def _repeats(self, repeats: Sequence[tuple[Event, bool]]) -> None:
@@ -289,12 +294,12 @@ class Broker:
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
         one = stated.advertisement
         try:
-            self._intake.advertise(one, self._now)
+            self._intake.advertise(one, self.now)
         except LimitReachedError as error:
             return rejection(reasons.TOO_MANY_SOURCES, str(error))
         except ValueError as error:
             return Rejection(sources.BAD_ADVERTISEMENT, str(error))
-        self._lives.begin(one.source, stated.ttl_ms, self._now)
+        self._lives.begin(one.source, stated.ttl_ms, self.now)
         self._notes.once("debug", "source_advertised", one.source, source=one.source)
         return None
 
@@ -304,14 +309,14 @@ class Broker:
         return self._feed_passed_over(out)
 
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
-        self._intake.withdraw(source, self._now)
+        self._intake.withdraw(source, self.now)
         self._lives.end(source)
         out.publications.append(Publication(topics.source(source), b"", retain=True))
         self._notes.once("debug", "source_ended", source, source=source, why=why)
 
     def _woken(self, _message: messages.Woken, out: Outgoing) -> Slices[None]:
         self._matcher.due(self._watermark_of, ends=True)  # what is waited for is asked for now
-        ended = self._lives.ended(self._now)
+        ended = self._lives.ended(self.now)
         for source in ended:
             self._withdraw(source, "its time to live has run out", out)
         self._overdue = False
@@ -330,7 +335,7 @@ class Broker:
     def _specification_submitted(
         self, message: messages.SpecificationSubmitted, out: Outgoing
     ) -> None:
-        answer = self.installer.submit(message, self._intake.time_of_day(self._now))
+        answer = self.installer.submit(message, self._intake.time_of_day(self.now))
         if answer.changed:
             self._notes.tell(
                 "info", "installed", client=message.client, count=answer.changed,
@@ -350,7 +355,7 @@ class Broker:
             _reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
-        answer = self.installer.asked(message, self._now)
+        answer = self.installer.asked(message, self.now)
         if answer.ok:
             self._notes.tell("info", message.done, client=message.client, name=message.name)
         self._answer(message, answer, out)
@@ -376,7 +381,7 @@ class Broker:
         )  # fmt: skip
 
     def _status(self, state: str) -> Publication:
-        said = _encode({"state": state, "at": self._intake.time_of_day(self._now)})
+        said = _encode({"state": state, "at": self._intake.time_of_day(self.now)})
         return Publication(topics.status(self.options.name), said, retain=True)
 
     # --- what is to be seen --------------------------------------------------------------

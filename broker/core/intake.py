@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.engine.event.agent import WATERMARK_NONE
-from broker.engine.event.event import ByClass, Event, MetricPosition, Position, sorted_by_class
+from broker.engine.event.event import ByClass, Event, MetricPosition, Position
+from broker.engine.filter.filterer import sorted_by_class
 from broker.engine.ingest import reasons
 from broker.engine.ingest.advertised import Advertised, Advertisement
-from broker.engine.ingest.clocks import Clock, Split, StreamClock
+from broker.engine.ingest.clocks import Clock, StreamClock
 from broker.engine.ingest.decode import Decoded, PayloadDecoder
 from broker.engine.ingest.event_bytes import packed, unpacked
 from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.engine.ingest.normalise import Normaliser, Origin
 from broker.engine.ingest.registry import ConflictError, Format, TypeRegistry
 from broker.engine.ingest.repeats import Repeats
-from broker.engine.ingest.source_clocks import SourceClocks
+from broker.engine.ingest.source_clocks import SourceClocks, Split
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
 from broker.network.replication.waiting_clocks import WaitingClocks

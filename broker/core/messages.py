@@ -183,7 +183,7 @@ class Woken(Struct, frozen=True):
 
 
 class ClockSet(Struct, frozen=True):
-    """The time of day is `ahead_ms` ahead of `now`; see `broker.driver.clock`.
+    """The time of day is `ahead_ms` ahead of `now`; see `broker.driver.runner`.
 
     What is stamped on arrival, or judged as too far in the future, goes by the time of day, and all
     else by `now`. A process begins with 0.

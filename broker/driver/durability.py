@@ -54,7 +54,6 @@ class Durability:
         self.journal: Journal
         self.snapshots: Snapshots
         self.gate: IntakeGate
-        self.on_durable: Callable[[int], None] | None = None  # told after promises are kept
         self._found = found
         self._effects = effects
 
@@ -101,7 +100,7 @@ class Durability:
         self.promises.waiting_bytes_max = section.waiting_bytes_max
         self.journal = Journal(
             self._found,
-            self._durable,
+            self.promises.durable,
             self.promises.trouble,
             JournalOptions(segment_bytes=section.segment_bytes),
         )
@@ -109,7 +108,7 @@ class Durability:
         self.backup = Backup(
             self._found.folder.parent, config.broker.name, with_database=not config.data.database
         )
-        self.snapshots = Snapshots(
+        self.snapshots = self.promises.snapshots = Snapshots(
             self.core,
             self.journal,
             self.promises,
@@ -118,24 +117,12 @@ class Durability:
             size_bytes_max=section.size_bytes_max,
             idle=runner.idle,
         )
-        self.promises.appended = self._appended
         self.log.look_from_time_to_time(runner.now_ms)  # not before kept sessions have theirs
         self.store.on_trouble = lambda why: self.gate.put("database", why)
         self.store.on_room = self.promises.room
         self.gate.put("database", self.store.trouble)
         self._runner.perform(self._effects)
         self._effects = []
-
-    def _appended(self) -> None:
-        if self.journal.appended_bytes >= self.snapshots.full_bytes:
-            self.snapshots.look()
-
-    def _durable(self, number: int) -> None:
-        self.promises.durable(number)
-        if self.on_durable is not None:
-            self.on_durable(number)
-        if self.journal.appended_bytes >= self.snapshots.next_look_bytes:
-            self.snapshots.look()
 
     def _pause(self) -> None:
         self._runner.pause()

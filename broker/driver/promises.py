@@ -2,7 +2,7 @@
 
 Owns what becomes of it behind the gate: results go into the outbox, and from there to subscribers;
 and the reasons for which intake is held meanwhile. Must not know what waits for what
-(`broker.core.commit_gate`), how a record is written, or tables. Invariant: no result is given out
+(`broker.core.effects`), how a record is written, or tables. Invariant: no result is given out
 before it is stored; all are carried out in the order in which the gate lets them go.
 
     Acknowledge, Reply,   are carried out
@@ -24,17 +24,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import starmap
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from broker import logs
-from broker.core.commit_gate import CommitGate, CommitMark, Held
 from broker.core.effects import (
     Acknowledge,
     Append,
+    CommitGate,
+    CommitMark,
     DisownResults,
     Emission,
     Emit,
     Enlist,
+    Held,
     ReleaseResults,
     Reply,
 )
@@ -43,6 +45,9 @@ from broker.driver.runner import Outside
 from broker.journal import Journal
 from broker.network.effects import SendFrame
 from broker.store import CatalogueEntry, Outbox, Row, Store, StoredCatalogue
+
+if TYPE_CHECKING:
+    from broker.driver.snapshots import Snapshots
 
 
 class IntakeGate:
@@ -187,7 +192,8 @@ class Promises:
             SendFrame: self._send,
         }
         self.delivered: Callable[[int], None] | None = None  # of a broker with links, too
-        self.appended: Callable[[], None] = lambda: None  # a record, to the journal
+        self.on_durable: Callable[[int], None] | None = None  # told after promises are kept
+        self.snapshots: Snapshots | None = None  # which look when the journal has grown so far
         self.stand_in: Callable[[], str] = str  # the name of the one that results wait for
         self._inner = inner
         self._outbox = outbox
@@ -209,7 +215,9 @@ class Promises:
     def append(self, effect: Append) -> None:
         """A record for the journal."""
         self._journal.append(effect.number, effect.data)
-        self.appended()
+        snapshots = self.snapshots
+        if snapshots is not None and self._journal.appended_bytes >= snapshots.full_bytes:
+            snapshots.look()
         if self._journal.waiting_bytes > self.waiting_bytes_max:
             self._is_behind = True
             self._gate.shut("journal behind")
@@ -228,6 +236,11 @@ class Promises:
         if self._is_behind and self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
             self._is_behind = False
             self._gate.open("journal behind")
+        if self.on_durable is not None:
+            self.on_durable(number)
+        snapshots = self.snapshots
+        if snapshots is not None and self._journal.appended_bytes >= snapshots.next_look_bytes:
+            snapshots.look()
 
     def trouble(self, why: str) -> None:
         """The journal cannot be written, or can again."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
 from broker.core.cells.cell_views import knows
-from broker.core.commit_gate import CommitGate
+from broker.core.effects import CommitGate
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.driver.runner import Runner

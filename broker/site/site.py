@@ -22,12 +22,11 @@ from broker.core.messages import Started, Stopped
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.core.topics import EVENTS
 from broker.driver.actor_listeners import ActorListeners
-from broker.driver.clock import ClockWatch, WallClock
 from broker.driver.mqtt_face import Arrivals, Delivery
 from broker.driver.mqtt_sessions import go_on
 from broker.driver.reference_tables import TablesError, load_tables
 from broker.driver.requests import Requests
-from broker.driver.runner import Runner
+from broker.driver.runner import ClockWatch, Runner, WallClock
 from broker.engine.event.own import Function
 from broker.errors import StartError
 from broker.mqtt.application import InboundMessage
@@ -212,7 +211,7 @@ class Site:
         )
         runner = Runner(keeping.core, promises, clock, promises.kept, networking.broker)
         promises.hold = networking.holding(promises.hold)
-        keeping.on_durable = networking.durable
+        promises.on_durable = networking.durable
         promises.send, promises.delivered = networking.send, networking.delivered
         promises.stand_in = lambda: networking.broker.stand_ins.feed.stand_in
         networking.attach(runner, promises.commits)

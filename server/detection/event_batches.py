@@ -101,19 +101,23 @@ def events_of(
     Where the program says what it declares, results of other types are passed over, as an engine
     passes them over, and the rest of it need not be taken along.
     """
-    declared = program.declared
+    raw, types, declared = program.raw, program.types, program.declared
     for payload, broker in rows:
         event: Mapping[str, Any]
-        if program.raw:
+        if raw:
             event = _decode(payload)
         else:
             result = _decode_result(payload)
+            kind = type_of(result, types)
             wanted = None
             if declared is not None:
-                wanted = declared.get(type_of(result, program.types))
+                wanted = declared.get(kind)
                 if wanted is None:
                     continue
-            event = event_of(result, broker, program.types, wanted)
+            event = event_of(result, broker, kind, wanted)
+            if type(result.start) is int and type(result.end) is int:
+                yield event
+                continue
         try:
             order_of(event)
         except (TypeError, ValueError):

@@ -7,7 +7,9 @@ interval, so that what is detected twice of it is one.
 import re
 from collections.abc import Container, Mapping
 from functools import cache
-from typing import Any, Final, TypedDict
+from typing import Any, Final
+
+from msgspec import Struct
 
 # What an event has besides attributes; what the values say of these is taken for the event itself.
 _RESERVED: Final = frozenset(
@@ -17,57 +19,52 @@ _RESERVED: Final = frozenset(
 _SCALARS: Final = (str, int, float)  # and bool, which is an int
 
 
-class UsedParts(TypedDict, total=False):
-    """The parts of a result that its event is made of; the others need not be decoded."""
+class UsedParts(Struct, gc=False):
+    """The parts of a result that its event is made of; the others are not decoded."""
 
-    subscription: Any
     id: Any
     start: Any
     end: Any
-    certainty: Any
-    group: Any
-    values: Any
+    subscription: Any = ""
+    certainty: Any = "yes"
+    group: Any = None
+    values: Any = None
 
 
-def type_of(result: Mapping[str, Any], types: Mapping[str, str]) -> str:
+def type_of(result: UsedParts, types: Mapping[str, str]) -> str:
     """Return the type of the event that a result is.
 
     That is the subscription's name, or what `types` has for that; characters that no name of a
     type may have become `_`.
     """
-    name = str(result.get("subscription", ""))
+    name = result.subscription
+    if not isinstance(name, str):
+        name = str(name)
     return types.get(name) or _named(name)
 
 
 def event_of(
-    result: Mapping[str, Any],
-    broker: str | None,
-    types: Mapping[str, str],
-    wanted: Container[str] | None = None,
+    result: UsedParts, broker: str | None, kind: str, wanted: Container[str] | None = None
 ) -> dict[str, Any]:
-    """The event that a result is.
+    """The event of a type that a result is.
 
     Its attributes are the group's keys and the values; without `assign`, those of an alias get the
     alias before them (`t_val`). Lists and nulls are no attributes. With `wanted` there are no other
     attributes than these, and one time in place of two that are equal: the shortest form in which
     an engine that declares no more takes the event.
     """
-    start, end = result["start"], result["end"]
-    event: dict[str, Any] = {"type": type_of(result, types), "id": result["id"]}
+    start, end = result.start, result.end
+    event: dict[str, Any]
     if wanted is not None and type(start) is int and start == end:
-        event["timestamp"] = end
+        event = {"type": kind, "id": result.id, "timestamp": end}
     else:
-        event["start"], event["end"] = start, end
+        event = {"type": kind, "id": result.id, "start": start, "end": end}
     if wanted is None or "certainty" in wanted:
-        event["certainty"] = result.get("certainty", "yes")
-    named: dict[str, Any] = {}
-    for part in (result.get("values"), result.get("group")):  # the group has the last word
-        # JSON is decoded to dicts: to ask for any mapping costs five times that.
-        if isinstance(part, dict):
-            named.update(part)
+        event["certainty"] = result.certainty
+    named = _named_parts(result)
     for key, value in named.items():
         if isinstance(value, _SCALARS):
-            if key not in _RESERVED and (wanted is None or key in wanted):
+            if (wanted is None or key in wanted) and key not in _RESERVED:
                 event[key] = value
         elif isinstance(value, dict):
             for inner, item in value.items():
@@ -77,12 +74,22 @@ def event_of(
                         event[name] = item
     source = named.get("source")
     event["source"] = source if isinstance(source, str) else broker
-    for key in ("location", "position"):
-        if key in named:
-            event[key] = named[key]
+    if "location" in named:
+        event["location"] = named["location"]
+    if "position" in named:
+        event["position"] = named["position"]
     if None in event.values():
         return {key: value for key, value in event.items() if value is not None}
     return event
+
+
+def _named_parts(result: UsedParts) -> dict[str, Any]:
+    """Return the values and the group, which has the last word."""
+    values, group = result.values, result.group
+    # JSON is decoded to dicts: to ask for any mapping costs five times that.
+    if not isinstance(values, dict):
+        return group if isinstance(group, dict) else {}
+    return values | group if isinstance(group, dict) else values
 
 
 @cache

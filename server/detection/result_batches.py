@@ -10,6 +10,7 @@ cut out of that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -25,7 +26,10 @@ NAMES: Final = (
 )
 SHOWN: Final = ", ".join(SPARK_COLUMNS[name] for name in NAMES)
 _TIMES: Final = frozenset(("start", "end"))
-_NOTHING: Final = Raw(b"null")
+_NULL: Final = b"null"
+_NOTHING: Final = Raw(_NULL)
+_CUT: Final = ("group", "values", "events")  # JSON, as it stands in a result
+_JSON: Final = frozenset((*_CUT, "payload"))
 _encode = json.Encoder().encode
 
 
@@ -87,13 +91,9 @@ def _bounded(
 
 def _batch(results: Sequence[Mapping[str, Any]], payloads: Sequence[bytes]) -> pa.RecordBatch:
     parts = list(map(_parts_of, payloads))
-    columns: dict[str, Sequence[Any]] = {
-        "group": [_text(each.group) for each in parts],
-        "values": [_text(each.values) for each in parts],
-        "events": [_text(each.events) for each in parts],
-        "payload": payloads,
-    }
+    columns: dict[str, Sequence[Any]] = {name: _texts(parts, name) for name in _CUT}
     columns["location"] = _locations(columns["group"], columns["values"])
+    columns["payload"] = payloads
     arrays = []
     for name in NAMES:
         values = columns.get(name)
@@ -101,7 +101,9 @@ def _batch(results: Sequence[Mapping[str, Any]], payloads: Sequence[bytes]) -> p
             values = [result.get(name) for result in results]
         if name in _TIMES:
             values = [value_ms * 1000 for value_ms in values]
-        arrays.append(pa.array(values, COLUMNS[name]))
+        # What was encoded here is UTF-8, and need not be looked at for that.
+        array = pa.array(values, pa.binary()).view(pa.string()) if name in _JSON else None
+        arrays.append(pa.array(values, COLUMNS[name]) if array is None else array)
     return pa.RecordBatch.from_arrays(arrays, names=list(NAMES))
 
 
@@ -112,9 +114,10 @@ def _stream(batch: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _text(part: Raw) -> bytes | None:
-    text = bytes(part)
-    return None if text == b"null" else text
+def _texts(parts: Sequence[_Parts], name: str) -> Sequence[bytes | None]:
+    """Return one part of each result as it stands there; null is none."""
+    texts = list(map(bytes, map(attrgetter(name), parts)))
+    return [None if text == _NULL else text for text in texts] if _NULL in texts else texts
 
 
 def _locations(groups: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[str | None]:

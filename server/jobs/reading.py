@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # windows close, and are the sooner behind what brokers promise the smaller batches are.
 IN_STEP_ROWS: Final = 50_000
 ALONE_ROWS: Final = 200_000
+SPREAD_ROWS: Final = 400_000  # where a process has some of the rows, and those of one key at a time
 FILE_ROWS: Final = 1_000_000  # where rows go into files alone: no process ever holds them all
 POSTPONE_S: Final = 10  # each attempt of a task at a broker that is gone keeps the others waiting
 _DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDuplicates… alone
@@ -60,7 +61,7 @@ def rows(
     if job.kind == "dedup" and same_by_id(job):
         late_ms = max(job["delay"], job["within"])
     in_step = job.kind in TIMED
-    rows_max = ALONE_ROWS if spread else _batch_rows(jobs, job)
+    rows_max = SPREAD_ROWS if spread else _batch_rows(jobs, job)
     options = options_of(source, consumer, rows_max, in_step=in_step, late_ms=late_ms)
     options |= _of_history(jobs, job)
     # By event time what is put off comes late: so only where a broker is not waited for for ever.

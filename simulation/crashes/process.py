@@ -1,7 +1,7 @@
 """One process of the broker: carries out what its core wants, as a real one does.
 
 Owns the groups that are synced and committed, and the making of snapshots. Must not know what
-clients want, or what waits for what (`broker.core.commit_gate`). Invariant: what the gate lets go
+clients want, or what waits for what (`broker.core.effects`). Invariant: what the gate lets go
 is carried out in order.
 """
 
@@ -14,15 +14,16 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
-from broker.core.commit_gate import CommitGate, Held
 from broker.core.effects import (
     Acknowledge,
     Append,
+    CommitGate,
     DisownResults,
     Effect,
     Emission,
     Emit,
     Enlist,
+    Held,
     Publish,
     ReleaseResults,
     Reply,

@@ -22,9 +22,8 @@ from broker.core.messages import (
 )
 from broker.core.recovery.durable_state import RestorableBroker
 from broker.driver import requests as requesting
-from broker.driver.clock import WallClock
 from broker.driver.requests import Requests
-from broker.driver.runner import Runner
+from broker.driver.runner import Runner, WallClock
 from broker.network.effects import Note
 from broker.rights.current import CurrentRights
 from broker.rights.quotas import QuotaLedger

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from broker import logs
-from broker.core.commit_gate import RESULT_BYTES
 from broker.core.effects import (
+    RESULT_BYTES,
     Acknowledge,
     Append,
     Emission,

@@ -68,7 +68,13 @@ CLOCKS = part(
 watermark-one-ahead: an event that is just in time ends at the watermark
 - return self._newest - self._lateness_ms - 1
 + return self._newest - self._lateness_ms
+""",
+    tests=EVERYTHING,
+)
 
+SOURCE_CLOCKS = part(
+    "broker/engine/ingest/source_clocks.py",
+    r"""
 edge-is-late: an event exactly as late as allowed is refused
 - if end < newest - lateness_ms or end <= given
 + if end <= newest - lateness_ms or end <= given
@@ -84,13 +90,7 @@ order-of-the-last-two: where two end together, they pass for apart
 clock-goes-back: an older event takes the clock back
 - newest = max(newest, end)
 + newest = end
-""",
-    tests=EVERYTHING,
-)
 
-SOURCE_CLOCKS = part(
-    "broker/engine/ingest/source_clocks.py",
-    r"""
 type-ahead-of-source: a type's watermark is at what its slowest source may still send
 - reached = clock - self._lateness_ms - 1
 + reached = clock - self._lateness_ms

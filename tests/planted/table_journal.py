@@ -125,7 +125,7 @@ folder-made-and-lost: a new folder's name may be lost
 )
 
 GATE = part(
-    "broker/core/commit_gate.py",
+    "broker/core/effects.py",
     r"""
 acknowledged-at-once: what rests on a record leaves before the disk has it
 - if line or effect.after > self.durable:

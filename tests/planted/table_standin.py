@@ -295,7 +295,7 @@ lines-of-all: a promise gives way to one that does not say the same
 
 GATE = (
     *part(
-        "broker/core/commit_gate.py",
+        "broker/core/effects.py",
         r"""
 fence-uncounted: what has left the fence counts as waiting for ever
 - self.fenced_bytes -= _size_bytes(ready[-1])

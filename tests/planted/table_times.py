@@ -164,7 +164,7 @@ anchor-never-late: a run waits for an anchor that can come no more
         tests=TIMES,
     ),
     *part(
-        "broker/driver/clock.py",
+        "broker/driver/runner.py",
         r"""
 jump-believed: a wall clock that jumps is believed at once, and may jump back
 - if steady - self._jumped[1] < self._wait_s:

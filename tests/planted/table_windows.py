@@ -124,26 +124,26 @@ SLIDE = part(
     "broker/engine/window/ranges.py",
     r"""
 far-edge-left-out: an event exactly R before the newest is let go
-- self._groups.enter(entry, end - self._range_ms)
-+ self._groups.enter(entry, end - self._range_ms + 1)
+- self._come(entry, end - self._range_ms)
++ self._come(entry, end - self._range_ms + 1)
 
 swept-otherwise: windows that were looked at at other times never become one
-- self._groups.arrange()
+- self._groups = dict(rows)  # each is reported by itself
 + pass
 
 swept-too-far: a silent group loses what the next event may reach back to
-- self._groups.leave(watermark + 1 - self._range_ms)
-+ self._groups.leave(watermark + 2 - self._range_ms)
+- self._leave(watermark + 1 - self._range_ms)
++ self._leave(watermark + 2 - self._range_ms)
 
 not-inside-again: events inside are not counted after a restore
 - group.add(entry, self._adds)
--                 self._store.inside += 1
+-                 self._inside += 1
 + group.add(entry, self._adds)
-+                 self._store.inside += 0
++                 self._inside += 0
 
 step-skipped: of windows that move by ticks one is left out
-- self._next = self._next + 1 if groups else None
-+ self._next = self._next + 2 if groups else None
+- self._at = self._at + 1 if groups else None
++ self._at = self._at + 2 if groups else None
 """,
     tests=CORE,
 )
@@ -220,9 +220,9 @@ first-of-those-that-tie: of events that end first the one that came first counts
 - return min(tied, key=_order)
 + return tied[0]
 
-trail-of-later-events: what a sliding window told grows with it
-- return Constituents(self._shared, self._skip, count)
-+ return Constituents(self._shared, self._skip, IDS_MAX)
+oldest-member-left-out: the oldest event inside is none of those that are told
+- self._gone : self._gone + IDS_MAX])
++ self._gone + 1 : self._gone + IDS_MAX])
 """,
     tests=CORE,
 )
@@ -281,10 +281,8 @@ least-of-equals: with one of two least values the other goes
 + kept[-1] >= value:
 
 last-is-the-newest: Last is the value that came last, not the last in order
-- place = bisect_left(self.orders, event.order)
--         self.orders.insert(place, event.order)
-+ place = len(self.orders)
-+         self.orders.insert(place, event.order)
+- place = bisect_left(orders, order)
++ place = len(orders)
 """,
     tests=EVERYTHING,
 )

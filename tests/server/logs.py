@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
+from server.detection.mapping import UsedParts, event_of, type_of
+
 ROWS_MAX = 10_000
 
 
@@ -26,6 +28,12 @@ def result(number, end_ms, subscription="Frost", location="hall", **values):
         "events": {"t": [f"e-{number}"]},
         "detected_at": end_ms + 20,
     }
+
+
+def event_from(said, broker, types=None):
+    """The event that a result is, with all that it says."""
+    parts = msgspec.json.decode(json.dumps(said), type=UsedParts)
+    return event_of(parts, broker, type_of(parts, types or {}))
 
 
 class FakeLog:

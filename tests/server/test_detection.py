@@ -21,7 +21,6 @@ import headwater
 from language import check_text
 from server.detection.course import DetectionCourse, waiting_of
 from server.detection.event_batches import Packing, pack, unpacked
-from server.detection.mapping import event_of
 from server.detection.processor import Detector
 from server.detection.program import DetectionProgram, checked, needs_one_place, specification_of
 from server.detection.result_batches import packed_results, packed_rows, unpacked_results
@@ -29,7 +28,7 @@ from server.detection.times import end_of
 from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
-from tests.server.logs import result
+from tests.server.logs import event_from, result
 from tests.simulation.network.spread import ASSIGNED_MS
 from tests.streams import lasted
 
@@ -178,7 +177,7 @@ def test_silences_too(seconds, seed):
 
 def test_a_result_keeps_its_id_and_interval_and_says_what_it_said():
     said = result(7, 5000, "cold/valley", location="hall", temp=-1.5, tags=["a"], none=None)
-    assert event_of(said, "b1", {}) == {
+    assert event_from(said, "b1") == {
         "type": "cold_valley",
         "id": "cold/valley-hall-7",
         "start": 4500,
@@ -193,7 +192,7 @@ def test_a_result_keeps_its_id_and_interval_and_says_what_it_said():
 
 def test_values_of_an_alias_are_told_apart_and_types_can_be_named():
     said = result(7, 5000) | {"values": {"t": {"val": 2, "ok": True}}, "group": {"source": "s3"}}
-    event = event_of(said, "b1", {"Frost": "Cold"})
+    event = event_from(said, "b1", {"Frost": "Cold"})
     assert (event["type"], event["source"], event["t_val"], event["t_ok"]) == (
         "Cold",
         "s3",
@@ -240,7 +239,7 @@ def test_what_an_engine_does_not_declare_it_need_not_get(tmp_path_factory, resul
         each["id"] = f"r{place}"
     packed = unpacked(pack(checked(file), [(json.dumps(each), "b1") for each in results]))
     found = []
-    for events in (packed, [event_of(each, "b1", {}) for each in results]):
+    for events in (packed, [event_from(each, "b1") for each in results]):
         engine = headwater.Engine(SHORTENED, None)
         engine.push(events, skip_bad=True)
         found.append(engine.finish())
@@ -414,7 +413,7 @@ def test_rows_of_a_page_are_one_row_for_each_key(program):
     assert list(said) == ["hall-0", "hall-1", "hall-2"]
     for key, packed in said.items():
         own = [one for one in results if one["group"]["location"] == key]
-        assert unpacked(packed) == [event_of(one, "north", {}) for one in own]
+        assert unpacked(packed) == [event_from(one, "north") for one in own]
     assert second.column("_key").to_pylist() == ["hall-0"]
     assert first.column("mark_ms").to_pylist() == [4000] * 3
 

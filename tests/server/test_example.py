@@ -4,8 +4,8 @@ from pathlib import Path
 
 import headwater
 from server.config import read
-from server.detection.mapping import event_of
 from server.process import check, streams_of
+from tests.server.logs import event_from
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "server"
 MINUTE_MS = 60_000
@@ -44,7 +44,7 @@ def test_one_stay_for_many_readings_and_what_goes_unpaid():
     stays = found((FOLDER / "reads.hw").read_text(), events)
     assert len(stays) == 5
     assert {(one["end"] - one["start"]) // 1000 for one in stays} == {59, 4, 19}
-    moved = found((FOLDER / "moves.hw").read_text(), [event_of(one, "north", {}) for one in stays])
+    moved = found((FOLDER / "moves.hw").read_text(), [event_from(one, "north") for one in stays])
     assert [one["values"]["tagID"] for one in moved if one["subscription"] == "Unpaid"] == ["t1"]
     assert [one["values"]["tagID"] for one in moved if one["subscription"] == "Wandering"] == ["t2"]
 

@@ -6,9 +6,8 @@ from collections import Counter
 import pytest
 
 import headwater
-from server.detection.mapping import event_of
 from tests.server.cluster import Cluster, bare_python
-from tests.server.logs import FakeLog, result
+from tests.server.logs import FakeLog, event_from, result
 from tests.server.test_on_spark import (
     HISTORY,
     JOBS,
@@ -92,7 +91,7 @@ def test_ten_executors_of_a_cluster_are_killed(spark, tmp_path):
             last.kill()
         exact(spark, tmp_path, logs)
         engine = headwater.Engine(NEXT, lateness_ms=None)
-        engine.push([event_of(one, broker, {}) for broker, one in said(logs)])
+        engine.push([event_from(one, broker) for broker, one in said(logs)])
         expected = sorted(one["id"] for one in engine.finish())
         assert expected
         assert sorted(row["id"] for row in table(tmp_path, "both")) == expected

@@ -21,7 +21,6 @@ from language import check_text
 from server import process
 from server.catalogue import name_views
 from server.config import read
-from server.detection.mapping import event_of
 from server.history import table_of
 from server.job_checks import columns_of
 from server.jobs.kinds import frame_of
@@ -29,7 +28,7 @@ from server.process import streams_of
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.cluster import Cluster, bare_python
-from tests.server.logs import FakeLog, result
+from tests.server.logs import FakeLog, event_from, result
 from tests.server.test_detection import end_of, on_spark, plain, replayed
 from tests.server.test_with_brokers import Site
 from tests.simulation.network.spread import ASSIGNED_MS, Spread, moved
@@ -429,7 +428,7 @@ def both(folder):
 def replay(results):
     """What it has to find in (broker, result) of all."""
     engine = headwater.Engine(NEXT, lateness_ms=None)
-    engine.push([event_of(one, broker, {}) for broker, one in results])
+    engine.push([event_from(one, broker) for broker, one in results])
     found = sorted(json.dumps(one, separators=(",", ":")) for one in engine.finish())
     assert found
     return found

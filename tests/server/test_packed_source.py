@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.detection.event_batches import Packing, ShardPacking, unpacked
-from server.detection.mapping import event_of
 from server.detection.program import DetectionProgram
 from server.detection.shards import shards_of
 from server.jobs.packed_source import COUNT, PackedRows
 from server.monitor import rows_read
 from server.source.rows import COLUMNS, MARK, TIME, Page, RowOrigin, batch_of, mark_alone
-from tests.server.logs import FakeLog, result
+from tests.server.logs import FakeLog, event_from, result
 from tests.server.test_source import Stream
 
 TEXT = """
@@ -54,7 +53,7 @@ def test_each_result_is_in_the_row_of_its_key(pages, mark_ms):
             for each in results:
                 hall = key or each["group"].get("location")
                 if hall is not None:
-                    expected[hall].append(event_of(each, "north", {}))
+                    expected[hall].append(event_from(each, "north"))
             said = made.to_pylist()
             found = {row["_key"]: unpacked(row["events"]) for row in said if row["events"]}
             assert found == expected

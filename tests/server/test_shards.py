@@ -11,15 +11,14 @@ import pytest
 from language import check_text
 from server.config import read
 from server.detection.event_batches import ShardPacking, unpacked
-from server.detection.mapping import event_of
 from server.detection.program import DetectionProgram, checked
 from server.detection.shards import SHARDS, parts_of, shards_of
 from server.errors import JobsError
 from server.jobs.kinds import frame_of, program_of
-from server.jobs.reading import ALONE_ROWS, IN_STEP_ROWS
+from server.jobs.reading import IN_STEP_ROWS, SPREAD_ROWS
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
-from tests.server.logs import FakeLog, result
+from tests.server.logs import FakeLog, event_from, result
 from tests.server.test_detection import end_of, on_spark, plain, replayed
 from tests.server.test_on_spark import jobs_file, run_once, said, table
 
@@ -277,8 +276,8 @@ class NoSpark:
 @pytest.mark.parametrize(
     ("parted", "text", "batch_rows"),
     [
-        ("true", "A as a then B as b where a.tag = b.tag", ALONE_ROWS),
-        ("true", "A as a then B as b", ALONE_ROWS),  # by location
+        ("true", "A as a then B as b where a.tag = b.tag", SPREAD_ROWS),
+        ("true", "A as a then B as b", SPREAD_ROWS),  # by location
         ("true", "A as a then B as b where a.n = 1", IN_STEP_ROWS),  # all of its events meet
         ("false", "A as a then B as b where a.tag = b.tag", IN_STEP_ROWS),
     ],
@@ -321,7 +320,7 @@ def test_spark_runs_parts_and_shards_and_goes_on(spark, tmp_path):
             log.add(result(0, 36_000_000, "End"))
             log.add(result(0, 72_000_000, "End"))
         run_once(spark, file)
-        events = [event_of(each, broker, {}) for broker, each in said(logs)]
+        events = [event_from(each, broker) for broker, each in said(logs)]
         expected = [each for each in replayed(ON_SPARK, events) if each["end"] < 30_000_000]
         rows = [json.loads(row["payload"]) for row in table(tmp_path, "apart")]
         assert plain(rows) == plain(expected)

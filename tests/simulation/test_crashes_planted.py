@@ -8,8 +8,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from broker.core import messages
-from broker.core.commit_gate import CommitGate
-from broker.core.effects import Acknowledge, Emit, Enlist, Reply
+from broker.core.effects import Acknowledge, CommitGate, Emit, Enlist, Reply
 from broker.core.recovery import durable_told, records
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.durable_listed import RecoveryError
@@ -251,7 +250,7 @@ def test_silence_that_goes_on_while_there_is_no_process(monkeypatch):
     again = DurableBroker._again
 
     def as_ever(core, now):
-        core._now = max(core._now, now)
+        core.now = max(core.now, now)
 
     def silent(self, record):
         with monkeypatch.context() as context:

@@ -53,7 +53,7 @@ class ActivatingBroker(RestorableBroker):
     def _activated(self, one: told.Activated, out: Outgoing) -> None:
         subscriptions = self.catalogue.subscriptions
         subs = [subscriptions[key] for key in one.subscriptions if key in subscriptions]
-        self.installer.begin_anew(subs, self._intake.time_of_day(self._now), apart=one.apart)
+        self.installer.begin_anew(subs, self._intake.time_of_day(self.now), apart=one.apart)
         # Types without a source are waited for from now on.
         self._matcher.due(self._watermark_of, ends=True)
         self._now_active(one.subscriptions, out)

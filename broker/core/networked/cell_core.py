@@ -58,7 +58,7 @@ class CellKeepingBroker(ActivatingBroker):
         self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
     ) -> None:
         fresh = [key for key in answer.keys if self._is_new(key)]
-        self._beginnings.begin(fresh, answer.cells, message, self._now)
+        self._beginnings.begin(fresh, answer.cells, message, self.now)
         if self.book.of:
             self._stop_what_runs_elsewhere()
         super()._activate(message, answer, out)
@@ -91,10 +91,10 @@ class CellKeepingBroker(ActivatingBroker):
 
     def _cell_stood(self, one: home_records.CellStood, out: Outgoing) -> None:
         if one.cell:
-            told = mark(one.rows, self.catalogue, self.ledger, self._notes, self._now)
+            told = mark(one.rows, self.catalogue, self.ledger, self._notes, self.now)
             out.publications += told
         else:
-            follow(one.rows, self.catalogue, self._matcher, self.installer.shared, self._now)
+            follow(one.rows, self.catalogue, self._matcher, self.installer.shared, self.now)
 
     def _cell_results(self, one: home_records.CellResults, out: Outgoing) -> None:
         forgotten = self.book.forgotten

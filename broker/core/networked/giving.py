@@ -48,7 +48,7 @@ class GivingBroker(ActivatingBroker):
             if there:
                 self._send_to(there, one.actor, one.payload)
             else:
-                self.roaming.hold(one.actor, one.payload, self._now)
+                self.roaming.hold(one.actor, one.payload, self.now)
 
     def _bring(self, actor: str, payload: bytes, out: Outgoing) -> None:
         """A result that nobody heard where it came to: to where its actor listens now."""
@@ -56,7 +56,7 @@ class GivingBroker(ActivatingBroker):
         if self.options.name in there and self.roaming.first(actor, payload):
             out.publications.append(Publication(topics.actor(actor), payload))
         self._send_to(there, actor, payload)
-        if not there and not self.roaming.hold(actor, payload, self._now):
+        if not there and not self.roaming.hold(actor, payload, self.now):
             self.ledger.note("copies_unheard")
 
     def _send_to(self, there: Sequence[str], actor: str, payload: bytes) -> None:
@@ -72,7 +72,7 @@ class GivingBroker(ActivatingBroker):
             self.ledger.note("copies_too_long")
             self._notes.once("warning", "copy_too_long", actor, actor=actor, broker=to[0])
             return
-        if self.copies.add(to, actor, payload, asks, self._now):
+        if self.copies.add(to, actor, payload, asks, self.now):
             self.ledger.note("copies_overflow")
 
     def _nearest(self, actor: str) -> str:
@@ -80,7 +80,7 @@ class GivingBroker(ActivatingBroker):
         if is_cell(self.options.name):
             return actor
         if self._actors.nearest(actor) is None:
-            left = self.roaming.left_below(actor, self._now)
+            left = self.roaming.left_below(actor, self.now)
             if left is not None:
                 return left
         return super()._nearest(actor)
@@ -94,8 +94,8 @@ class GivingBroker(ActivatingBroker):
         kept = dict.fromkeys(after)
         self._count(message, before, after)
         gone = [one for one in before if one not in kept and not self._actors.brokers_of(one)]
-        self.roaming.left(gone, self._now)
-        for held in self.roaming.came(after, self._now):
+        self.roaming.left(gone, self.now)
+        for held in self.roaming.came(after, self.now):
             self._bring(held.actor, held.payload, out)
 
     def _count(

@@ -99,7 +99,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.clocks, clock = self._intake.waiting, self._intake.clock
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
         lends = self._intake, self._matcher, self.ledger, self._notes, self.upstream
-        tools = HeaderTools(*lends, lambda: self._now, self._feed)
+        tools = HeaderTools(*lends, lambda: self.now, self._feed)
         self.header = WindowHeader(self.limits.repeat_memory_events_max, tools)
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
@@ -119,7 +119,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
             home_records.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
-            home_records.CellParted: lambda one, _: self.book.part(one, self._now),
+            home_records.CellParted: lambda one, _: self.book.part(one, self.now),
             home_records.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
             home_records.CellStood: self._cell_stood,
             home_records.CellResults: self._cell_results,
@@ -149,7 +149,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             if self.spreads:
                 self.fresh.append(Fresh(first, events))
         yield from super()._let_in(admitted, out)
-        if begins or self._now - self._promised_at >= PROMISE_MS:
+        if begins or self.now - self._promised_at >= PROMISE_MS:
             self._promise()
 
     def _woken(self, message: messages.Woken, out: Outgoing) -> Slices[None]:
@@ -160,8 +160,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """Tell hosts how far the types have come that are sent here."""
         if not self.own.hosts or self.own.is_asking:
             return
-        self._promised_at = self._now
-        if changed := self._promises(self._intake.clock.promised, self._now):
+        self._promised_at = self.now
+        if changed := self._promises(self._intake.clock.promised, self.now):
             self.told = {key: ms for key, ms in {**self.told, **changed}.items() if ms is not None}
             position = self.own.promise()
             self.fresh += [Fresh(position, [], changed)] if self.spreads else []
@@ -228,7 +228,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             return
         self.host_types.declare(one.host, one.types)
         if not self.own.life:
-            self.own.descent.begin(self._now, 0)
+            self.own.descent.begin(self.now, 0)
         self.own.interest(one.host, one.types, one.position)
         self._promise()
 
@@ -274,7 +274,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         known.types = tuple(dict.fromkeys([*known.types, *one.types]))
         clock = self._intake.clock
         fresh = [name for name in one.types if not clock.hears(name, one.origin)]
-        clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self._now)
+        clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self.now)
 
     def _forwarded(self, one: told.Forwarded, out: Outgoing) -> Slices[None]:
         known, clock = self.upstream.get(one.origin), self._intake.clock
@@ -284,10 +284,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         new, counts = taken
         for name, count in counts.items():
             self.ledger.note(name, count)
-        admitted = self._intake.admit_judged(self._intake.from_mappings(new).events, self._now)
+        admitted = self._intake.admit_judged(self._intake.from_mappings(new).events, self.now)
         if one.whole:
             clock.forget_origin(one.origin)
-        clock.promise_of(one.origin, one.watermarks, self._now)
+        clock.promise_of(one.origin, one.watermarks, self.now)
         if admitted.late:
             self.ledger.note("late_from_afar", len(admitted.late))
             out.publications += map(returned.late, admitted.late)
@@ -352,7 +352,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             return
         self.own.restore(said["own"])
         self.wants.restore(said.get("wants", ()))
-        self.newest = said.get("newest", self._now + self.limits.future_ms_max)  # it is new
+        self.newest = said.get("newest", self.now + self.limits.future_ms_max)  # it is new
         self.upstream.update({name: Upstream.of(*rest) for name, *rest in said["upstream"]})
         self.header.restore(state)
         self.sources.restore(said)

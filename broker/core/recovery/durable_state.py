@@ -65,11 +65,7 @@ class RestorableBroker(Broker):
         self.runs_for_others = False  # whether what it is told of is at home elsewhere
         self._handlers[messages.Settling] = self._settling
         self._handlers[messages.FunctionsChanged] = self._functions_changed
-
-    @property
-    def now(self) -> int:
-        """The time of the last message."""
-        return self._now
+        self._end_over = self._end_what_is_over
 
     # --- how far subscriptions are settled ---------------------------------------------------
 
@@ -86,7 +82,7 @@ class RestorableBroker(Broker):
 
     def due_to_settle(self, now: int) -> bool:
         """Tell whether more would be promised; asking changes nothing."""
-        reached = self._frontiers(lambda name: self._intake.foreseen(name, max(now, self._now)))
+        reached = self._frontiers(lambda name: self._intake.foreseen(name, max(now, self.now)))
         none = WATERMARK_NONE // 2
         return any(one > self.settled.get(key, none) for key, one in reached.items())
 
@@ -97,8 +93,8 @@ class RestorableBroker(Broker):
         types = {name for task in used for name in task.types if name not in task.needs}
         if not types:
             return "what it needs"
-        least = min(sorted(types), key=lambda name: self._intake.foreseen(name, self._now))
-        whose = self._intake.hindmost(least, self._now)
+        least = min(sorted(types), key=lambda name: self._intake.foreseen(name, self.now))
+        whose = self._intake.hindmost(least, self.now)
         return f"{least} of {whose}" if whose else f"{least}, which nobody sends"
 
     def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
@@ -108,11 +104,6 @@ class RestorableBroker(Broker):
         return {key: known[one.task] for key, one in subscriptions if one.task in known}
 
     # --- ends ------------------------------------------------------------------------------
-
-    def _fed(self, out: Outgoing, before: int) -> None:
-        super()._fed(out, before)
-        if self._matcher.endings.domains:
-            self._end_what_is_over()
 
     def _end_what_is_over(self) -> None:
         """Stop what only subscriptions need of which nothing can be a result any more."""
@@ -198,7 +189,7 @@ class RestorableBroker(Broker):
             [(one, self._texts[key][1]) for key, one in self.catalogue.subscriptions.items()]
         )
         return {
-            "now": self._now,
+            "now": self.now,
             "texts": texts,
             "tables": tables,
             "functions": self.given.state(),
@@ -221,9 +212,9 @@ class RestorableBroker(Broker):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up a state, in a broker that was told nothing yet. Raises StateError."""
-        if self._now or len(self.catalogue):
+        if self.now or len(self.catalogue):
             raise ValueError("a broker that was told something takes up no state")
-        self._now = state["now"]
+        self.now = state["now"]
         self._overdue = True
         self._matcher.restore_shared(state["shared"])
         self.installer.restore(state["declared"])
@@ -245,10 +236,10 @@ class RestorableBroker(Broker):
         What would have ended or been passed over in that time is waited for from now on, for as
         long as was left: sources may send what they could not.
         """
-        before, self._now = self._now, max(now, self._now)
+        before, self.now = self.now, max(now, self.now)
         if before:
-            self._intake.resume(before, self._now)
-            self._lives.resume(before, self._now)
+            self._intake.resume(before, self.now)
+            self._lives.resume(before, self.now)
 
     def _restore_tasks(self, state: Mapping[str, Any]) -> None:
         sources = _sources(state)

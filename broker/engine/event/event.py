@@ -13,7 +13,6 @@ the language takes in backticks, lives in a slot of its own spelling; `slot_of` 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import asin, cos, hypot, radians, sin, sqrt
@@ -244,17 +243,6 @@ def doubtful(events: Sequence[Event]) -> bool:
 def lasting(events: Sequence[Event]) -> list[Event]:
     """Those that are no points in time."""
     return [event for event in events if event.start < event.end]
-
-
-def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:
-    """Events by their class, each list in the order given."""
-    # A publication by itself is the common batch of a live broker; it needs no default dict.
-    if len(events) == 1:
-        return {events[0].__class__: list(events)}
-    by_class: dict[type[Event], list[Event]] = defaultdict(list)
-    for event in events:
-        by_class[type(event)].append(event)
-    return by_class
 
 
 # A sphere, not the ellipsoid: 0.5 % at worst, far below what positions of sensors are good for, and

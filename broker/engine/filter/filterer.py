@@ -14,11 +14,12 @@ compiling as long as nothing is routed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from broker.engine.event.event import ByClass, Detected, Event, sorted_by_class
+from broker.engine.event.event import ByClass, Detected, Event
 from broker.engine.event.expressions import AtomScope, Writer, children
 from broker.engine.event.source import Constants, build
 from broker.engine.filter.choosing import choice_of
@@ -152,6 +153,17 @@ class Filterer:
         account.filtered += missed
         account.out += len(events) - missed
         return found
+
+
+def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:
+    """Events by their class, each list in the order given."""
+    # A publication by itself is the common batch of a live broker; it needs no default dict.
+    if len(events) == 1:
+        return {events[0].__class__: list(events)}
+    by_class: dict[type[Event], list[Event]] = defaultdict(list)
+    for event in events:
+        by_class[type(event)].append(event)
+    return by_class
 
 
 def _any_of(wanted: Sequence[tuple[Expression, ...]]) -> list[tuple[Expression, ...]]:

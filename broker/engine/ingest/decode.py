@@ -176,10 +176,8 @@ class PayloadDecoder:
             if not any("srcid" in item for item in items):
                 self._complete(events, origin, decoded, many=True, foreign=True)
                 return decoded
-        stamped = self._normaliser.stamped
         for index, item in enumerate(items):
             self._mapping(item, index, origin, decoded)
-        decoded.stamped = self._normaliser.stamped - stamped
         return decoded
 
     # --- readings: the exact and the loose classes -------------------------------------------
@@ -276,19 +274,8 @@ class PayloadDecoder:
         many: bool,
         foreign: bool = False,
     ) -> None:
-        normaliser = self._normaliser
-        entries = self._registry.entries
-        latest = normaliser.latest(origin)
-        stamped = normaliser.stamped
         for index, event in enumerate(events):
-            fault = unsound(event) if foreign else None
-            if fault is None:
-                fault = normaliser.complete(event, entries[event.event_type], origin, latest)
-            if fault is None:
-                decoded.events.append(event)
-            else:
-                decoded.rejections.append(rejection(*fault, index if many else None))
-        decoded.stamped += normaliser.stamped - stamped
+            self._take(event, index if many else None, origin, decoded, foreign=foreign)
 
     def _items(
         self, payload: bytes, origin: Origin, format_: Format, decoded: Decoded, *, many: bool
@@ -312,14 +299,12 @@ class PayloadDecoder:
         if len(items) > self._limits.batch_events_max:
             decoded.rejections.append(self._too_long(len(items)))
             return
-        stamped = self._normaliser.stamped
         for index, item in enumerate(items):
             place = index if many else None
             if item is None:
                 decoded.rejections.append(rejection(reasons.NOT_FINITE, "a number", place))
             else:
                 self._item(bytes(item), place, origin, format_, decoded)
-        decoded.stamped = self._normaliser.stamped - stamped
 
     def _item(
         self, item: bytes, index: int | None, origin: Origin, format_: Format, decoded: Decoded
@@ -391,10 +376,14 @@ class PayloadDecoder:
     def _take(
         self, event: Event, index: int | None, origin: Origin, decoded: Decoded, *, foreign: bool
     ) -> None:
+        """Complete an event of any form, or refuse it; `foreign`: see `_settle`."""
+        normaliser = self._normaliser
         entry = self._registry.entries[event.event_type]
+        stamped = normaliser.stamped
         fault = unsound(event) if foreign else None
         if fault is None:
-            fault = self._normaliser.complete(event, entry, origin, self._normaliser.latest(origin))
+            fault = normaliser.complete(event, entry, origin, normaliser.latest(origin))
+        decoded.stamped += normaliser.stamped - stamped
         if fault is None:
             decoded.events.append(event)
         else:

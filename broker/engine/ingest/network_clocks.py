@@ -14,8 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.agent import WATERMARK_NONE
-from broker.engine.ingest.clocks import Split
-from broker.engine.ingest.source_clocks import SourceClocks
+from broker.engine.ingest.source_clocks import SourceClocks, Split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

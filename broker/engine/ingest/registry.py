@@ -112,7 +112,7 @@ class TypeForms:
         base = event_class(name, attributes)
         kinds = _kinds(limits)
         typed = [(slot_of(key), kinds[kind], None) for key, kind in attributes.items()]
-        exact, lenient = _exact_fields(limits) + typed, _lenient_fields(limits) + typed
+        exact, lenient = ([*_fields(limits, exact=each), *typed] for each in (True, False))
         self.exact = _class(base, exact, rename=exact_name, forbid_unknown_fields=True)
         self.loose = _class(base, exact, rename=exact_name)
         self.lenient = _class(base, lenient, rename=wire_name)
@@ -398,41 +398,26 @@ def _kinds(limits: Limits) -> dict[AttributeType, Any]:
 _Place = Annotated[list[float], msgspec.Meta(min_length=2, max_length=3)] | MetricPosition | None
 
 
-def _names(limits: Limits) -> tuple[Any, Any]:
-    name = Annotated[str, msgspec.Meta(max_length=limits.name_chars_max)]
-    epsilon = Annotated[int, msgspec.Meta(ge=0, le=limits.uncertainty_ms_max)]
-    return name, epsilon
-
-
-def _exact_fields(limits: Limits) -> list[tuple[str, Any, Any]]:
-    name, epsilon = _names(limits)
-    key = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.name_chars_max)]
-    time = Annotated[int, msgspec.Meta(ge=TIME_MIN_MS, le=TIME_MAX_MS)]
-    return [
-        ("id", key, msgspec.NODEFAULT),
-        ("source", name | None, None),
-        ("location", name | None, None),
-        ("position", _Place, None),
-        ("timestamp", None, None),
-        ("start", None, None),
-        ("end", time, msgspec.NODEFAULT),
-        ("uncertainty", epsilon, 0),
-    ]
-
-
-def _lenient_fields(limits: Limits) -> list[tuple[str, Any, Any]]:
-    name, epsilon = _names(limits)
-    time = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)] | str | None
-    return [
-        ("id", name | None, None),
-        ("source", name | None, None),
-        ("location", name | None, None),
-        ("position", _Place, None),
-        ("timestamp", time, None),
-        ("start", time, None),
-        ("end", time, None),
-        ("uncertainty", epsilon | None, None),
-    ]
+def _fields(limits: Limits, *, exact: bool) -> list[tuple[str, Any, Any]]:
+    """The fields that all events have: of exact readings, or of whatever the formats allow."""
+    name: Any = Annotated[str, msgspec.Meta(max_length=limits.name_chars_max)] | None
+    epsilon: Any = Annotated[int, msgspec.Meta(ge=0, le=limits.uncertainty_ms_max)]
+    own: tuple[str, Any, Any]
+    times: list[tuple[str, Any, Any]]
+    doubt: tuple[str, Any, Any]
+    if exact:
+        key = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.name_chars_max)]
+        time = Annotated[int, msgspec.Meta(ge=TIME_MIN_MS, le=TIME_MAX_MS)]
+        own = ("id", key, msgspec.NODEFAULT)
+        times = [("timestamp", None, None), ("start", None, None), ("end", time, msgspec.NODEFAULT)]
+        doubt = ("uncertainty", epsilon, 0)
+    else:
+        any_time = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)] | str | None
+        own = ("id", name, None)
+        times = [(key, any_time, None) for key in ("timestamp", "start", "end")]
+        doubt = ("uncertainty", epsilon | None, None)
+    places = [("source", name, None), ("location", name, None), ("position", _Place, None)]
+    return [own, *places, *times, doubt]
 
 
 SHAPES_MAX = 256  # of readings; those of further shapes are left to intake

@@ -1,8 +1,8 @@
 """The clocks of a live broker's sources.
 
-Owns a clock for each source and the watermark of each type. Must not know payloads, tasks or wall
-time. Invariant: a watermark that was given out never goes back, and no event that ends at or before
-it is let through for its type afterwards.
+Owns the judgement of events by a clock, a clock for each source and the watermark of each type.
+Must not know payloads, tasks or wall time. Invariant: a watermark that was given out never goes
+back, and no event that ends at or before it is let through for its type afterwards.
 
 - An event is late if it ends at or before its source's watermark, or at or before what was given
   out for its type: the latter concerns a source that came, or gained a type, after that.
@@ -23,10 +23,14 @@ it is let through for its type afterwards.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice
+from operator import le, lt
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
+from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
-from broker.engine.ingest.clocks import Split, course, sifted
 from broker.engine.limits import LimitReachedError
 
 if TYPE_CHECKING:
@@ -36,6 +40,89 @@ if TYPE_CHECKING:
 
 
 SWEEPS = 4  # at most so many in an idle timeout: each looks at every source
+
+
+# What the clock has seen anyway is handed on with the events: the memory of repeats would otherwise
+# look through the ends of a batch a second time.
+class Split(Struct, frozen=True):
+    """Events by the clocks' judgement, each list in the order given.
+
+    `refused` are those of sources for which no place is left. Of the events on time, `ordered` says
+    that none is known to end before the one before it, `apart` that no two then end together;
+    `newest` is the time after which none of them ends and `ends` are their ends, where these are
+    known without looking. `floor`, where it is known, is the time at or before which from now on
+    every event is late.
+    """
+
+    on_time: list[Event]
+    late: list[Event]
+    refused: list[Event]
+    ordered: bool = False
+    apart: bool = False
+    newest: int | None = None
+    ends: list[int] | None = None
+    floor: int | None = None
+
+
+class Course(Struct, frozen=True, gc=False):
+    """Describe how a clock went on over events: up to the first late one, if `late`."""
+
+    newest: int
+    late: bool
+    ordered: bool = False  # none ended before one before it, those of earlier batches too
+    apart: bool = False  # nor with it, where they are ordered
+    ends: list[int] | None = None
+
+
+def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> Course:
+    """The clock's course from `newest`; what ends at or before `passed` is late in any case.
+
+    The ends are looked through as a list: of a stream in order that takes one pass at the pace of
+    Python's own loops, unless it is compiled.
+    """
+    if native.passes is not None:
+        # The compiled pass holds times in 64 bits and tests for None faster than for a bound that
+        # nothing meets.
+        least = None if passed == WATERMARK_NONE else passed
+        went = native.passes.course(events, newest, least, lateness_ms)
+        if went is not None:
+            return Course(*went)
+    ends: list[int] = [event.end for event in events]
+    if not ends:
+        return Course(newest, False, True, True, ends)
+    first = ends[0]
+    # Strictly ascending: no two end together, so none can be a repeat of another of the batch
+    # either.
+    if first > newest and first > passed and all(map(lt, ends, islice(ends, 1, None))):
+        return Course(ends[-1], False, True, True, ends)
+    if passed > WATERMARK_NONE and min(ends) <= passed:
+        return Course(newest, True)
+    ordered = first >= newest and all(map(le, ends, islice(ends, 1, None)))
+    # The clock goes on within the batch: an event may be late because of one that stands before it
+    # in the same payload, as it would be if they had come one by one.
+    floor = newest - lateness_ms
+    for end in ends:
+        if end > newest:
+            newest = end
+            floor = end - lateness_ms
+        elif end < floor:
+            return Course(newest, True)
+    return Course(newest, False, ordered, False, ends)
+
+
+def sifted(
+    events: list[Event], newest: int, given: dict[str, int], lateness_ms: int
+) -> tuple[Split, int]:
+    """By the clock as it goes on, event by event; and where it has come."""
+    split = Split([], [], [])
+    for event in events:
+        end = event.end
+        if end < newest - lateness_ms or end <= given.get(event.event_type, WATERMARK_NONE):
+            split.late.append(event)
+        else:
+            split.on_time.append(event)
+            newest = max(newest, end)
+    return split, newest
 
 
 # A clock for each source and not for each type: a device that sends temperature and door alike has

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from heapq import heappush
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.agent import WATERMARK_END, LeafEvents, Result
-from broker.engine.event.event import ByClass, Event, doubtful, event_class
+from broker.engine.event.event import ByClass, Event, event_class
 from broker.engine.filter.filterer import Filterer
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 Inboxes = list[dict[int, list[LeafEvents]]]  # of each level of definitions, by agent
 WatermarkOf = Callable[[str], int]
 Look = tuple[WatermarkOf, dict[Any, int]]  # at watermarks, with those that were asked for
+_uncertainty = attrgetter("uncertainty")
 DueOf = Callable[[Domain, Mapping[int, Seat]], int | None]
 
 
@@ -290,7 +292,7 @@ class Matcher:
                     results += made(matched)
                 continue
             # Weighing times costs every join, so it begins with the first event that is in doubt.
-            if self._agents.doubted is None and doubtful(matched):
+            if self._agents.doubted is None and any(map(_uncertainty, matched)):
                 self.doubt()
                 self._wiring.direct.settle()
             for seat, leaf in self._wiring.routes[content]:

@@ -28,7 +28,7 @@ from broker.engine.event.occurrence import (
     sort_in_order,
     span_of_first,
 )
-from broker.engine.event.source import Constants, Parameters, build, shared
+from broker.engine.event.source import Constants, build
 from broker.engine.pattern.layout.pattern import Layout
 from broker.engine.pattern.uncertainty.uncertainty import WORDS
 from broker.engine.pattern.uncertainty.verdicts import certainty_of
@@ -42,62 +42,6 @@ if TYPE_CHECKING:
 AS_JSON = frozenset((int, str, bool, type(None)))  # what stands in JSON as it is
 
 
-def _places(layout: Layout) -> str:
-    """The left side of an assignment of an occurrence's events to their names."""
-    return "".join(f"e{leaf.low}, " for leaf in layout.leaves).rstrip()
-
-
-class Told:
-    """Code that tells what is bound by name: ids with ends, ids, and attributes.
-
-    Where each place binds one event, always, there is nothing to look for. `assigned`: the values
-    are assigned, so that nobody asks for attributes.
-    """
-
-    def __init__(self, layout: Layout, constants: Constants, *, assigned: bool) -> None:
-        self.lines = _members(layout)
-        named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
-        if layout.listed or layout.optional:
-            self.bound, self.values, self.events = "bound", "values", "events"
-            self.lines += "    bound, values, events = [], {}, {}\n"
-            of_each, of_one = ("", "") if assigned else (_VALUES_OF_EACH, _VALUES_OF_ONE)
-            code = _SEVERAL.format(of_each, of_one, name="{name}", e="{e}")
-            self.lines += "".join(code.format(name=name, e=event) for name, event in named)
-            return
-        pairs = [f"({name}, [({event}.id, {event}.end)])" for name, event in named]
-        self.bound = f"[{', '.join(pairs)}]"
-        values = [f"{name}: {event}.attribute_values()" for name, event in named]
-        self.values = f"{{{', '.join(values)}}}"
-        self.events = f"{{{', '.join(f'{name}: [{event}.id]' for name, event in named)}}}"
-
-
-_SEVERAL = """\
-    if {e}.__class__ is tuple:
-        events[{name}] = ids = [e.id for e in {e}]
-        bound.append(({name}, list(zip(ids, [e.end for e in {e}]))))
-{}\
-    elif {e} is not None:
-        events[{name}] = [{e}.id]
-        bound.append(({name}, [({e}.id, {e}.end)]))
-{}\
-"""
-_VALUES_OF_EACH = """\
-        values[{name}] = [e.attribute_values() for e in {e}]
-"""
-_VALUES_OF_ONE = """\
-        values[{name}] = {e}.attribute_values()
-"""
-
-
-def _members(layout: Layout) -> str:
-    """A line that names what a result's places bind."""
-    if len(layout.leaves) > 1:
-        return f"    _, _, {_places(layout)} = result.occurrence\n"
-    # Of a single event, what may or may not be is said of a tuple around it.
-    event = f"e{layout.leaves[0].low}"
-    return f"    {event} = o if (o := result.occurrence).__class__ is not tuple else o[2]\n"
-
-
 class SubscriptionTemplate:
     """Hold what all results of one subscription share.
 
@@ -105,7 +49,7 @@ class SubscriptionTemplate:
     thousands of subscriptions most report seldom, and what writes results is larger than the rest.
     """
 
-    __slots__ = ("_words", "constants", "place", "plain", "subscription", "task", "types")
+    __slots__ = ("_words", "place", "plain", "subscription", "task", "types")
 
     def __init__(self, task: Task) -> None:
         node = task.node
@@ -115,7 +59,6 @@ class SubscriptionTemplate:
         self.types = task.types
         self.place = task.place
         self.subscription = node
-        self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
         self.plain: Callable[[OccurrenceResult], dict[str, Any]] = _written
         self._words: ResultWords | None = None
 
@@ -126,7 +69,7 @@ class SubscriptionTemplate:
         if words is None:
             layout = reported_layout(self.subscription.case)
             words = self._words = ResultWords(self.task, self.subscription, layout)
-            self.constants, self.plain = words.constants, words.plain
+            self.plain = words.plain
         return words
 
     @property
@@ -136,7 +79,8 @@ class SubscriptionTemplate:
 
     def bound(self, events: Sequence[Any]) -> dict[str, Any]:
         """By name what is bound; what `without` and `absent` name never is, in lists neither."""
-        return self.words.bound(events)
+        places = zip(self.names, self.words.shown, events, strict=True)
+        return {name: one for name, shown, one in places if shown and one is not None}
 
 
 def _written(result: OccurrenceResult) -> dict[str, Any]:
@@ -152,94 +96,51 @@ def _in_words(result: OccurrenceResult) -> dict[str, Any]:
 class ResultWords:
     """The words in which the results of one subscription are written.
 
-    `plain` makes one as other programs meet it: in one go, where each place of the pattern binds
-    one event. `constants` are what it takes from the template.
+    `plain` makes one as other programs meet it.
     """
 
     __slots__ = (
-        "_shown", "_values", "constants", "keys", "names", "plain", "subscription", "task",
+        "_begun", "_values", "keys", "names", "plain", "shown", "subscription",
     )  # fmt: skip
 
     def __init__(self, task: str, subscription: Subscription, layout: Layout) -> None:
-        self.task = task
+        self._begun = begun_of(task, 0)  # half of what is digested is the key
         self.subscription = node = subscription
         self.keys = node.case.group_by
         self.names = [intern(leaf.name) for leaf in layout.leaves]  # many have the same
         silent = layout.silent
-        self._shown = [leaf.name if leaf.low not in silent else None for leaf in layout.leaves]
-        self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
+        self.shown = [leaf.low not in silent for leaf in layout.leaves]
         self._values = self._build_values(layout) if node.case.assign else None
+        self.plain: Callable[[OccurrenceResult], dict[str, Any]] = _in_words
         # Assigned values run the text's own code, which the compiled pass does not know: it
-        # declines the whole subscription.
+        # declines the whole subscription, and of others what is `absent`, result by result.
         special = bool(node.case.assign) or node.actor.group_key is not None
-        self.plain: Callable[[OccurrenceResult], dict[str, Any]]
         if native.passes is not None and not special and silent.isdisjoint(layout.listed):
-            self.plain = self._teller(layout)  # which declines what is `absent`, result by result
-        else:
-            self.plain = _in_words if silent else self._build_plain(layout)
-
-    def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
-        writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
-        constants.helper("plain", plain)
-        return [
-            f"{constants.add(item.name)}: plain({writer.value(item.value)})"
-            for item in self.subscription.case.assign
-        ]
+            self.plain = self._teller(task, layout)
 
     def _build_values(self, layout: Layout) -> Callable[..., dict[str, Any]]:
         constants = Constants()
-        codes = self._assigned(layout, constants)
+        writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
+        constants.helper("plain", plain)
+        codes = [
+            f"{constants.add(item.name)}: plain({writer.value(item.value)})"
+            for item in self.subscription.case.assign
+        ]
+        places = "".join(f"e{leaf.low}, " for leaf in layout.leaves)
         text = (
-            f"def values(events, g, start, end):\n    {_places(layout)} = events\n"
+            f"def values(events, g, start, end):\n    {places} = events\n"
             f"    return {{{', '.join(codes)}}}\n"
         )
         return build(text, "values", constants)
 
-    def _build_plain(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
-        constants = Parameters()
-        node = self.subscription
-        told = Told(layout, constants, assigned=bool(node.case.assign))
-        values = f"{{{', '.join(self._assigned(layout, constants))}}}"
-        group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
-        begun = constants.add(begun_of(self.task, 0).copy)  # half of what is digested is the key
-        encode = constants.helper("encode", ENCODE)
-        by_group = node.actor.group_key is not None
-        actor = f"{constants.add(self.actor)}(g)" if by_group else constants.add(node.actor.name)
-        # Written out in one display: a result is a dict of eleven keys, and each that was put in by
-        # itself would be a look-up more for every result.
-        parts = {
-            "subscription": constants.add(node.name),
-            "seq": constants.add(node.seq),
-            "id": "hashed.hexdigest()",
-            "subscriber": constants.add(node.subscriber),
-            "actor": actor,
-            "start": "start",
-            "end": "end",
-            "certainty": "result.certainty",
-            "group": f"{{{group}}}",
-            "values": values if node.case.assign else told.values,
-            "events": told.events,
-        }
-        types = ", ".join([leaf.event_type for leaf in layout.leaves])  # each with its own code
-        text = (
-            f"def plain_of(result):  # {types!a}\n"
-            f"    {', '.join(constants.values)}, = result.template.constants\n"
-            "    g, start, end = result.group, result.start, result.end\n"
-            f"{told.lines}"
-            f"    hashed = {begun}()\n    hashed.update({encode}({told.bound}))\n"
-            f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
-        )
-        self.constants = tuple(constants.values.values())
-        return shared(text, "plain_of", constants.helpers)
-
-    def _teller(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
-        """The same compiled, where nothing is assigned; what it declines is put in words."""
+    def _teller(self, task: str, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
+        """`put`, compiled, where nothing is assigned; what it declines is put in words."""
         node, passes = self.subscription, native.passes
         assert passes is not None
         made: Callable[[OccurrenceResult], dict[str, Any]] = passes.Teller(
             OccurrenceResult,
             (node.name, node.seq, node.subscriber, node.actor.name),
-            beginning_of(self.task, 0),
+            beginning_of(task, 0),
             tuple([b"\x92" + ENCODE(name) for name in self.names]),
             tuple(self.names),
             tuple(self.keys),
@@ -249,38 +150,50 @@ class ResultWords:
         return made
 
     def put(self, result: OccurrenceResult) -> dict[str, Any]:
-        """Write a result of any pattern, part by part."""
-        node, group, events = self.subscription, result.group, result.events
-        bound = self.bound(events)
+        """Write a result part by part.
+
+        What `without` and `absent` name is never told, in lists neither.
+        """
+        node, group, occurrence = self.subscription, result.group, result.occurrence
+        events = occurrence[2:] if occurrence.__class__ is tuple else (occurrence,)
+        bound: list[Any] = []
+        values: dict[str, Any] = {}
+        ids: dict[str, list[str]] = {}
+        # One walk for all that is told of each place: a result is as dear as ten events.
+        for name, shown, member in zip(self.names, self.shown, events, strict=True):
+            if member is None:
+                continue
+            if not shown:
+                bound += bound_ids((name,), (member,), group)
+            elif member.__class__ is tuple:
+                ids[name] = [event.id for event in member]
+                bound.append((name, [(event.id, event.end) for event in member]))
+                if self._values is None:
+                    values[name] = [event.attribute_values() for event in member]
+            else:
+                ids[name] = [member.id]
+                bound.append((name, ((member.id, member.end),)))
+                if self._values is None:
+                    values[name] = member.attribute_values()
         if self._values is not None:
             values = self._values(events, group, result.start, result.end)
-        else:
-            values = {name: attribute_values(member) for name, member in bound.items()}
         return {
             "subscription": node.name,
             "seq": node.seq,
-            "id": self.id_of(bound_ids(self.names, events, group)),
+            "id": self.id_of(bound),
             "subscriber": node.subscriber,
             "actor": self.actor(group),
             "start": result.start,
             "end": result.end,
             "certainty": result.certainty,
-            "group": dict(zip(self.keys, group, strict=True)),
+            "group": dict(zip(self.keys, group, strict=True)) if group else {},
             "values": values,
-            "events": {
-                name: [event.id for event in member] if member.__class__ is tuple else [member.id]
-                for name, member in bound.items()
-            },
+            "events": ids,
         }
-
-    def bound(self, events: Sequence[Any]) -> dict[str, Any]:
-        """By name what is bound; what `without` and `absent` name never is, in lists neither."""
-        pairs = zip(self._shown, events, strict=True)
-        return {name: one for name, one in pairs if name is not None and one is not None}
 
     def id_of(self, bound: Bound) -> str:
         """Return the id of an occurrence, as that of a definition has it."""
-        hashed = begun_of(self.task, 0)
+        hashed = self._begun.copy()
         hashed.update(ENCODE(bound))
         return hashed.hexdigest()
 
@@ -336,13 +249,6 @@ class OccurrenceResult(msgspec.Struct, eq=False, gc=False):
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""
         return self.template.plain(self)
-
-
-def attribute_values(member: Any) -> Any:
-    """The attributes that are not null, of an event or of each of a list."""
-    if member.__class__ is tuple:
-        return [event.attribute_values() for event in member]
-    return member.attribute_values()
 
 
 def plain(value: Any) -> Any:

@@ -26,7 +26,7 @@ from broker.engine.runtime.budget import Budget
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.window.assigners import Grid, grid_of
 from broker.engine.window.bound import Lasting, Moment, end_anchors
-from broker.engine.window.buffer import OrderedWindows, WindowStore
+from broker.engine.window.buffer import OrderedWindows, WindowTerms
 from broker.engine.window.code import (
     DURATION_MAX_MS,
     EVENTS_MAX,
@@ -40,7 +40,7 @@ from broker.engine.window.constituents import put_in_order
 from broker.engine.window.emit import WindowOutcome
 from broker.engine.window.panes import PaneWindows
 from broker.engine.window.ranges import Sliding, Stepped, is_stepped
-from broker.engine.window.sessions import Runs, Turns, trigger_of
+from broker.engine.window.sessions import Runs, Sessions, Turns
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
@@ -211,15 +211,14 @@ def _windows(
     grid, content = grid_of(window), content_of(window, shape)
     if grid is not None and content == "panes":
         return PaneWindows(shape, outcome, grid, limits)
-    store = WindowStore(shape, limits, classes)
-    if window.runs:
-        return OrderedWindows(Runs(store, outcome, trigger_of(window, lasting.longest_ms)))
+    terms = WindowTerms(shape, outcome, limits, classes)
+    if window.session_ms is not None:
+        limits_ms = window.session_ms, window.session_max_ms
+        return Runs(terms, Sessions(*limits_ms, lasting.longest_ms))
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
-        return OrderedWindows(Sliding(store, outcome, window.range_ms))
-    if content == "events":
-        return OrderedWindows(Stepped(store, outcome, grid))
-    return OrderedWindows(Runs(store, outcome, Turns(grid)))
+        return Sliding(terms, window.range_ms)
+    return Stepped(terms, grid) if content == "events" else Runs(terms, Turns(grid))
 
 
 def content_of(window: Window, shape: Shape) -> Content:

@@ -354,27 +354,30 @@ class Ordered:
     """Keep all values in the order of their events: for First and Last where values leave, and for
     aggregates of the user's own.
 
-    Where values come in order and leave oldest first, an insertion is at the end and a removal at
-    the beginning; `bisect` finds both in a few comparisons of ends.
+    Values leave oldest first, whatever the order in which they came.
     """
 
     __slots__ = ("orders", "values")
 
     def __init__(self) -> None:
-        self.orders: list[Order] = []  # ascending
-        self.values: list[Any] = []
+        self.orders: deque[Order] = deque()  # ascending
+        self.values: deque[Any] = deque()
 
     def add_of(self, value: Any, event: Event) -> None:
         """Add the value of an event."""
-        place = bisect_left(self.orders, event.order)
-        self.orders.insert(place, event.order)
-        self.values.insert(place, value)
+        orders, order = self.orders, event.order
+        if not orders or orders[-1] <= order:
+            orders.append(order)
+            self.values.append(value)
+        else:
+            place = bisect_left(orders, order)
+            orders.insert(place, order)
+            self.values.insert(place, value)
 
-    def remove_of(self, _: Any, event: Event) -> None:
-        """Take back the value of an event."""
-        place = bisect_left(self.orders, event.order)
-        del self.orders[place]
-        del self.values[place]
+    def remove(self, _: Any) -> None:
+        """Take back the oldest."""
+        self.orders.popleft()
+        self.values.popleft()
 
     def take_of(self, values: Sequence[Any], events: Sequence[Event]) -> None:
         """Add the values of as many events."""
@@ -409,36 +412,8 @@ class Ordered:
 
     def _fill(self, entries: list[tuple[Order, Any]]) -> None:
         entries.sort(key=_first)
-        self.orders = [order for order, _ in entries]
-        self.values = [value for _, value in entries]
-
-
-class ValueQueue:
-    """Keep values that come in order and leave oldest first; cheaper than `Ordered` by its orders.
-
-    A sliding First or Last asks for no event's order: that of arrival is the order.
-    """
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: deque[Any] = deque()
-
-    def add(self, value: Any) -> None:
-        """Add the newest."""
-        self.values.append(value)
-
-    def remove(self, _: Any) -> None:
-        """Take back the oldest."""
-        self.values.popleft()
-
-    def first(self) -> Any:
-        """Return the first value; None of none."""
-        return self.values[0] if self.values else None
-
-    def last(self) -> Any:
-        """Return the last value; None of none."""
-        return self.values[-1] if self.values else None
+        self.orders = deque([order for order, _ in entries])
+        self.values = deque([value for _, value in entries])
 
 
 # --- which accumulator is made ----------------------------------------------------------------
@@ -481,7 +456,7 @@ KINDS: dict[str, AccumulatorKind] = {
     "greatest": _extreme(greatest=True),
     "bag": AccumulatorKind(Ascending, Ascending, Ascending, grows=True),
     "distinct": AccumulatorKind(Distinct, Distinct, Distinct, grows=True),
-    "ends": AccumulatorKind(Ends, ValueQueue, Ordered, of_events=True),
+    "ends": AccumulatorKind(Ends, Ordered, Ordered, of_events=True),
     "ordered": AccumulatorKind(Ordered, Ordered, Ordered, grows=True, of_events=True),
 }
 WHOLE_KINDS: dict[str, AccumulatorKind] = {  # of integers alone, whose sums need no unit

@@ -11,11 +11,11 @@ event: `range R`, `session G`, and all in which `distinct` asks which event was 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from broker.engine.event.agent import WATERMARK_NONE, LeafEvents
 from broker.engine.event.event import Detected, Event
@@ -29,6 +29,7 @@ from broker.engine.window.code import (
     WindowLimits,
     key_lines,
 )
+from broker.engine.window.emit import WindowOutcome
 from broker.engine.window.plan import OperandNames
 
 Leaves = tuple[int, ...]
@@ -114,82 +115,51 @@ def _order_of(entry: Entry) -> tuple[Any, str]:
     return (entry[0].order, entry[0].id)
 
 
-class WindowStore:
-    """Hold what the kinds of ordered windows share: the case, its limits, the counts of drops.
+class WindowTerms(NamedTuple):
+    """Hold what all windows of a case are made of, and the classes of its events."""
 
-    `inside` counts the events, or values kept of events, that wait no more.
-    """
-
-    def __init__(
-        self, shape: Shape, limits: WindowLimits, classes: Mapping[str, type[Event]]
-    ) -> None:
-        self.shape = shape
-        self.limits = limits
-        self.classes = classes
-        self.key_of = compile_key(shape.names)
-        self.inside = 0
-        self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0}
-
-    def packed(self, entries: Any, shelf: Shelf) -> list[list[Any]]:
-        """Return entries as plain data; their keys are made again when they are unpacked."""
-        return [[shelf.put(event), list(leaves)] for event, leaves, _ in entries]
-
-    def unpacked(self, entries: Sequence[Any], shelf: Shelf) -> Iterator[Entry]:
-        """Yield the entries that `packed` gave as plain data."""
-        for number, leaves in entries:
-            event = shelf.get(number)
-            yield event, tuple(leaves), self.key_of(event)
-
-
-class OrderedKind(Protocol):
-    """A kind of windows over events that come in order; `store` is shared with the buffer."""
-
-    store: WindowStore
-
-    def take(self, entry: Entry, made: list[Detected]) -> None:
-        """Take the next event in order; add to `made` what became certain by it."""
-
-    def settle(self, watermark: int, made: list[Detected]) -> None:
-        """Close what no later event can change: all up to the watermark has been taken."""
-
-    def due(self) -> int | None:
-        """Return the least watermark that, without events, could bring a report."""
-
-    def least_newest_end(self, least: int) -> int:
-        """Return a bound below the newest end of any window yet to be reported.
-
-        No event still to be taken ends before `least`.
-        """
-
-    def least_end(self, least: int) -> int:
-        """Return a bound below the end of any event in a window yet to be reported."""
-
-    def fold(self) -> None:
-        """Take in what is pending, so that `store.inside` counts it."""
-
-    def tidy(self, watermark: int) -> None:
-        """Let go now of what no report to come depends on, and stand as if begun since that."""
-
-    def plain(self, shelf: Shelf) -> Any:
-        """Return what is open, as plain data."""
-
-    def renew(self, data: Any, shelf: Shelf) -> None:
-        """Take up what `plain` gave."""
+    shape: Shape
+    outcome: WindowOutcome
+    limits: WindowLimits
+    classes: Mapping[str, type[Event]]
 
 
 class OrderedWindows:
-    """The door of ordered windows: what waits, and the kind of windows that takes it."""
+    """The door of ordered windows; each kind of them says what becomes of an event.
 
-    def __init__(self, kind: OrderedKind) -> None:
-        self._kind = kind
-        self._store = kind.store
+    `_inside` counts the events, or values kept of events, that wait no more.
+    """
+
+    def __init__(self, terms: WindowTerms) -> None:
+        self._shape, self._outcome, self._limits, self._classes = terms
+        self._key_of = compile_key(terms.shape.names)
+        self._inside = 0
         self._watermark = WATERMARK_NONE
         self._waiting = Waiting()
+        self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0}
 
-    @property
-    def drops(self) -> dict[str, int]:
-        """The counts of dropped events by reason."""
-        return self._store.drops
+    # --- what a kind says ----------------------------------------------------------------
+
+    # Take the next event in order; add to those made what became certain by it.
+    _take: Callable[[Entry, list[Detected]], None]
+    # Close what no later event can change: all up to the watermark has been taken.
+    _settle: Callable[[int, list[Detected]], None]
+    # Give bounds below the newest end of any window yet to be reported, and below the end of any
+    # event in one; no event still to be taken ends before the time given.
+    _newest_from: Callable[[int], int]
+    _ends_from: Callable[[int], int]
+    # Give what is open, as plain data, and take it up.
+    _plain: Callable[[Shelf], Any]
+    _renew: Callable[[Any, Shelf], None]
+
+    def _due(self) -> int | None:
+        """Return the least watermark that, without events, could bring a report."""
+        return None
+
+    def _fold(self) -> None:
+        """Take in what is pending, so that `_inside` counts it."""
+
+    # --- the door ------------------------------------------------------------------------
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
         """Take events; return those of the windows that the watermark decides, in no order."""
@@ -198,77 +168,83 @@ class OrderedWindows:
         made: list[Detected] = []
         if watermark > self._watermark:
             self._watermark = watermark
-            take = self._kind.take
             for entry in self._waiting.ready(watermark):
-                take(entry, made)
-            self._kind.settle(watermark, made)
+                self._take(entry, made)
+            self._settle(watermark, made)
         return made
 
     def tidy(self) -> None:
-        """Let go now of what no report to come depends on."""
-        self._kind.tidy(self._watermark)
+        """Let go now of what no report to come depends on, and stand as if begun since that."""
 
     def next_due(self) -> int | None:
         """Return the least watermark that takes an event or closes a window."""
-        first, due = self._waiting.first_end(), self._kind.due()
-        if first is None or due is None:
-            return due if first is None else first
-        return min(first, due)
+        times = (self._waiting.first_end(), self._due())
+        return min([each for each in times if each is not None], default=None)
 
     def held(self) -> int:
         """Return how many events wait or are inside, and values kept of such."""
-        self._kind.fold()
-        return len(self._waiting) + self._store.inside
+        self._fold()
+        return len(self._waiting) + self._inside
 
     def least_newest_end(self, watermark: int) -> int:
         """Return a bound: no window yet to be reported has its newest event end before this."""
-        return self._kind.least_newest_end(self._least(watermark))
+        return self._newest_from(self._least(watermark))
 
     def least_end(self, watermark: int) -> int:
         """Return a bound: no event ends before this that is in a window yet to be reported."""
-        return self._kind.least_end(self._least(watermark))
+        return self._ends_from(self._least(watermark))
 
     def state(self) -> dict[str, Any]:
         """Return plain data."""
-        shelf = Shelf(self._store.classes)
+        shelf = Shelf(self._classes)
         return {
             "watermark": self._watermark,
-            "drops": dict(self._store.drops),
-            "waiting": self._store.packed(self._waiting, shelf),
-            "windows": self._kind.plain(shelf),
+            "drops": dict(self.drops),
+            "waiting": packed(self._waiting, shelf),
+            "windows": self._plain(shelf),
             "events": shelf.packed(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
-        shelf = Shelf(self._store.classes, state["events"])
+        shelf = Shelf(self._classes, state["events"])
         self._watermark = state["watermark"]
-        self._store.drops.update(state["drops"])
+        self.drops.update(state["drops"])
         self._waiting = Waiting()
-        for entry in self._store.unpacked(state["waiting"], shelf):
+        for entry in self._unpacked(state["waiting"], shelf):
             self._waiting.put(entry)
-        self._store.inside = 0
-        self._kind.renew(state["windows"], shelf)
+        self._inside = 0
+        self._renew(state["windows"], shelf)
+
+    def _unpacked(self, entries: Sequence[Any], shelf: Shelf) -> Iterator[Entry]:
+        """Yield the entries that `packed` gave as plain data; their keys are made again."""
+        for number, leaves in entries:
+            event = shelf.get(number)
+            yield event, tuple(leaves), self._key_of(event)
 
     def _least(self, watermark: int) -> int:
         first = self._waiting.first_end()
         return watermark + 1 if first is None else min(watermark + 1, first)
 
     def _enter(self, batch: Sequence[LeafEvents]) -> None:
-        store, waiting = self._store, self._waiting
-        watermark, key_of, drops = self._watermark, store.key_of, store.drops
-        room = store.limits.events_max - len(waiting) - store.inside
+        waiting, key_of = self._waiting, self._key_of
+        room = self._limits.events_max - len(waiting) - self._inside
         for event, leaves in arrivals(batch):
             key = key_of(event)
             if key is None:
                 continue
-            if event.end <= watermark:
-                drops[CLOSED] += 1
+            if event.end <= self._watermark:
+                self.drops[CLOSED] += 1
             elif room <= 0:
-                drops[EVENTS_OVERFLOW] += 1
+                self.drops[EVENTS_OVERFLOW] += 1
             else:
                 room -= 1
                 waiting.put((event, leaves, key))
+
+
+def packed(entries: Iterable[Entry], shelf: Shelf) -> list[list[Any]]:
+    """Return entries as plain data."""
+    return [[shelf.put(event), list(leaves)] for event, leaves, _ in entries]
 
 
 def compile_key(names: OperandNames) -> Callable[[Any], Any]:

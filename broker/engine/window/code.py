@@ -250,8 +250,7 @@ def compile_slide(aggregation: Aggregation, names: Names, leaf: int, method: str
         indent = "        " if nullable else "    "
         lines += [f"    v = {code}", *(["    if v is not None:"] if nullable else [])]
         for what, at in argument.kept.items():
-            # Where values come in any order, the first and the last are told by their events.
-            of = what == "ordered" or (what == "ends" and names.scattered(leaf))
+            of = method == "add" and KINDS[what].of_events
             lines.append(f"{indent}k[{at}].{method}{'_of(v, e)' if of else '(v)'}")
     return build("\n".join([*lines, "    return"]) + "\n", "slide", constants)
 

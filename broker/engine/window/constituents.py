@@ -12,7 +12,7 @@ agree so far are ordered by what comes after them: by definition, case, window a
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from operator import attrgetter
@@ -26,7 +26,6 @@ IDS_MAX = 64  # ids of a window's event that order looks at; up to 128 events a 
 IDS_CROWDED = 8  # where so many groups are open that this would be too much
 PRIMITIVES = 0.25  # candidates that it costs to put an event in order, beside others of one end
 DETECTED = 16  # the same of an event of a window, whose own ids may have to be made for that
-BLOCK = 16  # events that a sliding window shares with what it made, and lets go of together
 NEVER = 2**63  # later than any time
 LEVELS_NESTED = 100  # of an order key that is written as it is; deeper ones are written flat
 
@@ -97,36 +96,25 @@ class Lazy:
 class Constituents(Lazy):
     """The primitive ids of events in order, those of a detected one by its own list.
 
-    `blocks` hold the events, from `skip` on, at most `count` of them; later changes of what lies
-    beyond do not show. The first `most` in order are told.
+    Nothing may change the list of events afterwards. The first `most` in order are told.
     """
 
-    __slots__ = ("_blocks", "_count", "_first", "_most", "_skip", "budget")
+    __slots__ = ("_events", "_first", "_most", "budget")
 
-    def __init__(
-        self,
-        blocks: Sequence[Sequence[Any]],
-        skip: int = 0,
-        count: int = NEVER,
-        most: int = IDS_MAX,
-    ) -> None:
+    def __init__(self, events: list[Any], most: int = IDS_MAX) -> None:
         self._made = None
         self._first: Any = None
-        self._blocks = blocks
-        self._skip = skip
-        self._count = count
+        self._events = events
         self._most = most
         self.budget: Budget | None = None  # of the steps in which others are compared with these
 
     def events(self) -> list[Any]:
-        """The first events, each with an order and an end; in no promised order."""
-        blocks = self._blocks
-        events = blocks[0] if len(blocks) == 1 else [event for block in blocks for event in block]
-        return list(events[self._skip : self._skip + self._count])
+        """The events, each with an order and an end; in no promised order."""
+        return self._events
 
     def in_order(self) -> list[Any]:
         """The first events, in order; whole orders are asked for only where ends tie."""
-        events = sorted(self.events(), key=_end)
+        events = sorted(self._events, key=_end)
         if len(set(map(_end, events))) < len(events):
             self._charge(events)
             events.sort(key=_order)
@@ -135,9 +123,7 @@ class Constituents(Lazy):
     def first(self) -> Any:
         """Return the first id; nothing is sorted for it unless the first events tie."""
         if self._first is None:
-            blocks, count = self._blocks, self._count
-            whole = not self._skip and len(blocks) == 1 and len(blocks[0]) <= count
-            events = blocks[0] if whole else self.events()  # read alone, so it need be no copy
+            events = self._events
             first = first_of(self._first_of(events).ids) if events else None
             # A detected event may be of no ids at all: then a later one gives the first.
             self._first = super().first() if first is None else first
@@ -188,48 +174,40 @@ class Lineage(Lazy):
         return (end, start, *said_in_order(orders), ())
 
 
-class Trail:
-    """The events inside of a sliding window, in order: what is made shares blocks of them."""
+class Members:
+    """The events that count in a window that moves, in order; once for each leaf."""
 
-    __slots__ = ("_blocks", "_shared", "_skip")
+    __slots__ = ("_events", "_gone")
 
     def __init__(self) -> None:
-        self._blocks: deque[list[Any]] = deque([[]])
-        self._skip = 0
-        self._shared: tuple[list[Any], ...] | None = None
+        self._events: list[Any] = []
+        self._gone = 0  # of the events, those at the beginning that have left
 
     def push(self, event: Any) -> None:
-        """Add the newest."""
-        block = self._blocks[-1]
-        if len(block) == BLOCK:
-            block = []
-            self._blocks.append(block)
-            self._shared = None
-        block.append(event)
+        """Insert an event in its place."""
+        events = self._events
+        # With `distinct` one begins to count in the midst of others, when the last event before it
+        # with the same keys has gone.
+        if len(events) == self._gone or events[-1].end < event.end:
+            events.append(event)
+        else:
+            events.insert(bisect_right(events, event.order, self._gone, key=_order), event)
 
-    def drop(self, count: int) -> None:
-        """Let go of the oldest."""
-        self._skip += count
-        while self._skip >= BLOCK:
-            self._skip -= BLOCK
-            self._blocks.popleft()
-            self._shared = None
-        if not self._blocks:
-            self._blocks.append([])
+    def drop(self) -> None:
+        """Let go of the oldest; places are given back when they are half of the list."""
+        self._gone += 1
+        if 2 * self._gone > len(self._events):
+            del self._events[: self._gone]
+            self._gone = 0
 
     def newest_end(self) -> int:
-        """Return the end of the newest event inside."""
-        end: int = self._blocks[-1][-1].end
+        """Return the end of the newest event that counts."""
+        end: int = self._events[-1].end
         return end
 
-    def constituents(self, inside: int) -> Constituents:
-        """Return the ids of the `inside` events that there are."""
-        if self._shared is None:
-            blocks = self._blocks
-            few = min(len(blocks), IDS_MAX // BLOCK + 1)
-            self._shared = tuple([blocks[number] for number in range(few)])
-        count = inside if inside < IDS_MAX else IDS_MAX  # noqa: FURB136  # for each event
-        return Constituents(self._shared, self._skip, count)
+    def constituents(self) -> Constituents:
+        """Return the ids of the events that count; later changes do not touch them."""
+        return Constituents(self._events[self._gone : self._gone + IDS_MAX])
 
 
 def put_in_order(events: list[Any]) -> None:
@@ -266,7 +244,9 @@ def made_of(value: object) -> Any:
 
 def united(parts: Sequence[Constituents]) -> Constituents:
     """The constituents of all together."""
-    return parts[0] if len(parts) == 1 else Constituents([part.events() for part in parts])
+    if len(parts) == 1:
+        return parts[0]
+    return Constituents([event for part in parts for event in part.events()])
 
 
 # A key has three levels for each definition below, and neither Python nor the codec goes through

@@ -99,7 +99,7 @@ class Heads:
 
     def constituents(self) -> Constituents:
         """The ids; nothing may be taken any more."""
-        return Constituents([self.events], most=self.most)
+        return Constituents(self.events, most=self.most)
 
     def plain_heads(self) -> list[Any]:
         """Plain data."""

@@ -20,10 +20,10 @@ from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Detected
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.window.assigners import Grid
-from broker.engine.window.buffer import Entry, WindowStore
+from broker.engine.window.buffer import Entry, OrderedWindows, WindowTerms
 from broker.engine.window.code import GROUPS_OVERFLOW, IDS_CUT, Shape
 from broker.engine.window.constituents import IDS_MAX
-from broker.engine.window.emit import Frame, WindowKey, WindowOutcome
+from broker.engine.window.emit import Frame, WindowKey
 from broker.engine.window.partials import (
     PENDING_MAX,
     Partial,
@@ -31,7 +31,6 @@ from broker.engine.window.partials import (
     key_of,
     plain_key,
 )
-from language.tree import Window
 
 LIMITS_SLACK = 64  # limits of closed runs that may stand in the heap
 
@@ -151,14 +150,8 @@ class Turns:
         return self._grid.frame_of(run.name)
 
 
-def trigger_of(window: Window, longest_ms: Callable[[], int | None]) -> Trigger:
-    """Return what decides on the runs of a window that its events open; see tree.Window.runs."""
-    assert window.session_ms is not None, "sessions alone run so"
-    return Sessions(window.session_ms, window.session_max_ms, longest_ms)
-
-
-class Runs:
-    """The open runs of one case, a kind of ordered windows (see buffer.OrderedKind).
+class Runs(OrderedWindows):
+    """The open runs of one case.
 
     They stand in two orders that cost no comparison: as they were opened, by which the first began
     with the least end; and, moved at each event, by their ends, for the event that comes is always
@@ -166,29 +159,27 @@ class Runs:
     these alone need a heap.
     """
 
-    def __init__(self, store: WindowStore, outcome: WindowOutcome, trigger: Trigger) -> None:
-        self.store = store
-        self._outcome = outcome
+    def __init__(self, terms: WindowTerms, trigger: Trigger) -> None:
+        super().__init__(terms)
         self._trigger = trigger
-        store.drops[IDS_CUT] = 0
-        self._folds = store.shape.folds()
+        self.drops[IDS_CUT] = 0
+        self._folds = terms.shape.folds()
         self._by_end: OrderedDict[Any, Run] = OrderedDict()  # by group
         self._opened: OrderedDict[int, Run] = OrderedDict()
         self._number = 0
-        self._limits: list[tuple[int, int]] = []  # start + M and number; of closed runs too
+        self._lengths: list[tuple[int, int]] = []  # start + M and number; of closed runs too
         self._touched: dict[int, Run] = {}  # those with events pending
         self._pending = 0
         self._ids = IDS_MAX  # kept of each run for order, with so many open
 
-    def take(self, entry: Entry, made: list[Detected]) -> None:
-        """Implement buffer.OrderedKind."""
+    def _take(self, entry: Entry, made: list[Detected]) -> None:
         event, leaves, key = entry
         run = self._by_end.get(key)
         if run is None or not self._trigger.joins(run, event):
             if run is not None:
                 self._close(run, made)
-            if len(self._by_end) >= self.store.limits.groups_max:
-                self._close_until(event.end - 1, made)  # as if each event came alone
+            if len(self._by_end) >= self._limits.groups_max:
+                self._settle(event.end - 1, made)  # as if each event came alone
             run = self._open(key, event)
             if run is None:
                 return
@@ -201,30 +192,23 @@ class Runs:
         for leaf in leaves:
             self._put(run, leaf, event)
         if self._pending >= PENDING_MAX:
-            self.fold()
+            self._fold()
 
-    def settle(self, watermark: int, made: list[Detected]) -> None:
-        """Implement buffer.OrderedKind."""
-        self._close_until(watermark, made)
-
-    def due(self) -> int | None:
-        """Implement buffer.OrderedKind."""
+    def _due(self) -> int | None:
         due = self._first_due()
         return None if due is None else due[0]
 
-    def least_newest_end(self, least: int) -> int:
-        """Implement buffer.OrderedKind: with `distinct` the newest may not count."""
-        if self.store.shape.distinct:
-            return self.least_end(least)
+    def _newest_from(self, least: int) -> int:
+        """With `distinct` the newest may not count."""
+        if self._shape.distinct:
+            return self._ends_from(least)
         return min(least, next(iter(self._by_end.values())).end) if self._by_end else least
 
-    def least_end(self, least: int) -> int:
-        """Implement buffer.OrderedKind."""
+    def _ends_from(self, least: int) -> int:
         return min(least, next(iter(self._opened.values())).first_end) if self._opened else least
 
-    def plain(self, shelf: Shelf) -> Any:  # noqa: ARG002  # partials hold no events
-        """Implement buffer.OrderedKind."""
-        self.fold()
+    def _plain(self, shelf: Shelf) -> Any:  # noqa: ARG002  # partials hold no events
+        self._fold()
         return [
             [
                 plain_key(run.key),
@@ -235,33 +219,28 @@ class Runs:
             for run in self._opened.values()
         ]
 
-    def renew(self, data: Any, shelf: Shelf) -> None:  # noqa: ARG002
-        """Implement buffer.OrderedKind."""
+    def _renew(self, data: Any, shelf: Shelf) -> None:  # noqa: ARG002
         self._by_end.clear()
         self._opened.clear()
-        self._limits, self._touched, self._pending, self._ids = [], {}, 0, IDS_MAX
+        self._lengths, self._touched, self._pending, self._ids = [], {}, 0, IDS_MAX
         for key, (name, start, end, first_end, kept), partial, seen in data:
             run = self._begin(key_of(key), key_of(name), start, first_end)
             run.end, run.kept = end, kept
-            run.partial = Partial.of_plain(self.store.shape, partial)
+            run.partial = Partial.of_plain(self._shape, partial)
             if run.seen is not None:
                 run.seen = [{key_of(plain) for plain in keys} for keys in seen]
-            self.store.inside += kept - 1
+            self._inside += kept - 1
         # They come as they were opened; which of them ends first is made out again.
         self._by_end = OrderedDict(sorted(self._by_end.items(), key=lambda item: item[1].end))
 
-    def fold(self) -> None:
-        """Implement buffer.OrderedKind."""
+    def _fold(self) -> None:
         for run in self._touched.values():
             self._fold_run(run)
         self._touched.clear()
         self._pending = 0
 
-    def tidy(self, watermark: int) -> None:
-        """Implement buffer.OrderedKind: a session is there as long as it is open."""
-
     def _fold_run(self, run: Run) -> None:
-        shape = self.store.shape
+        shape = self._shape
         for leaf, events in enumerate(run.pending):
             if events:
                 run.partial.take(
@@ -280,18 +259,18 @@ class Runs:
         name = self._trigger.name(event)
         if name is None:
             return None
-        if len(self._by_end) >= self.store.limits.groups_max:
-            self.store.drops[GROUPS_OVERFLOW] += 1
+        if len(self._by_end) >= self._limits.groups_max:
+            self.drops[GROUPS_OVERFLOW] += 1
             return None
         return self._begin(key, name, event.start, event.end)
 
     def _begin(self, key: Any, name: WindowKey, start: int, end: int) -> Run:
         self._number += 1
-        run = Run(self.store.shape, name, start, end)
+        run = Run(self._shape, name, start, end)
         run.number, run.key = self._number, key
         self._by_end[key] = self._opened[self._number] = run
-        self._ids = self.store.limits.ids(len(self._by_end))
-        self.store.inside += 1
+        self._ids = self._limits.ids(len(self._by_end))
+        self._inside += 1
         self._limit(run)
         return run
 
@@ -299,7 +278,7 @@ class Runs:
         """Note when a run reaches its greatest length."""
         if self._trigger.max_ms is None:
             return
-        limits, opened = self._limits, self._opened
+        limits, opened = self._lengths, self._opened
         heappush(limits, (run.start + self._trigger.max_ms, run.number))
         # With a gap of 1 s and M = 1 day nearly all limits in the heap are those of closed runs.
         if len(limits) > 2 * len(opened) + LIMITS_SLACK:
@@ -307,8 +286,8 @@ class Runs:
             heapify(limits)
 
     def _put(self, run: Run, leaf: int, event: Any) -> None:
-        kept = self.store.shape.growing[leaf]
-        key_of_event = self.store.shape.distinct_keys[leaf]
+        kept = self._shape.growing[leaf]
+        key_of_event = self._shape.distinct_keys[leaf]
         if key_of_event is not None and run.seen is not None:
             key = key_of_event(event)
             if key is not None:
@@ -318,10 +297,10 @@ class Runs:
                 seen.add(key)
                 kept += 1
         run.kept += kept
-        self.store.inside += kept
+        self._inside += kept
         # Asked as the event comes: when a run is folded hinges on snapshots, too.
         if self._ids < IDS_MAX:
-            self.store.drops[IDS_CUT] += run.partial.crowd(self._ids)
+            self.drops[IDS_CUT] += run.partial.crowd(self._ids)
         run.pending[leaf].append(event)
         self._touched[run.number] = run
         self._pending += 1
@@ -332,14 +311,14 @@ class Runs:
             return None
         first = next(iter(self._by_end.values()))
         due = self._trigger.closes_at(first)
-        limits = self._limits
+        limits = self._lengths
         while limits and limits[0][1] not in self._opened:
             heappop(limits)
         if limits and limits[0][0] < due:
             return limits[0][0], self._opened[limits[0][1]]
         return due, first
 
-    def _close_until(self, watermark: int, made: list[Detected]) -> None:
+    def _settle(self, watermark: int, made: list[Detected]) -> None:
         """Close what no event can join that comes after a watermark."""
         while (due := self._first_due()) is not None and due[0] <= watermark:
             self._close(due[1], made)
@@ -348,9 +327,9 @@ class Runs:
         if self._touched.pop(run.number, None) is not None:
             self._fold_run(run)
         del self._by_end[run.key], self._opened[run.number]
-        self._ids = self.store.limits.ids(len(self._by_end))
-        self.store.inside -= run.kept
-        if self.store.shape.stands(run.partial.counts):
+        self._ids = self._limits.ids(len(self._by_end))
+        self._inside -= run.kept
+        if self._shape.stands(run.partial.counts):
             self._outcome.add(self._trigger.frame_of(run), run.key, run.partial, made)
 
 

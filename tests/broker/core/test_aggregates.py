@@ -78,8 +78,9 @@ def test_the_first_and_the_last_go_by_order(steps: list[Any]):
     model: list[Any] = []
     for at, (end, removing) in enumerate(steps):
         if removing and model:
-            gone = model.pop(end % len(model))
-            ends.remove_of(gone.a_x, gone)
+            gone = min(model, key=lambda one: one.order)  # the oldest leaves first
+            model.remove(gone)
+            ends.remove(gone.a_x)
         else:
             event: Any = A(id=f"{at % 10}{at}", start=end, end=end, a_x=float(at))
             model.append(event)

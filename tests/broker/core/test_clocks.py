@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event, event_class
-from broker.engine.ingest.clocks import Split, StreamClock
-from broker.engine.ingest.source_clocks import SourceClocks
+from broker.engine.ingest.clocks import StreamClock
+from broker.engine.ingest.source_clocks import SourceClocks, Split
 from broker.engine.limits import LimitReachedError
 
 pytestmark = pytest.mark.usefixtures("both_ways")

@@ -1,8 +1,10 @@
 """Nothing leaves before the record behind which it stands, and each line keeps its order."""
 
-from broker.core.commit_gate import RESULT_BYTES, CommitGate, CommitMark
 from broker.core.effects import (
+    RESULT_BYTES,
     Acknowledge,
+    CommitGate,
+    CommitMark,
     DisownResults,
     Emission,
     Emit,

@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.event.event import Event as CoreEvent
-from broker.engine.event.event import event_class, sorted_by_class
+from broker.engine.event.event import event_class
 from broker.engine.event.identity import digest
 from broker.engine.filter.choosing import choice_of
-from broker.engine.filter.filterer import Filterer
-from broker.engine.ingest.clocks import course
+from broker.engine.filter.filterer import Filterer, sorted_by_class
+from broker.engine.ingest.source_clocks import course
 from broker.engine.runtime.pending import Pending
 from broker.engine.runtime.results import sort_results, told
 from broker.engine.runtime.slices import in_one_go

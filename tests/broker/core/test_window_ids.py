@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from broker.engine.event.event import event_class
 from broker.engine.runtime.budget import Budget
 from broker.engine.window.constituents import (
-    BLOCK,
     IDS_CROWDED,
     IDS_MAX,
     Constituents,
     Lineage,
-    Trail,
+    Members,
     put_in_order,
     united,
 )
@@ -83,35 +82,34 @@ def test_panes_are_merged_to_the_first_ids_of_all(events: list[Any], width: int)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=300))
-def test_a_trail_tells_the_first_that_were_inside_then(removed: list[int]):
+def test_members_tell_the_first_that_were_inside_then(removed: list[int]):
     """Each event takes away some of the oldest; what was told before stays as it was."""
-    trail = Trail()
+    members = Members()
     inside: list[Any] = []
     told = []
     for at, count in enumerate(removed):
-        trail.push(event := a(at, f"n{at}"))
+        members.push(event := a(at // 2, f"n{at % 7}"))
         inside.append(event)
-        gone = min(count, len(inside) - 1)
-        trail.drop(gone)
-        del inside[:gone]
-        told.append((trail.constituents(len(inside)), listed(inside)))
+        inside.sort(key=lambda one: one.order)
+        for _ in range(min(count, len(inside) - 1)):
+            members.drop()
+            del inside[0]
+        told.append((members.constituents(), listed(inside)))
     for constituents, wanted in told:
         assert tuple(constituents) == wanted
 
 
-def test_a_trail_shares_what_it_tells():
-    """However long the window, an event costs a few blocks at most."""
-    trail = Trail()
+def test_members_tell_of_a_few_alone():
+    """However long the window, an event costs a few places at most."""
+    members = Members()
     for at in range(10_000):
-        trail.push(a(at, f"n{at}"))
-    one, other = trail.constituents(10_000), trail.constituents(10_000)
-    assert one._blocks is other._blocks
-    assert len(one._blocks) <= IDS_MAX // BLOCK + 1
+        members.push(a(at, f"n{at}"))
+    assert len(members.constituents().events()) == IDS_MAX
 
 
 @given(st.lists(st.lists(names, max_size=3).map(tuple), min_size=2, max_size=6))
 def test_lists_compare_as_tuples_with_each_other_and_with_tuples(given_ids: list[Any]):
-    lazy = [Constituents([[a(at, one) for at, one in enumerate(ids)]]) for ids in given_ids]
+    lazy = [Constituents([a(at, one) for at, one in enumerate(ids)]) for ids in given_ids]
     for (ids, one), (other_ids, other) in pairwise(zip(given_ids, lazy, strict=True)):
         for left, right in ((one, other), (ids, other), (one, other_ids)):
             assert (left < right) == (ids < other_ids)
@@ -124,7 +122,7 @@ def test_lists_compare_as_tuples_with_each_other_and_with_tuples(given_ids: list
 
 def test_a_detected_constituent_counts_by_its_own_list():
     made = W(id="w", start=1, end=5, constituents=("p", "q"), tie=("W", 0, 3))
-    constituents = Constituents([[a(6, "b"), made, a(5, "c")]])
+    constituents = Constituents([a(6, "b"), made, a(5, "c")])
     assert constituents.first() == "p"
     assert tuple(constituents) == ("p", "q", "c", "b")
     spans = ((5, 1), (5, 5), (6, 6))
@@ -188,13 +186,13 @@ def event_group(made: Any, events: list[Any]) -> Any:
 
 
 def test_of_events_that_end_first_the_least_id_is_the_first():
-    assert Constituents([[a(1, "c"), a(2, "0"), a(1, "b"), a(1, "d")]]).first() == "b"
+    assert Constituents([a(1, "c"), a(2, "0"), a(1, "b"), a(1, "d")]).first() == "b"
 
 
 def test_where_the_first_event_is_of_no_ids_a_later_one_gives_the_first():
     silent = W(id="s", start=1, end=1, tie=("W", 0, 1))
-    assert Constituents([[a(2, "b"), silent]]).first() == "b"
-    assert Constituents([[silent]]).first() is None
+    assert Constituents([a(2, "b"), silent]).first() == "b"
+    assert Constituents([silent]).first() is None
 
 
 def test_windows_go_by_all_ids_where_they_begin_alike_and_by_their_order_where_all_are():
@@ -222,7 +220,7 @@ def test_events_that_end_together_are_put_in_order_at_a_price(events: list[Any],
     budget = Budget(1_000)
     budget.begin([])
     before = budget.candidates
-    constituents = Constituents([events])
+    constituents = Constituents(events)
     constituents.budget = budget
     constituents.in_order()
     assert before - budget.candidates == candidates
@@ -245,7 +243,7 @@ def test_the_first_id_has_the_price_of_the_events_that_end_first(
 ):
     budget = Budget(1_000)
     budget.begin([])
-    constituents = Constituents([events])
+    constituents = Constituents(events)
     constituents.budget = budget
     for _ in range(2):  # once, however often it is asked for
         constituents.first()

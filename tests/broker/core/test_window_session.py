@@ -257,12 +257,11 @@ def test_closed_sessions_leave_nothing_behind(window: str):
     made = 0
     for t in range(0, 200_000, 40):
         made += len(feed(agent, t, a(t, a_g="u"), a(t, id=f"B{t}", a_g=f"v{t % 7}")))
-    windows: Any = agent._windows
+    runs: Any = agent._windows
     assert made > 4_000
     assert agent.held() < 10
-    runs = windows._kind
-    assert len(runs._by_end) + len(runs._opened) + len(runs._limits) < 400
-    assert len(windows._waiting._line) < 10
+    assert len(runs._by_end) + len(runs._opened) + len(runs._lengths) < 400
+    assert len(runs._waiting._line) < 10
 
 
 CROWDED = """event A(k: text, j: int)

@@ -18,9 +18,8 @@ from broker.core.messages import EventsReceived, Payload, SourceAdvertised, Spec
 from broker.core.recovery import records
 from broker.core.recovery.durable import DurableBroker
 from broker.core.recovery.records import HEADER_BYTES, frame, frame_snapshot, header
-from broker.driver.clock import WallClock
 from broker.driver.durability import Durability
-from broker.driver.runner import Runner
+from broker.driver.runner import Runner, WallClock
 from broker.errors import StartError
 from broker.journal import Files
 from broker.network.effects import Note
