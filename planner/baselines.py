@@ -10,8 +10,8 @@ from math import inf
 from planner.plan import Plan
 from planner.problem import ProblemError
 from planner.search.distances import FAR
-from planner.search.evaluator import ABSENT, Evaluator
-from planner.search.instance import Instance
+from planner.search.evaluator import Evaluator
+from planner.search.instance import ABSENT, Instance
 
 SWEEPS_MAX = 200
 """Each sweep lowers the flow; this many were never needed."""
@@ -84,6 +84,6 @@ def _largest_source(instance: Instance, piece: int, hosts: list[int]) -> int:
         if flow.header == piece:
             return hosts[flow.consumers[0]] if flow.consumers else ABSENT
         if flow.header is None and flow.sender != piece and flow.rate > greatest:
-            origin = flow.origin if flow.sender is None else hosts[flow.sender]
-            greatest, source = flow.rate, ABSENT if origin is None else origin
+            greatest = flow.rate
+            source = flow.origin if flow.sender is None else hosts[flow.sender]
     return source

@@ -235,14 +235,18 @@ def _object(value: object, path: str) -> Mapping[str, Any]:
     return value
 
 
+def _array(value: object, path: str) -> list[Any]:
+    if value is None:
+        raise ProblemError(path, "missing")
+    if not isinstance(value, list):
+        raise ProblemError(path, "not an array")
+    return value
+
+
 def _list(
     top: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any], str], T], entries_max: int
 ) -> tuple[T, ...]:
-    value = top.get(name)
-    if value is None:
-        raise ProblemError(name, "missing")
-    if not isinstance(value, list):
-        raise ProblemError(name, "not an array")
+    value = _array(top.get(name), name)
     if len(value) > entries_max:
         raise ProblemError(name, f"has {len(value)} entries, more than {entries_max}")
     paths = [f"{name}[{index}]" for index in range(len(value))]
@@ -271,11 +275,8 @@ def text(value: object, path: str) -> str:
 
 
 def _texts(value: object, path: str) -> tuple[str, ...]:
-    if value is None:
-        raise ProblemError(path, "missing")
-    if not isinstance(value, list):
-        raise ProblemError(path, "not an array")
-    return tuple(dict.fromkeys(text(entry, f"{path}[{i}]") for i, entry in enumerate(value)))
+    entries = enumerate(_array(value, path))
+    return tuple(dict.fromkeys(text(entry, f"{path}[{i}]") for i, entry in entries))
 
 
 def _limit(value: object, path: str) -> Number | None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from planner.problem import PARTIAL_MARK, Mode, Number, Problem
+from planner.problem import PARTIAL_MARK, Mode, Number, Problem, Task
 
 
 class Role(Enum):
@@ -103,18 +103,18 @@ def lay_out(problem: Problem) -> Layout:
     """The pieces and streams of a problem."""
     numbers = {node.id: number for number, node in enumerate(problem.nodes)}
     making = _Making(problem, numbers, tuple(numbers.values()))
-    for index, task in enumerate(problem.tasks):
+    for task in problem.tasks:
         first = len(making.pieces)
         if task.mode is Mode.SINGLE:
-            _add(making, index, Role.TASK, "", task.cost_of(""))
+            _add(making, task, Role.TASK, "", task.cost_of(""))
         else:
             role = Role.SHARD if task.mode is Mode.SHARDED else Role.PARTIAL
             for key in problem.input_keys(task):
-                _add(making, index, role, key, task.cost_of(key))
+                _add(making, task, role, key, task.cost_of(key))
             if task.mode is Mode.AGGREGATE:
                 partials = tuple(range(first, len(making.pieces)))
                 header = len(partials) + first
-                _add(making, index, Role.HEADER, "", task.merge_cost)
+                _add(making, task, Role.HEADER, "", task.merge_cost)
                 making.aggregates.append(Aggregate(task.id, task.partial_rate, partials, header))
     ranks = {task.id: rank for rank, task in enumerate(problem.in_order())}
     return Layout(
@@ -127,12 +127,10 @@ def lay_out(problem: Problem) -> Layout:
     )
 
 
-def _add(making: _Making, index: int, role: Role, key: str, cost: Number) -> None:
-    task = making.problem.tasks[index]
-    allowed = task.hosts
+def _add(making: _Making, task: Task, role: Role, key: str, cost: Number) -> None:
     hosts = making.everywhere
-    if allowed is not None:
-        hosts = tuple(sorted(making.numbers[name] for name in allowed))
+    if task.hosts is not None:
+        hosts = tuple(sorted(making.numbers[name] for name in task.hosts))
     piece = len(making.pieces)
     making.pieces.append(Piece(task.id, role, key, cost, hosts))
     if role is not Role.HEADER:

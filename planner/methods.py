@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from planner.flow import Evaluation, evaluate
 from planner.history import SearchHistory, SearchSample
 from planner.layout import Layout
-from planner.network import Network
 from planner.plan import Plan
+from planner.search.instance import Instance
 
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
 TIME_LIMIT_S = 10.0
@@ -62,7 +62,6 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     there is no solver.
     """
     from planner import baselines
-    from planner.search.instance import Instance
     from planner.search.start import greedy
 
     began = time.monotonic()
@@ -79,7 +78,7 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
         else:
             # Hop-based: all streams count alike (paper 003, section 5).
             plan = Plan(tuple(greedy(instance, alike=wanted.method == "hop")))
-        result = Found(plan, evaluate(layout, plan))
+        result = Found(plan, evaluate(layout, plan, instance.network))
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -90,7 +89,6 @@ def patience_steps(layout: Layout) -> int:
 
 def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
     from planner.search import stops
-    from planner.search.instance import Instance
     from planner.search.search import Search, as_plan
 
     share = START_SHARE if wanted.method == "optimal" else 1.0
@@ -100,7 +98,6 @@ def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
         stop = stops.after_steps(wanted.steps)
     instance = Instance(layout)
     search = Search(instance, wanted.seed)
-
     history, began = SearchHistory(), time.monotonic()
 
     def observe(progress: stops.Progress, *, last: bool = False) -> None:
@@ -139,7 +136,7 @@ def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Fo
         return replace(start, complete=False, interrupted=True)
     plan, evaluation = start.plan, start.evaluation
     if best.plan is not None:
-        judged = evaluate(layout, best.plan, Network.of(layout.problem))
+        judged = evaluate(layout, best.plan)
         if (not judged.feasible, judged.flow) < (not evaluation.feasible, evaluation.flow):
             plan, evaluation = best.plan, judged
     bound = None if best.infeasible else best.bound

@@ -18,7 +18,7 @@ from planner.flow import evaluate
 from planner.layout import Layout
 from planner.plan import Plan
 from planner.problem import NoSolverError
-from planner.program import SCALED, Formulation, Program, TooLargeError
+from planner.program import SCALED, Formulation, Program
 
 GAP = 1e-6  # of the flow: a bound as near as that is reached
 GRAIN_SPARE = 1e-3  # of what flows are multiples of, so that rounding proves nothing
@@ -65,10 +65,7 @@ def solve(
     def spent() -> float:
         return (clock() - began_s) / time_limit_s if time_limit_s > 0 else math.inf
 
-    try:
-        formulation = Formulation(layout)
-    except TooLargeError as error:
-        raise NoSolverError(str(error)) from None
+    formulation = Formulation(layout)
     scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
     grain = _grain(layout)
     least = 0.0
@@ -128,17 +125,15 @@ def _outcome(
     bound = max(least, float(info.mip_dual_bound) * scale)
     if grain and math.isfinite(bound):  # the next flow that a plan can have
         bound = max(bound, grain * math.ceil(bound * (1 - GAP) / grain - GRAIN_SPARE))
-    if status == statuses.kModelEmpty:  # nothing is to be placed or sent
-        plan = formulation.plan([])
-        flow = float(evaluate(formulation.layout, plan).flow)
-        return Optimum(plan, flow, flow, proven=True, infeasible=False)
     if status == statuses.kInfeasible:
         return Optimum(None, float("inf"), float("inf"), proven=True, infeasible=True)
-    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+    empty = status == statuses.kModelEmpty  # nothing is to be placed or sent: the flow is 0
+    feasible = highspy.SolutionStatus.kSolutionStatusFeasible
+    if info.primal_solution_status != feasible and not empty:
         return Optimum(None, float("inf"), bound, proven=False, infeasible=False)
     plan = formulation.plan(list(highs.getSolution().col_value))
     flow = float(evaluate(formulation.layout, plan).flow)
-    proven = status == statuses.kOptimal or bound >= flow
+    proven = status == statuses.kOptimal or empty or bound >= flow
     return Optimum(plan, flow, min(bound, flow), proven=proven, infeasible=False)
 
 

@@ -7,7 +7,7 @@ broker, content or task in it stands for one, and no task feeds itself.
 Rates are in bytes a second, costs and capacities in one unit of work that the describer chooses.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
@@ -110,24 +110,16 @@ class Problem:
     """The keys of each content and task, in order; None where its output is one stream."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", dict(self._keys()))
-
-    def _keys(self) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-        keys: dict[str, tuple[str, ...] | None] = {}
-        for content in self.contents:
-            keys[content.id] = tuple(content.rates)
-            yield content.id, keys[content.id]
+        keys: dict[str, tuple[str, ...] | None]
+        keys = {content.id: tuple(content.rates) for content in self.contents}
+        object.__setattr__(self, "keys", keys)
         for task in self.in_order():
-            keyed = task.mode is Mode.SHARDED
-            keys[task.id] = self.input_keys(task, keys) if keyed else None
-            yield task.id, keys[task.id]
+            # Of those that feed it the keys are known by then.
+            keys[task.id] = self.input_keys(task) if task.mode is Mode.SHARDED else None
 
-    def input_keys(
-        self, task: Task, keys: Mapping[str, tuple[str, ...] | None] | None = None
-    ) -> tuple[str, ...]:
+    def input_keys(self, task: Task) -> tuple[str, ...]:
         """The keys that a task's inputs have, each once, in the order of the brokers."""
-        keys_of = self.keys if keys is None else keys
-        keyed = {key for name in task.inputs for key in keys_of[name] or ()}
+        keyed = {key for name in task.inputs for key in self.keys[name] or ()}
         return tuple(node.id for node in self.nodes if node.id in keyed)
 
     def in_order(self) -> list[Task]:

@@ -18,15 +18,12 @@ from planner.flow import ROOM_RELATIVE
 from planner.layout import Aggregate, Layout, Stream, carried, partial_name
 from planner.network import Arc, Network, trimmed
 from planner.plan import Plan
+from planner.problem import NoSolverError, Number
 
 SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the program
 VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a usual machine has
 
 Terms = list[tuple[int, float]]
-
-
-class TooLargeError(RuntimeError):
-    """The problem has more columns than an exact method can bear."""
 
 
 @dataclass
@@ -48,7 +45,7 @@ class Program:
         self.upper.append(upper)
         self.whole.append(whole)
         if len(self.cost) > VARIABLES_MAX:
-            raise TooLargeError("the problem is too large for an exact method")
+            raise NoSolverError("the problem is too large for an exact method")
         return len(self.cost) - 1
 
     def row(self, terms: Iterable[tuple[int, float]], low: float, high: float) -> None:
@@ -152,11 +149,15 @@ class Formulation:
             place, columns = -1 - end, self.at[stream.piece]
         assert place is not None
         for host, column in columns.items():
-            hops = self.hops[place].get(host, -1)
-            if hops < 0:
-                self.program.upper[column] = 0.0
-            else:
-                self.program.cost[column] += float(stream.rate) * hops
+            self._shortest(column, stream.rate, place, host)
+
+    def _shortest(self, column: int, rate: Number, a: int, b: int) -> None:
+        """Have a column cost the shortest way between two brokers; without one it must be 0."""
+        hops = self.hops[a].get(b)
+        if hops is None:
+            self.program.upper[column] = 0.0
+        else:
+            self.program.cost[column] += float(rate) * hops
 
     def _units(self, stream: Stream, ends: Sequence[int], used: Sequence[int]) -> None:
         """One unit to each end; a link carries the stream if it carries any of them."""
@@ -168,19 +169,29 @@ class Formulation:
                     program.row([(unit, 1.0), (carrying, -1.0)], -np.inf, 0.0)
             source = {} if stream.piece is None else self.at[stream.piece]
             target = {} if end < 0 else self.at[end]
-            for node in range(len(self.net.names)):
-                terms = self._balance(node, units)
-                amount = (node == stream.origin) - (end == -1 - node)
-                if node in source:
-                    terms.append((source[node], -1.0))
-                if node in target:
-                    terms.append((target[node], 1.0))
-                program.row(terms, amount, amount)
+            self._balance(units, source, target, (stream.origin, -1 - end))
 
-    def _balance(self, node: int, units: Sequence[int]) -> Terms:
-        """Return what leaves a broker less what comes in."""
-        terms = [(units[number], 1.0) for number in self.outward[node]]
-        return terms + [(units[number], -1.0) for number in self.inward[node]]
+    def _balance(
+        self,
+        units: Sequence[int],
+        source: Mapping[int, int],
+        target: Mapping[int, int],
+        fixed: tuple[int | None, int | None] = (None, None),
+    ) -> None:
+        """What leaves a broker less what comes in is what begins there less what ends there.
+
+        It begins and ends by the columns of brokers, or at one that is `fixed`.
+        """
+        begin, end = fixed
+        for node in range(len(self.net.names)):
+            terms = [(units[number], 1.0) for number in self.outward[node]]
+            terms += [(units[number], -1.0) for number in self.inward[node]]
+            if node in source:
+                terms.append((source[node], -1.0))
+            if node in target:
+                terms.append((target[node], 1.0))
+            amount = (node == begin) - (node == end)
+            self.program.row(terms, amount, amount)
 
     def _aggregate(self, aggregate: Aggregate) -> None:
         """Send one unit to the header from wherever there is a partial."""
@@ -202,13 +213,10 @@ class Formulation:
             if self.limited:
                 self._partial(aggregate, host, sending, arriving)
             else:
-                hops = self.hops[host]
                 terms = [(column, 1.0) for column in arriving.values()]
                 program.row([*terms, (sending, -1.0)], 0.0, 0.0)
                 for node, column in arriving.items():
-                    if node not in hops:
-                        program.upper[column] = 0.0
-                    program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
+                    self._shortest(column, aggregate.rate, host, node)
 
     def _partial(
         self, aggregate: Aggregate, host: int, sending: int, arriving: dict[int, int]
@@ -217,13 +225,7 @@ class Formulation:
         name = partial_name(aggregate.task, self.net.names[host])
         used = [self.program.column(aggregate.rate, whole=True) for _ in self.arcs]
         self.carries[name], self.rates[name] = used, float(aggregate.rate)
-        for node in range(len(self.net.names)):
-            terms = self._balance(node, used)
-            if node == host:
-                terms.append((sending, -1.0))
-            if node in arriving:
-                terms.append((arriving[node], 1.0))
-            self.program.row(terms, 0.0, 0.0)
+        self._balance(used, {host: sending}, arriving)
 
     def _limits(self) -> None:
         """Limit what links carry and brokers send."""

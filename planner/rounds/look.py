@@ -23,12 +23,11 @@ class Look:
         effort = settings.effort
         self.vicinity = Vicinity(view, settings.price)
         # With more pieces or members there are more plans to look at, up to what a broker bears.
-        instance = self.vicinity.instance
         cells = len(self.vicinity.groups) * len(view.brokers)
         self.most = min(effort.total, effort.each * cells)
         self._at_once, self._gain = effort.at_once, settings.gain
         start = self.vicinity.beginning()
-        self.search = Search(instance, SEED, start=start)
+        self.search = Search(self.vicinity.instance, SEED, start=start)
         self.proposal: Proposal | None = None
 
     def go_on(self) -> bool:

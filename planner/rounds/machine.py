@@ -74,7 +74,7 @@ class Rounds:
 
         A broker whose turns others know of must `withdraw` before.
         """
-        self._post.begin(ground.me, epoch, ground.tree)
+        self._post.begin(epoch)
         self.radius = self.settings.radius
         self.infeasible = False
         self._turn = None

@@ -44,9 +44,9 @@ class Post:
         self.own: list[m.Envelope] = []
         self.tree: Network | None = None
 
-    def begin(self, me: int, epoch: int, tree: Network) -> None:
-        """Go on in another network, as `me`; what was meant for the broker itself is void."""
-        self.me, self.epoch, self.tree = me, epoch, tree
+    def begin(self, epoch: int) -> None:
+        """Go on in another epoch; what was meant for the broker itself is void."""
+        self.epoch = epoch
         self.own.clear()
 
     def sort(self, envelope: m.Envelope) -> bool:

@@ -8,7 +8,6 @@ neighbour is told by nothing but that link.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 
 import msgspec
 
@@ -103,11 +102,11 @@ def laid_tables(
             if node in joined:
                 counts, own = tuple(sorted(come.items())), node in joint.makers
                 joined[node].append(Joined(joint.number, joint.rate, toward, counts, own))
-    by_piece = attrgetter("piece")
-    return [
-        Tables(tuple(sorted(hosted.get(n, ()), key=by_piece)), tuple(own), tuple(joined[n]))
-        for n, own in passing.items()
-    ]
+    result = []
+    for node, entries in passing.items():
+        pieces = sorted(hosted.get(node, ()), key=lambda item: item.piece)
+        result.append(Tables(tuple(pieces), tuple(entries), tuple(joined[node])))
+    return result
 
 
 def _spread(tree: Network, source: int, ends: Sequence[int]) -> dict[int, tuple[int, list[int]]]:

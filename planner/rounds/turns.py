@@ -65,7 +65,5 @@ class Promise:
         stale = [claim for claim in self.queue if claim[2] != version]
         valid = [claim for claim in self.queue if claim[2] == version]
         self.queue = []
-        if not valid:
-            return None, stale, []
-        self.held = valid[0]
-        return valid[0], stale, valid[1:]
+        self.held = valid[0] if valid else None
+        return self.held, stale, valid[1:]

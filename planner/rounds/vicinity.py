@@ -22,8 +22,7 @@ from planner.problem import Link, Node, Number, Problem
 from planner.rounds.tables import HERE, TableLoads, Tables
 from planner.rounds.units import broken, plain
 from planner.rounds.view import Summary, View, fixed_ends, laid
-from planner.search.evaluator import ABSENT
-from planner.search.instance import Instance
+from planner.search.instance import ABSENT, Instance
 
 PRICE_PARTS = 10**6
 """The price's part of a rate, in whole numbers."""

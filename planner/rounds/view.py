@@ -81,16 +81,13 @@ class View:
     layout: Layout
     tree: Network
     brokers: list[int]
+    numbers: dict[int, int]
+    """The member of each broker."""
     summaries: list[Summary]
     hosts: dict[int, int] = field(default_factory=dict)
     """By piece, the member that runs it."""
     streams: dict[int, Ends] = field(default_factory=dict)
     joints: dict[int, Joint] = field(default_factory=dict)
-
-    @property
-    def numbers(self) -> dict[int, int]:
-        """The member of each broker."""
-        return {broker: member for member, broker in enumerate(self.brokers)}
 
 
 def view_of(
@@ -102,35 +99,31 @@ def view_of(
     """
     if leader not in stated:
         return None
-    brokers: list[int] = []
     member: dict[int, int] = {}
     for broker in tree.within(leader, radius):
         before = tree.next_hop(broker, leader)
         if broker in stated and (before is None or before in member):
-            member[broker] = len(brokers)
-            brokers.append(broker)
-    view = View(layout, tree, brokers, [stated[broker] for broker in brokers])
+            member[broker] = len(member)
+    view = View(layout, tree, list(member), member, [stated[broker] for broker in member])
     for number, summary in enumerate(view.summaries):
         for item in summary.tables.hosted:
             if item.piece in view.hosts:
                 return None  # two say that they run it: one has yet to hear of the other
             view.hosts[item.piece] = number
-    if not (_streams(view, member) and _joints(view, member)):
-        return None
-    return view if _agree(view) else None
+    return view if _streams(view) and _joints(view) and _agree(view) else None
 
 
-def _streams(view: View, member: Mapping[int, int]) -> bool:
+def _streams(view: View) -> bool:
     """Finds where streams have their ends; False where one comes in at two places."""
     for number, summary in enumerate(view.summaries):
         for entry in summary.tables.passing:
             ends = view.streams.setdefault(entry.stream, Ends(entry.rate, -1, HERE))
-            if entry.up == HERE or entry.up not in member:
+            if entry.up == HERE or entry.up not in view.numbers:
                 if ends.source >= 0:
                     return False
                 ends.source, ends.whence, ends.rate = number, entry.up, entry.rate
             for other in entry.down:
-                if other not in member:
+                if other not in view.numbers:
                     ends.out.append((number, other))
     return _inner_ends(view)
 
@@ -145,16 +138,16 @@ def _inner_ends(view: View) -> bool:
     return True
 
 
-def _joints(view: View, member: Mapping[int, int]) -> bool:
+def _joints(view: View) -> bool:
     """Finds where partial results go; False where they go to two places."""
     for number, summary in enumerate(view.summaries):
         for entry in summary.tables.joined:
             own = view.joints.setdefault(entry.aggregate, Joint(entry.rate, -1, HERE))
-            if entry.toward == HERE or entry.toward not in member:
+            if entry.toward == HERE or entry.toward not in view.numbers:
                 if own.header >= 0:
                     return False
                 own.header, own.beyond = number, entry.toward
-            own.come += [(number, who, n) for who, n in entry.come if who not in member]
+            own.come += [(number, who, n) for who, n in entry.come if who not in view.numbers]
     for number, aggregate in enumerate(view.layout.aggregates):
         joint = view.joints.get(number)
         if joint is None:
@@ -203,6 +196,6 @@ def laid(view: View, where: Mapping[int, int]) -> list[Tables]:
 
 def fixed_ends(view: View, stream: int) -> list[int]:
     """Return the brokers that a stream goes to wherever pieces are."""
-    members = view.numbers
-    inside = [node for node in view.layout.streams[stream].destinations if node in members]
+    to = view.layout.streams[stream].destinations
+    inside = [node for node in to if node in view.numbers]
     return inside + [broker for _, broker in view.streams[stream].out]

@@ -11,12 +11,16 @@ from math import inf
 from random import Random
 
 from planner.search.distances import unpacked
-from planner.search.evaluator import ABSENT, Evaluator, Undo
-from planner.search.instance import Instance
+from planner.search.evaluator import Evaluator, Moves, Undo
+from planner.search.instance import ABSENT, Instance
 from planner.search.params import SearchParams
 
 # Times `granular`: among so many brokers those with room are looked for.
 FURTHER = 10
+# Draws until a move is sought anew for a piece for which it was sought in vain.
+DRAWS = 8
+# Of so many values of a row there is one in the sample that tells which are small.
+SAMPLED = 16
 # Of what a piece causes: beyond these a penalty says no more, and an infinite one has no sum.
 PENALTY_MIN, PENALTY_MAX = 1e-3, 1e7
 # Rows that are kept, for each piece.
@@ -39,12 +43,36 @@ class MoveContext:
         # What a piece causes on average: the measure of penalties and temperatures.
         self.usual = 1e-6 + evaluator.flow / max(1, evaluator.instance.pieces)
         self.penalty = 0.0
+        # By how much a change may be for the worse and is kept, where that is known before.
+        self.spare = inf
+        # By kind of move, the pieces for which nothing near has changed since one was sought.
+        self.settled: dict[str, set[int]] = {}
         self._kept: dict[tuple[int, ...], tuple[list[int], int | None]] = {}
 
     def scale_penalty(self, factor: float) -> None:
         """Make broken limits dearer or cheaper, between what is nothing and what is everything."""
         penalty = self.penalty * factor
         self.penalty = min(max(penalty, PENALTY_MIN * self.usual), PENALTY_MAX * self.usual)
+
+    def draw(self, kind: str, pieces: Sequence[int] = ()) -> int:
+        """Return a piece by chance, of `pieces` or all, for which a move of that kind is new.
+
+        One that is not new only after some draws: what brokers have room for changes as well.
+        """
+        settled = self.settled.setdefault(kind, set())
+        random, left = self.random, DRAWS
+        while (
+            piece := random.choice(pieces) if pieces else self.instance.draw(random)
+        ) in settled and left > 1:
+            left -= 1
+        settled.add(piece)
+        return piece
+
+    def unsettle(self, changes: Changes) -> None:
+        """Have all that changes concern looked at again."""
+        near = [self.instance.near[piece] for _, places, _, _ in changes for piece, _ in places]
+        for settled in self.settled.values():
+            settled.difference_update(*near)
 
     def choices(
         self, group: Sequence[int], *, anywhere: bool = False, free: bool = False
@@ -62,24 +90,25 @@ class MoveContext:
         if not instance.many or anywhere:
             return self._charged(group, self.evaluator.row(group, hosts), hosts, free=free)
         values, staying = self._ascending(group, hosts)
-        mask = (1 << instance.nodes.bit_length()) - 1
-        granular = self.params.granular
-        near = values[:granular]
+        bits, part = instance.nodes.bit_length(), instance.part
+        mask = (1 << bits) - 1
+        near = values[: self.params.granular]
+        if staying is not None and staying not in near:
+            near.append(staying)
+        row = [(value >> bits) * part for value in near]
+        scored = self._charged(group, row, [value & mask for value in near], free=free)
         if instance.capped:
             cost = sum(instance.costs[piece] for piece in group)
             loads = self.evaluator.loads  # read directly: a call for each broker takes longer
             load, room, first = loads.loads, loads.room, loads.first_work
             roomy = (
-                value
-                for value in values[granular:]
-                if load[first + (value & mask)] + cost <= room[first + (value & mask)]
+                ((value >> bits) * part, host)
+                for value in values[self.params.granular :]
+                if load[first + (host := value & mask)] + cost <= room[first + host]
+                and value != staying
             )
-            near += islice(roomy, granular)
-        if staying is not None and staying not in near:
-            near.append(staying)
-        bits = instance.nodes.bit_length()
-        row = [(value >> bits) * instance.part for value in near]
-        return self._charged(group, row, [value & mask for value in near], free=free)
+            scored += islice(roomy, self.params.granular)
+        return scored
 
     def _ascending(
         self, group: Sequence[int], hosts: Sequence[int]
@@ -101,8 +130,7 @@ class MoveContext:
             staying = values[own] if own != ABSENT else None
             if len(hosts) < instance.nodes:
                 values = [values[host] for host in hosts]
-            values.sort()
-            kept = values[: FURTHER * self.params.granular], staying
+            kept = least(values, FURTHER * self.params.granular), staying
             if own != ABSENT:
                 if len(self._kept) >= KEPT_EACH * instance.pieces:
                     self._kept.clear()
@@ -159,17 +187,32 @@ class MoveContext:
             taken = evaluator.apply([(piece, ABSENT) for piece in pieces])
             return [taken, *(self._try_out(piece) for piece in pieces)]
         # Rows read hosts alone, so streams are laid once, when all hosts are known.
-        before = [hosts[piece] for piece in pieces]
+        before = [(piece, hosts[piece]) for piece in pieces]
         for piece in pieces:
             evaluator.put(piece, ABSENT)
         for piece in pieces:
             evaluator.put(piece, self._cheapest(piece))
-        after = [hosts[piece] for piece in pieces]
-        for piece, host in zip(pieces, before, strict=True):
+        after = [(piece, hosts[piece]) for piece in pieces]
+        for piece, host in before:
             evaluator.put(piece, host)
-        places = zip(pieces, before, after, strict=True)
-        moves = [(piece, to) for piece, host, to in places if host != to]
-        return [evaluator.apply(moves)] if moves else []
+        return self.made(after)
+
+    def made(self, places: Moves) -> Changes:
+        """Bring pieces to these places, those that are elsewhere.
+
+        Not if what their streams take at least shows that it would be undone.
+        """
+        evaluator = self.evaluator
+        moves = [(piece, host) for piece, host in places if evaluator.hosts[piece] != host]
+        if not moves:
+            return []
+        # Where limits may be broken, streams may go shorter ways than those with room for them.
+        bound = evaluator.builder.strict or not self.instance.limited
+        if bound and self.spare < inf and not self.instance.prices:
+            spare = self.spare + evaluator.cost(self.penalty) - evaluator.flow
+            if evaluator.more_at_least(moves) > spare:
+                return []
+        return [evaluator.apply(moves)]
 
     def _cheapest(self, piece: int) -> int:
         """Return where an absent piece costs least, or now and then the next best."""
@@ -206,3 +249,11 @@ class MoveContext:
             evaluator.undo(kept)
             kept = evaluator.apply([(piece, best[1])])
         return kept
+
+
+def least(values: list[int], count: int) -> list[int]:
+    """Return the `count` least of `values`, ascending: some of them tell which to sort at all."""
+    some = sorted(values[::SAMPLED])
+    bound = some[min(len(some) - 1, 5 * count // (4 * SAMPLED) + 4)]
+    near = [value for value in values if value <= bound]
+    return sorted(near if len(near) >= count else values)[:count]

@@ -120,11 +120,14 @@ class Distances:
             other = self._thinned(node)
             lesser = (least | guard) - other & guard
             least ^= (least ^ other) & lesser - (lesser >> THIN_BITS - 1)
-        size = THIN_BITS // 8 * self.nodes
-        hops = array("H", least.to_bytes(size, byteorder)).tolist()
-        if max(hops) == THIN_MAX:
-            hops = [FAR_LANE if lane == THIN_MAX else lane for lane in hops]
-        return wide(hops) + more
+        # What is THIN_MAX away becomes FAR_LANE; then each lane of two bytes gets its eight.
+        far = (least + (guard >> THIN_BITS - 1)) & guard
+        least ^= far - (far >> THIN_BITS - 1)
+        size, wider = THIN_BITS // 8 * self.nodes, bytearray(SUM_BYTES * self.nodes)
+        near = least.to_bytes(size, "little")
+        wider[0::SUM_BYTES], wider[1::SUM_BYTES] = near[0::2], near[1::2]
+        wider[2::SUM_BYTES] = (far >> THIN_BITS - 1).to_bytes(size, "little")[0::2]
+        return int.from_bytes(wider, "little") + more
 
     def _thinned(self, source: int) -> int:
         if (thin := self._thin.get(source)) is None:

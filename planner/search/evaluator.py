@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from planner.flow import MISSED
 from planner.search.distances import unpacked
-from planner.search.instance import CompiledStream, Instance
+from planner.search.instance import ABSENT, CompiledStream, Instance
 from planner.search.loads import Loads, beyond
 from planner.search.trees import LaidTree, TreeBuilder
 
-ABSENT = -1
 # What laying a stream again takes, as a part of a row's: so many brokers.
 APPLIED = 40
 
@@ -46,11 +45,10 @@ class Evaluator:
     def __init__(self, instance: Instance, hosts: Sequence[int], *, check: bool = False) -> None:
         self.instance = instance
         self.check = check
-        nodes = instance.nodes
         self.hosts = list(hosts)
         self.loads = Loads(instance)
         self.builder = TreeBuilder(instance, self.loads)
-        self.at: list[dict[int, None]] = [{} for _ in range(nodes)]
+        self.at: list[dict[int, None]] = [{} for _ in range(instance.nodes)]
         self.laid = [UNLAID] * len(instance.flows)
         # Rows and trees that were looked at, by broker and stream: the measure of bounded searches.
         self.effort = 0
@@ -58,8 +56,7 @@ class Evaluator:
             if host != ABSENT:
                 self._work(piece, host, 1)
         self.flow, self.lost = self._prices(), 0
-        order = sorted(range(len(instance.flows)), key=lambda n: -instance.flows[n].rate)
-        for number in order:
+        for number in sorted(range(len(instance.flows)), key=lambda n: -instance.flows[n].rate):
             self._lay(number)
         self._checked()
 
@@ -107,7 +104,6 @@ class Evaluator:
                 total += flow.share * flow.topology.from_everywhere(tuple(sorted(others)))
                 continue
             source = flow.origin if flow.sender is None else hosts[flow.sender]
-            assert source is not None
             if source != ABSENT:
                 others.discard(source)
                 total += flow.share * flow.topology.to_everywhere(source, tuple(sorted(others)))
@@ -148,6 +144,19 @@ class Evaluator:
             self._lay(number, order)
         self._checked()
         return before, back, flow, lost
+
+    def more_at_least(self, moves: Moves) -> float:
+        """Return by how much `moves` change the flow, were no other stream in the way."""
+        hosts = self.hosts
+        numbers = {n for piece, _ in moves for n in self.instance.of_piece[piece]}
+        before = [(piece, hosts[piece]) for piece, _ in moves]
+        for piece, host in moves:
+            hosts[piece] = host
+        flows, laid = self.instance.flows, self.laid
+        more = sum(flows[n].weight * (self.least(n) - laid[n].links) for n in numbers)
+        for piece, host in before:
+            hosts[piece] = host
+        return more
 
     def undo(self, change: Undo) -> None:
         """Put all back as it was before `change`, the last that has not been undone."""
@@ -229,7 +238,6 @@ class Evaluator:
             sources = {hosts[piece] for piece in flow.consumers} - {header, ABSENT}
             return [(source, (header,)) for source in sorted(sources)]
         source = flow.origin if flow.sender is None else hosts[flow.sender]
-        assert source is not None
         if source == ABSENT:
             return []
         targets = {hosts[piece] for piece in flow.consumers}

@@ -9,17 +9,19 @@ then each broker with a partial is a source of its own (`header` is not None).
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from math import frexp, gcd, inf, ldexp
 from random import Random
 
-from planner.layout import Layout, partial_name
+from planner.layout import Layout
 from planner.network import Arc, Network
 from planner.problem import Number
 from planner.search.distances import WEIGHT_BITS, wide
 from planner.search.topology import KEPT_CELLS_MAX, Ends, RatedTopology
 
+# The host of a piece that is not placed, and the origin of a stream that a piece sends.
+ABSENT = -1
 # Of a limit: sums of fractions may be this much over it.
 ROOM = 1e-9
 # Of the smallest rate: a stream without one weighs so much, since it has to arrive as well.
@@ -46,7 +48,7 @@ class CompiledStream:
 
     rate: float
     weight: float
-    origin: int | None
+    origin: int
     sender: int | None
     consumers: tuple[int, ...]
     destinations: tuple[int, ...]
@@ -54,7 +56,7 @@ class CompiledStream:
     pieces: tuple[int, ...]
     topology: RatedTopology
     # The weight as a whole part of the greatest, for sums of lanes.
-    share: int = 1
+    share: int
 
 
 class Instance:
@@ -68,8 +70,6 @@ class Instance:
         cells_max: int = KEPT_CELLS_MAX,
     ) -> None:
         self.layout = layout
-        # What it costs, in flow, to have a piece elsewhere than where it runs.
-        self.prices = prices or {}
         # Answers about trees that are kept at once; a broker has less room than a planner of all.
         self.cells_max = cells_max
         self.network = net = Network.of(layout.problem)
@@ -81,7 +81,8 @@ class Instance:
         rates += [float(aggregate.rate) for aggregate in layout.aggregates]
         self.power = _rate_power(rates)
         cost_power = _cost_power([float(piece.cost) for piece in layout.pieces])
-        self.prices = {p: (host, ldexp(x, self.power)) for p, (host, x) in self.prices.items()}
+        # What it costs, in flow, to have a piece elsewhere than where it runs.
+        self.prices = {p: (host, ldexp(x, self.power)) for p, (host, x) in (prices or {}).items()}
         self.nodes = len(net.names)
         self.pieces = len(layout.pieces)
         self.costs = [ldexp(float(piece.cost), cost_power) for piece in layout.pieces]
@@ -103,10 +104,7 @@ class Instance:
         self.by_number = wide(range(self.nodes))
         # Whether moves look at some brokers alone, those where a piece may be cheap.
         self.many = self.nodes > MANY_NODES
-        flows = self._flows([ldexp(rate, self.power) for rate in rates])
-        # The weight that one part of a share stands for.
-        self.part = _part(flow.weight for flow in flows)
-        self.flows = [replace(f, share=max(1, round(f.weight / self.part))) for f in flows]
+        self.flows = self._flows([ldexp(rate, self.power) for rate in rates])
         self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
         for number, flow in enumerate(self.flows):
             for piece in flow.pieces:
@@ -114,33 +112,36 @@ class Instance:
         # By piece, the streams by which it feeds a task or shard, each with that piece.
         self.fed = self._fed()
         self.feeding = [piece for piece, fed in enumerate(self.fed) if fed]
-        self._weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
-        mean = sum(self._weights) / max(1, self.pieces) or 1.0
-        self._sums = list(accumulate(weight + mean for weight in self._weights))
+        # By piece, what it gets and sends.
+        self.weights = [sum(self.flows[n].rate for n in numbers) for numbers in self.of_piece]
+        mean = sum(self.weights) / max(1, self.pieces) or 1.0
+        self._sums = list(accumulate(weight + mean for weight in self.weights))
         self.near = [self._near(piece) for piece in range(self.pieces)]
         self.rank = layout.ranks
 
     def _flows(self, rates: list[float]) -> list[CompiledStream]:
         layout = self.layout
         tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
-        topologies = self._topologies(rates)
+        weights = [rate or tiny for rate in rates]
+        # The weight that one part of a share stands for.
+        self.part = _part(weights)
         # Origin, sender, consumers, destinations and header of each.
-        ends: list[tuple[int | None, int | None, Ends, Ends, int | None]] = [
-            (each.origin, each.piece, each.consumers, each.destinations, None)
-            for each in layout.streams
+        ends: list[tuple[int, int | None, Ends, Ends, int | None]] = [
+            (ABSENT if s.origin is None else s.origin, s.piece, s.consumers, s.destinations, None)
+            for s in layout.streams
         ]
-        ends += [(None, None, each.partials, (), each.header) for each in layout.aggregates]
+        ends += [(ABSENT, None, each.partials, (), each.header) for each in layout.aggregates]
         flows = []
-        for rate, topology, (origin, sender, consumers, destinations, header) in zip(
-            rates, topologies, ends, strict=True
+        for rate, weight, topology, (origin, sender, consumers, destinations, header) in zip(
+            rates, weights, self._topologies(rates), ends, strict=True
         ):
             pieces = dict.fromkeys(
                 piece for piece in (*consumers, sender, header) if piece is not None
             )
             flows.append(
                 CompiledStream(
-                    rate, rate or tiny, origin, sender, consumers, destinations, header,
-                    tuple(pieces), topology,
+                    rate, weight, origin, sender, consumers, destinations, header,
+                    tuple(pieces), topology, max(1, round(weight / self.part)),
                 )
             )  # fmt: skip
         return flows
@@ -182,14 +183,6 @@ class Instance:
         others = (other for n in self.of_piece[piece] for other in self.flows[n].pieces)
         return tuple(dict.fromkeys((piece, *others)))
 
-    def name_of(self, number: int, source: int) -> str:
-        """Return a stream's name; of partials, that of the one at the broker `source`."""
-        streams = self.layout.streams
-        if number < len(streams):
-            return streams[number].name
-        task = self.layout.aggregates[number - len(streams)].task
-        return partial_name(task, self.network.names[source])
-
     def given(self, flow: float) -> float:
         """Return a flow in the units of the problem."""
         return ldexp(flow, -self.power)
@@ -199,10 +192,6 @@ class Instance:
         if not self.many:
             return random.randrange(self.pieces)
         return random.choices(range(self.pieces), cum_weights=self._sums)[0]
-
-    def lightest_first(self) -> list[int]:
-        """Return the pieces by what they get and send, the least first."""
-        return sorted(range(self.pieces), key=self._weights.__getitem__)
 
 
 def _bits(number: float) -> int:

@@ -61,7 +61,3 @@ class SearchParams:
         if not 1 <= self.removed_min <= self.removed_max:
             limits = f"1 to removed_max, which is {self.removed_max}"
             raise ValueError(f"removed_min: found {self.removed_min}, expected {limits}")
-
-    def cycle_length(self, pieces: int) -> int:
-        """Return the iterations of the first cycle for so many pieces."""
-        return self.cycle + self.cycle_each * pieces

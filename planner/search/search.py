@@ -12,17 +12,17 @@ keep them (as in PyVRP). While none does, limits that stay broken become dearer 
 Every other cycle is tabu search from the best plan; where it is stuck, some pieces are placed anew.
 """
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import exp, inf
+from math import inf
 from random import Random
 
 from planner.layout import carried
-from planner.network import Arc
 from planner.plan import Plan
 from planner.search.context import Changes, MoveContext
-from planner.search.evaluator import ABSENT, Evaluator, StreamTrees
-from planner.search.instance import Instance
+from planner.search.evaluator import Evaluator, StreamTrees
+from planner.search.instance import ABSENT, Instance
 from planner.search.moves.ejection import Eject
 from planner.search.moves.joint import MoveJointly
 from planner.search.moves.kinds import MoveKind, Recreate, Together
@@ -106,8 +106,8 @@ class Search:
         self.steps = self.improved_at = self.cycles = 0
         self.keeps = 0  # placements that kept all limits since the penalty was last adapted
         self.vain = 0  # steps without a gain while prices of limits may rise
-        self.began, self.length = 0, self.params.cycle_length(instance.pieces)
-        self.context.penalty = self.context.usual
+        self.began = 0
+        self.length = self.params.cycle + self.params.cycle_each * instance.pieces
         self.tabu = TabuSearch(self.context)
         # Where tabu search goes on from, and the best since it did: `local`.
         self.base: Standpoint = (inf, [], [])
@@ -122,11 +122,18 @@ class Search:
 
     def run(self, stop: Stop, callback: Callable[[Progress], None] | None = None) -> BestPlan:
         """Search until `stop` says so, between steps; `callback` is told of each."""
-        # Where no operator has anything to do there is one placement alone; without pieces, none.
-        while self.instance.pieces and self.operators and not stop(self.progress()):
-            self.step()
-            if callback is not None:
-                callback(self.progress())
+        # A search makes no cycles of references: to look for them would take a twentieth of it.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            # Without operators there is one placement alone; without pieces, none.
+            while self.instance.pieces and self.operators and not stop(self.progress()):
+                self.step()
+                if callback is not None:
+                    callback(self.progress())
+        finally:
+            if collecting:
+                gc.enable()
         return self.best
 
     def progress(self) -> Progress:
@@ -146,8 +153,7 @@ class Search:
         self.steps += 1
         self.evaluator.effort += 1  # so that all that is bounded by effort ends
         # Among many brokers ways that break limits take long to find, and are hardly ever kept.
-        instance, loads = self.instance, self.evaluator.loads
-        self.evaluator.builder.strict = instance.many and not loads.broken
+        self.evaluator.builder.strict = self.instance.many and not self.evaluator.loads.broken
         if not self.descent.over:
             self._descend()
         else:
@@ -188,11 +194,10 @@ class Search:
         if kind:
             self.moves[kind] = self.moves.get(kind, 0) + 1
         self._consider()
+        self.vain += 1
         if not evaluator.loads.broken and evaluator.flow < self.local[0] * (1 - GAIN):
             self.local = (evaluator.flow, *evaluator.snapshot())
             self.vain = 0
-            return
-        self.vain += 1
 
     def _kick(self) -> None:
         """Go back to the base, and place a few of its pieces anew; at times many of the best's."""
@@ -225,11 +230,13 @@ class Search:
         (place,) = self.random.choices(range(len(weights)), weights)
         operator, evaluator, penalty = self.operators[place], self.evaluator, self.context.penalty
         before = evaluator.cost(penalty)
+        spare = self.context.spare = self.heat * self.random.expovariate(1.0)
         changes = operator.propose(self.context)
+        self.context.spare = inf
         worse = evaluator.cost(penalty) - before
         good = worse < -GAIN * abs(before)
         learned = self.params.weight_learned
-        if good or worse <= 0 or self.random.random() < exp(-min(700.0, worse / self.heat)):
+        if good or worse <= spare:
             if self._keep(operator.name, changes):
                 self.weights[place] += 4 * learned
         else:
@@ -241,6 +248,7 @@ class Search:
         """Count changes that are kept; return whether they made the best plan."""
         if changes:
             self.moves[kind] = self.moves.get(kind, 0) + 1
+            self.context.unsettle(changes)
         return self._consider()
 
     def _undo(self, changes: Changes) -> None:
@@ -284,6 +292,7 @@ class Search:
         flow = self.best.flow if self.best.excess == 0 else inf
         self.base = (flow, list(self.best.hosts), self.best.laid)
         self.evaluator.adopt(*self.base[1:])
+        self.context.settled.clear()
 
     def _adapt(self, *, good: bool) -> None:
         """Adapt the penalty of broken limits, and their prices while no plan keeps all."""
@@ -310,13 +319,10 @@ def as_plan(instance: Instance, best: BestPlan) -> Plan:
     On many brokers all are told: to work out the canonical ones takes longer than to read them.
     """
     net, names = instance.network, instance.network.names
-    trees: dict[str, list[Arc]] = {}
-    for number, laid in enumerate(best.laid):
-        for source, tree in laid.trees.items():
-            trees[instance.name_of(number, source)] = [instance.arcs[link] for link in tree.links]
     routes = {}
     for stream in carried(instance.layout, best.hosts):
-        arcs = sorted(trees[stream.name])
+        tree = best.laid[stream.number].trees[stream.source]
+        arcs = sorted(instance.arcs[link] for link in tree.links)
         if instance.nodes <= CANONICAL_NODES_MAX:
             usual, lost = net.canonical(stream.source, stream.targets)
             if not lost and (

@@ -20,8 +20,7 @@ from operator import ge
 from planner.flow import over
 from planner.search.context import Changes, MoveContext
 from planner.search.distances import unpacked
-from planner.search.evaluator import ABSENT
-from planner.search.instance import ROOM, Instance
+from planner.search.instance import ABSENT, ROOM, Instance
 from planner.search.moves.ejection import Eject
 from planner.search.moves.joint import MoveJointly
 from planner.search.moves.kinds import Together
@@ -67,7 +66,7 @@ def estimate(
             total += share * sum(back.lanes(end) for end in ends)
         else:
             source = flow.origin if flow.sender is None else hosts[flow.sender]
-            if source is not None and source != ABSENT:
+            if source != ABSENT:
                 total += share * ahead.lanes(source)
     return unpacked(total, instance.nodes)
 
@@ -101,9 +100,10 @@ class FirstDescent:
 
     def __init__(self, context: MoveContext) -> None:
         instance = context.instance
-        self.context, self.usual = context, context.usual
+        self.context = context
         self.over = not instance.many
-        self.queue = instance.lightest_first()
+        # What weighs most comes first: it is taken from the end.
+        self.queue = sorted(range(instance.pieces), key=instance.weights.__getitem__)
         self.order = {piece: place for place, piece in enumerate(self.queue)}
         self.passes = self.vain = 0  # all, and those in turn that gained little
         self.pressed: set[int] = set()
@@ -117,9 +117,9 @@ class FirstDescent:
         # By kind, pieces for which something near has changed since they were looked at.
         self.next = [dict.fromkeys(self.queue) for _ in self.kinds]
         self.next[SETTLE].clear()
-        context.penalty = self.usual
+        context.penalty = context.usual
         if not self.over:
-            context.penalty = PENALTY_HARD * self.usual if instance.limited else 0.0
+            context.penalty = PENALTY_HARD * context.usual if instance.limited else 0.0
 
     def propose(self) -> tuple[str, Changes]:
         """Make a change; return the name of its kind and what undoes it."""
@@ -131,23 +131,20 @@ class FirstDescent:
     def _settle(self, piece: int) -> Changes:
         """Bring a piece to where it costs least, with the one that it alone feeds."""
         context, instance = self.context, self.context.instance
-        hosts = context.evaluator.hosts
         fed = instance.fed[piece]
         if len(fed) == 1 and not instance.flows[fed[0][0]].destinations:
             ((number, other),) = fed
             # All brokers are looked at while that is cheap, or where it is full.
             anywhere = not instance.limited and (not context.penalty or piece in self.pressed)
-            goals = list(MoveJointly.cheapest(context, piece, other, number, anywhere=anywhere))
-        else:
-            goals = [(piece, min(context.choices((piece,)))[1])]
-        moves = [(p, host) for p, host in goals if hosts[p] != host]
-        return [context.evaluator.apply(moves)] if moves else []
+            pair = MoveJointly.cheapest(context, piece, other, number, anywhere=anywhere)
+            return context.made(pair)
+        return context.made([(piece, min(context.choices((piece,)))[1])])
 
     def keep(self, changes: Changes) -> None:
         """Look again, in the next pass, at all that the change that was kept concerns."""
         if self.context.instance.limited and not self.context.evaluator.loads.broken:
             # A plan that keeps all limits is known: others may break them a little on the way.
-            self.context.penalty = PENALTY_SOFT * self.usual
+            self.context.penalty = PENALTY_SOFT * self.context.usual
         for _, places, _, _ in changes:
             for piece, _ in places:
                 for waiting in self.next:
@@ -176,11 +173,13 @@ class FirstDescent:
             self.over = self.vain > kinds and not broken
             if self.vain > kinds and broken:
                 self.priced, self.kind, self.vain = True, SETTLE, 0
-                context.penalty = PENALTY_FIRST * self.usual
+                context.penalty = PENALTY_FIRST * context.usual
                 self.next[SETTLE].update(dict.fromkeys(crowded))
         elif broken and not context.penalty:
-            context.penalty = PENALTY_FREE * self.usual
+            context.penalty = PENALTY_FREE * context.usual
         self.over = self.over or self.passes >= PASSES_MAX
+        if self.over and context.instance.capped:
+            context.settled[Eject.name] = set(self.order).difference(self.next[EJECT])
         # Those at brokers that run too much come first, with what concerns them: what they leave
         # may already be a plan. While limits are broken a pass is for those alone.
         alone = broken and self.priced

@@ -84,7 +84,8 @@ class TabuSearch:
             return []
         ranked.sort(key=lambda scored: scored[0])
         if instance.limited:
-            return self._tried_out([moves for _, moves in ranked[:TRIED]])
+            tried, evaluator = [moves for _, moves in ranked[:TRIED]], context.evaluator
+            return min(tried, key=lambda moves: evaluator.delta(moves, context.penalty))
         least = ranked[0][0]
         equal = [moves for score, moves in ranked if score <= least + SAME * abs(least)]
         return context.random.choice(equal)
@@ -164,12 +165,6 @@ class TabuSearch:
 
     def _barred(self, piece: int, host: int) -> bool:
         return self._until.get((piece, host), 0) >= self.steps
-
-    def _tried_out(self, candidates: list[Moves]) -> Moves:
-        """Return the moves that cost least with the ways of their streams."""
-        evaluator, penalty = self.context.evaluator, self.context.penalty
-        deltas = [evaluator.delta(moves, penalty) for moves in candidates]
-        return candidates[deltas.index(min(deltas))]
 
     def _row(self, piece: int) -> tuple[list[tuple[float, int]], dict[int, float]]:
         """Return what a piece costs by broker, ascending and by the broker's number."""

@@ -156,9 +156,7 @@ class RatedTopology:
             if self.is_forest:
                 links = sorted({arc for end in near for arc in self.path(source, end)})
             elif len(near) <= self.exact_ends:
-                arcs: dict[Arc, None] = {}
-                self._grow(source, near, arcs)
-                links = trimmed(source, near, arcs)
+                links = trimmed(source, near, self._grown(source, near))
             else:
                 parent = self._joined(source, near)
                 self._shorten(source, near, parent)
@@ -166,23 +164,19 @@ class RatedTopology:
             kept = self._keep(self._trees, (source, ends), tuple(links))
         return kept
 
-    def _grow(self, node: int, ends: Ends, arcs: dict[Arc, None]) -> None:
-        """Add the links of a least tree from `node` to `ends`."""
+    def _grown(self, node: int, ends: Ends) -> set[Arc]:
+        """Return the links of a least tree from `node` to `ends`."""
         if len(ends) <= 1:
-            for end in ends:
-                arcs.update(dict.fromkeys(self.path(node, end)))
-            return
+            return {arc for end in ends for arc in self.path(node, end)}
         fork = min(
             range(self.nodes),
             key=list(map(add, self.hops_from(node), self._branching(ends))).__getitem__,
         )
-        arcs.update(dict.fromkeys(self.path(node, fork)))
         _, part, others = min(
             (self._least_from(part)[fork] + self._least_from(others)[fork], part, others)
             for part, others in splits(ends)
         )
-        self._grow(fork, part, arcs)
-        self._grow(fork, others, arcs)
+        return {*self.path(node, fork), *self._grown(fork, part), *self._grown(fork, others)}
 
     def _joined(self, source: int, ends: Sequence[int]) -> dict[int, int]:
         """Return a tree by parents: shortest paths from the tree so far to the nearest end.

@@ -129,7 +129,11 @@ class TreeBuilder:
             # Among equals it goes on from where it is farthest, since any path will do.
             _, back, node = heappop(heap)
             if node == target:
-                return self._links_to(node, by)
+                links = []
+                while node in by:
+                    links.append(by[node])
+                    node = instance.arcs[by[node]][0]
+                return links
             if -back > far[node]:
                 continue
             sends, least = first_sent + node, -back
@@ -152,10 +156,3 @@ class TreeBuilder:
                     by[other] = link
                     heappush(heap, (on + left, -on, other))
         return None
-
-    def _links_to(self, node: int, by: dict[int, int]) -> list[int]:
-        links = []
-        while node in by:
-            links.append(by[node])
-            node = self.instance.arcs[by[node]][0]
-        return links

@@ -281,8 +281,8 @@ least-of-equals: with one of two least values the other goes
 + kept[-1] >= value:
 
 last-is-the-newest: Last is the value that came last, not the last in order
-- place = bisect_left(orders, order)
-+ place = len(orders)
+- place = bisect_left(events, event.order, key=_order)
++ place = len(events)
 """,
     tests=EVERYTHING,
 )

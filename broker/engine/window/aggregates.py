@@ -17,17 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from broker.engine.event.event import Event, MetricPosition, Order
-from broker.engine.window.constituents import order_of, plain_order
+from broker.engine.window.constituents import Head, order_of, plain_order
 from broker.engine.window.exact import Moments, WholeMoments, quantile, unsigned_zero
 from language.functions import AGGREGATES
 
 BLOCK_MAX = 2_048  # values that an insertion may move
 
-_first = itemgetter(0)
+_order = attrgetter("order")
 _end = attrgetter("end")
 
 
@@ -357,32 +357,32 @@ class Ordered:
     Values leave oldest first, whatever the order in which they came.
     """
 
-    __slots__ = ("orders", "values")
+    __slots__ = ("events", "values")
 
     def __init__(self) -> None:
-        self.orders: deque[Order] = deque()  # ascending
+        self.events: deque[Any] = deque()  # in order: those that the values are of, or their heads
         self.values: deque[Any] = deque()
 
     def add_of(self, value: Any, event: Event) -> None:
         """Add the value of an event."""
-        orders, order = self.orders, event.order
-        if not orders or orders[-1] <= order:
-            orders.append(order)
+        events = self.events
+        # Whole orders are asked for only where ends tie, or one is put in the midst of others.
+        if not events or events[-1].end < event.end:
+            events.append(event)
             self.values.append(value)
         else:
-            place = bisect_left(orders, order)
-            orders.insert(place, order)
+            place = bisect_left(events, event.order, key=_order)
+            events.insert(place, event)
             self.values.insert(place, value)
 
     def remove(self, _: Any) -> None:
         """Take back the oldest."""
-        self.orders.popleft()
+        self.events.popleft()
         self.values.popleft()
 
     def take_of(self, values: Sequence[Any], events: Sequence[Event]) -> None:
         """Add the values of as many events."""
-        added = [(event.order, value) for event, value in zip(events, values, strict=True)]
-        self._fill([*self.entries(), *added])
+        self._fill([*self.entries(), *zip(events, values, strict=True)])
 
     def first(self) -> Any:
         """Return the first value; None of none."""
@@ -400,20 +400,25 @@ class Ordered:
 
     def plain(self) -> list[Any]:
         """Return plain data."""
-        return [[plain_order(order), plain_value(value)] for order, value in self.entries()]
+        return [[plain_order(event.order), plain_value(value)] for event, value in self.entries()]
 
     def restore(self, data: list[Any]) -> None:
         """Take up what `plain` gave."""
-        self._fill([(order_of(order), value_of(value)) for order, value in data])
+        self._fill([(Head(order_of(order)), value_of(value)) for order, value in data])
 
-    def entries(self) -> list[tuple[Order, Any]]:
-        """Return the values with the orders of their events."""
-        return list(zip(self.orders, self.values, strict=True))
+    def entries(self) -> list[tuple[Any, Any]]:
+        """Return the events, or their heads, with their values."""
+        return list(zip(self.events, self.values, strict=True))
 
-    def _fill(self, entries: list[tuple[Order, Any]]) -> None:
-        entries.sort(key=_first)
-        self.orders = deque([order for order, _ in entries])
+    def _fill(self, entries: list[tuple[Any, Any]]) -> None:
+        entries.sort(key=_order_of)
+        self.events = deque([event for event, _ in entries])
         self.values = deque([value for _, value in entries])
+
+
+def _order_of(entry: tuple[Any, Any]) -> Order:
+    order: Order = entry[0].order
+    return order
 
 
 # --- which accumulator is made ----------------------------------------------------------------

@@ -174,6 +174,27 @@ class Lineage(Lazy):
         return (end, start, *said_in_order(orders), ())
 
 
+class Head:
+    """Stand for an event that is among the first by its order, which is what a snapshot keeps."""
+
+    __slots__ = ("order",)
+
+    primitive = True  # all that its order says is there
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @property
+    def end(self) -> int:
+        """The event's end."""
+        return self.order[0]
+
+    @property
+    def ids(self) -> Any:
+        """The event's primitive ids."""
+        return self.order[2]
+
+
 class Members:
     """The events that count in a window that moves, in order; once for each leaf."""
 

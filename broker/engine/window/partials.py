@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from broker.engine.event.event import Order, doubtful, lasting
+from broker.engine.event.event import doubtful, lasting
 from broker.engine.window.aggregates import plain_value, value_of
 from broker.engine.window.code import Fold, Shape
 from broker.engine.window.constituents import (
     IDS_MAX,
     NEVER,
     Constituents,
+    Head,
     order_of,
     plain_order,
 )
@@ -30,27 +31,6 @@ _order = attrgetter("order")
 _start = attrgetter("start")
 _end = attrgetter("end")
 _uncertainty = attrgetter("uncertainty")
-
-
-class Head:
-    """Stand for an event that is among the first by its order, which is what a snapshot keeps."""
-
-    __slots__ = ("order",)
-
-    primitive = True  # all that its order says is there
-
-    def __init__(self, order: Order) -> None:
-        self.order = order
-
-    @property
-    def end(self) -> int:
-        """The event's end."""
-        return self.order[0]
-
-    @property
-    def ids(self) -> Any:
-        """The event's primitive ids."""
-        return self.order[2]
 
 
 class Heads:

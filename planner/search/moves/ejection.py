@@ -32,7 +32,7 @@ class Eject:
         """Change the placement and return the changes, to be kept or undone."""
         evaluator, penalty = context.evaluator, context.penalty
         if piece is None:
-            piece = context.instance.draw(context.random)
+            piece = context.draw(self.name)
         origin, loads = evaluator.hosts[piece], evaluator.loads
         scores = sorted(context.choices((piece,), free=True))
         own = next((score for score, host in scores if host == origin), inf)

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 from planner.search.context import Changes, MoveContext
 from planner.search.distances import FAR
-from planner.search.evaluator import ABSENT
+from planner.search.evaluator import Moves
+from planner.search.instance import ABSENT
 
 # What a piece costs at a broker, and the broker.
 Choice = tuple[float, int]
@@ -32,17 +33,14 @@ class MoveJointly:
     def propose(self, context: MoveContext) -> Changes:
         """Change the placement and return the changes, to be kept or undone."""
         instance, random = context.instance, context.random
-        piece = random.choice(instance.feeding)
+        piece = context.draw(self.name, instance.feeding)
         number, other = random.choice(instance.fed[piece])
-        pair = self.cheapest(context, piece, other, number)
-        hosts = context.evaluator.hosts
-        moves = [(p, host) for p, host in pair if hosts[p] != host]
-        return [context.evaluator.apply(moves)] if moves else []
+        return context.made(self.cheapest(context, piece, other, number))
 
     @staticmethod
     def cheapest(
         context: MoveContext, piece: int, other: int, number: int, *, anywhere: bool = False
-    ) -> tuple[tuple[int, int], tuple[int, int]]:
+    ) -> Moves:
         """Return the brokers for `piece` and for `other`, which it feeds by stream `number`.
 
         Those that `MoveContext.choices` names, or any: among many the pair that is cheapest

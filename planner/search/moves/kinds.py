@@ -82,12 +82,12 @@ class Together:
         if len(group) < 2 or not scores:
             return []
         rank = min(int(random.expovariate(1.0)), len(scores) - 1)
-        return [evaluator.apply([(piece, scores[rank][1]) for piece in group])]
+        return context.made([(piece, scores[rank][1]) for piece in group])
 
     def settle(self, context: MoveContext, piece: int) -> Changes:
         """Bring all that is connected with `piece` at its broker, or else two, to the cheapest."""
         brought = self.cheapest(context, piece)
-        return next(([context.evaluator.apply(moves)] for _, moves in brought), [])
+        return next((context.made(moves) for _, moves in brought), [])
 
     @classmethod
     def cheapest(cls, context: MoveContext, piece: int) -> Iterator[tuple[float, Moves]]:

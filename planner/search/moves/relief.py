@@ -28,8 +28,7 @@ class Reroute:
         flows = range(len(evaluator.laid))
         wasted = [n for n in random.sample(flows, min(len(flows), 30))
                   if evaluator.laid[n].links > evaluator.least(n)]  # fmt: skip
-        number = random.choice(wasted) if wasted else random.choice(flows)
-        return self.lay(context, number)
+        return self.lay(context, random.choice(wasted)) if wasted else []
 
     @staticmethod
     def lay(context: MoveContext, number: int) -> Changes:

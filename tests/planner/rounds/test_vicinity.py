@@ -20,7 +20,8 @@ from planner.rounds.tables import Tables
 from planner.rounds.units import plain
 from planner.rounds.vicinity import Vicinity
 from planner.rounds.view import Summary, View, view_of
-from planner.search.evaluator import ABSENT, Evaluator
+from planner.search.evaluator import Evaluator
+from planner.search.instance import ABSENT
 from tests.planner.rounds.networks import generated
 
 EVERYWHERE = 99
