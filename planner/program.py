@@ -178,7 +178,7 @@ class Formulation:
         target: Mapping[int, int],
         fixed: tuple[int | None, int | None] = (None, None),
     ) -> None:
-        """What leaves a broker less what comes in is what begins there less what ends there.
+        """Have what leaves a broker, less what comes in, be what begins there less what ends there.
 
         It begins and ends by the columns of brokers, or at one that is `fixed`.
         """

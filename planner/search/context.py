@@ -252,8 +252,8 @@ class MoveContext:
 
 
 def least(values: list[int], count: int) -> list[int]:
-    """Return the `count` least of `values`, ascending: some of them tell which to sort at all."""
-    some = sorted(values[::SAMPLED])
-    bound = some[min(len(some) - 1, 5 * count // (4 * SAMPLED) + 4)]
+    """Return the `count` least of `values`, ascending: a sample tells which to sort at all."""
+    sample = sorted(values[::SAMPLED])
+    bound = sample[min(len(sample) - 1, 5 * count // (4 * SAMPLED) + 4)]
     near = [value for value in values if value <= bound]
     return sorted(near if len(near) >= count else values)[:count]

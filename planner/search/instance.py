@@ -104,7 +104,12 @@ class Instance:
         self.by_number = wide(range(self.nodes))
         # Whether moves look at some brokers alone, those where a piece may be cheap.
         self.many = self.nodes > MANY_NODES
-        self.flows = self._flows([ldexp(rate, self.power) for rate in rates])
+        rates = [ldexp(rate, self.power) for rate in rates]
+        tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
+        weights = [rate or tiny for rate in rates]
+        # The weight that one part of a share stands for.
+        self.part = _part(weights)
+        self.flows = self._flows(rates, weights)
         self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
         for number, flow in enumerate(self.flows):
             for piece in flow.pieces:
@@ -119,12 +124,8 @@ class Instance:
         self.near = [self._near(piece) for piece in range(self.pieces)]
         self.rank = layout.ranks
 
-    def _flows(self, rates: list[float]) -> list[CompiledStream]:
+    def _flows(self, rates: list[float], weights: list[float]) -> list[CompiledStream]:
         layout = self.layout
-        tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
-        weights = [rate or tiny for rate in rates]
-        # The weight that one part of a share stands for.
-        self.part = _part(weights)
         # Origin, sender, consumers, destinations and header of each.
         ends: list[tuple[int, int | None, Ends, Ends, int | None]] = [
             (ABSENT if s.origin is None else s.origin, s.piece, s.consumers, s.destinations, None)

@@ -182,9 +182,9 @@ planner-something-always-goes: something goes from a partial's places wherever t
     *part(
         "planner/program.py",
         """
-planner-one-partial-too-many: a partial beside its header pays for a link
--                     program.cost[column] = float(aggregate.rate) * hops.get(node, 0)
-+                     program.cost[column] = float(aggregate.rate) * max(1, hops.get(node, 0))
+planner-one-partial-too-many: what is beside what it is sent to pays for a link
+-             self.program.cost[column] += float(rate) * hops
++             self.program.cost[column] += float(rate) * max(1, hops)
 
 planner-the-first-partial-is-free: nothing is sent for the first key of an aggregate
 -             for piece in aggregate.partials:
