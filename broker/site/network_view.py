@@ -57,7 +57,7 @@ def network_view(
 def _unbounded(broker: NetworkBroker) -> list[str]:
     """Return the types here of which no event waits, as nothing bounds how long they last."""
     own = broker.durable.network
-    stated = own.promises.stated(own.types())
+    stated = own.promises.stated(own.sources.types())
     return [name for name, times in stated.items() if None in times.values()]
 
 

@@ -32,11 +32,12 @@ from broker.network.routing.advertisement.operator import (
     Range,
     Region,
 )
-from broker.network.routing.central import CentralRouter
 from broker.network.routing.matching.strategies import STRATEGIES, Strategy
 from broker.network.routing.router import Router
 from simulation.energy import NodeWork, Sizes
+from simulation.propagation.central import CentralRouter
 from simulation.propagation.needed import needed
+from simulation.propagation.rings import RingRouter
 from simulation.propagation.scenario import (
     SECOND_MS,
     PlacedSensor,
@@ -153,9 +154,8 @@ class PropagationNetwork:
                 CentralRouter(None if next_ is None else str(next_)) for next_ in inward
             ]
         else:
-            self._routers = [
-                Router([str(each) for each in neighbours], strategy) for neighbours in near
-            ]
+            made = RingRouter if strategy.rings else Router
+            self._routers = [made([str(each) for each in beside], strategy) for beside in near]
         self._queue: deque[tuple[int, Send]] = deque()
         self.delivered: dict[str, dict[str, None]] = {}
         self.by_link: dict[tuple[int, int], tuple[int, int]] = {}

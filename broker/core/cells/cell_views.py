@@ -153,7 +153,7 @@ def network_status(  # noqa: PLR0917  # the parts of a broker that have a state 
         "hosts": {name: interest.position for name, interest in own.hosts.items()},
         "origins": origins,
         "actors": core.actors(),
-        "times": core.promises.stated(core.types()),
+        "times": core.promises.stated(core.sources.types()),
         "copies": len(core.copies),
         "roaming": len(core.roaming),
         "waits": core.clocks.origins_behind(core.wanted()),

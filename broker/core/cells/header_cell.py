@@ -51,7 +51,7 @@ class HeaderCell(Cell):
         if not self._begun:
             return
         network = self.durable.network
-        before, self._split = self._split, network.split()
+        before, self._split = self._split, network.header.split()
         new = [key for key in network.inactive() if key not in self.needs.waits]
         for key in new:
             self.needs.wait(key, self._known_origins(network.wanted_by(key)))
@@ -80,14 +80,14 @@ class HeaderCell(Cell):
             origin,
             serial,
             known.life,
-            known.position if (at := network.doubted(origin)) is None else at,
-            network.safe(origin),
+            known.position if (at := network.header.doubted(origin)) is None else at,
+            network.header.safe(origin),
             types,
             self._text(),
             split.keys,
             split.ids,
-            network.is_raw(origin),
-            None if at is None else network.complete_ms(),
+            network.header.is_raw(origin),
+            None if at is None else network.header.complete_ms(),
             at is not None,
         )
 
@@ -125,7 +125,7 @@ class HeaderCell(Cell):
     def _ask_anew(self) -> None:
         """Ask those whose sources are shared, or are so no more."""
         network = self.durable.network
-        to_ask, network.to_ask = network.to_ask, {}
+        to_ask, network.header.to_ask = network.header.to_ask, {}
         for origin in to_ask:
             if origin in self.ways.via:
                 self._ask(origin)
@@ -147,24 +147,24 @@ class HeaderCell(Cell):
         return {
             name: (one.life, at)
             for name, one in network.upstream.items()
-            if (at := network.safe(name)) is not None
+            if (at := network.header.safe(name)) is not None
         }
 
     def _held(self) -> dict[str, int]:
-        return self.durable.network.gathered.held()
+        return self.durable.network.header.gathered.held()
 
     def _stored_at_origin(self, origin: str) -> int | None:
         one = self.durable.network.upstream[origin]
-        at = self.durable.network.safe(origin)
+        at = self.durable.network.header.safe(origin)
         return None if at is None else self.saver.may_tell(origin, one.life, at)
 
     def split_status(self) -> dict[str, Any]:
         """Describe for people what of it is split."""
-        network, notes = self.durable.network, self.durable.network.ledger.notes
+        network, header = self.durable.network, self.durable.network.header
         return {
             "types": [] if self._split is None else list(self._split.types),
-            "raw": [name for name in network.upstream if network.is_raw(name)],
-            "doubted": [name for name in network.upstream if network.doubted(name) is not None],
-            "conflicts": notes.get("split_conflicts", 0),
-            "conflicts_unresolved": notes.get("split_conflicts_unresolved", 0),
+            "raw": [name for name in network.upstream if header.is_raw(name)],
+            "doubted": [name for name in network.upstream if header.doubted(name) is not None],
+            "conflicts": network.ledger.notes.get("split_conflicts", 0),
+            "conflicts_unresolved": network.ledger.notes.get("split_conflicts_unresolved", 0),
         }

@@ -56,16 +56,12 @@ class Announcing:
         self._words_max = limits.first_events_max
         self._wait_ms_max = limits.first_events_wait_ms_max
         self._incarnation = incarnation
-        self._batches: deque[_Batch] = deque()  # that of the probe under way, and the next
-
-    def __bool__(self) -> bool:
-        """Tell whether anything waits, be it a type alone."""
-        return bool(self._batches)
+        self.batches: deque[_Batch] = deque()  # that of the probe under way, and the next
 
     @property
     def waiting(self) -> int:
         """Count the words of sources that wait."""
-        return sum(len(batch.words) for batch in self._batches)
+        return sum(len(batch.words) for batch in self.batches)
 
     def counts(self) -> dict[str, int]:
         """Return what was counted, by name: types whose events were taken all the same."""
@@ -77,9 +73,9 @@ class Announcing:
     @property
     def due(self) -> int | None:
         """Tell when what waits is taken at the latest."""
-        if not self._batches or not self._incarnation.is_settled:
+        if not self.batches or not self._incarnation.is_settled:
             return None
-        return self._batches[0].since + self._wait_ms_max
+        return self.batches[0].since + self._wait_ms_max
 
     # --- what comes ------------------------------------------------------------------------
 
@@ -101,7 +97,7 @@ class Announcing:
 
     def _sift(self, message: EventsReceived, sources: LocalSources, now: int) -> list[Message]:
         payloads, senders = message.payloads, sources.senders
-        if not self._batches and all(each.type_name in senders for each in payloads):
+        if not self.batches and all(each.type_name in senders for each in payloads):
             return [message]
         passed: list[Payload] = []
         shown: list[Message] = []
@@ -126,34 +122,34 @@ class Announcing:
 
     def _batch_of(self, source: str, type_name: str | None = None) -> _Batch | None:
         """The last one that has something of the source or the type."""
-        for batch in reversed(self._batches):
+        for batch in reversed(self.batches):
             if source in batch.sources or type_name in batch.types:
                 return batch
         return None
 
     def _concerns_type(self, type_name: str) -> bool:
-        return any(type_name in batch.types and not batch.over for batch in self._batches)
+        return any(type_name in batch.types and not batch.over for batch in self.batches)
 
     def _open(self, now: int) -> _Batch:
         """The one whose probe is not asked yet."""
-        if not self._batches or self._batches[-1].number is not None:
-            self._batches.append(_Batch(now))
-        return self._batches[-1]
+        if not self.batches or self.batches[-1].number is not None:
+            self.batches.append(_Batch(now))
+        return self.batches[-1]
 
     # --- what leaves -----------------------------------------------------------------------
 
     def ask(self, begin: Callable[[], int]) -> None:
         """Begin a probe where one is to begin; `begin` returns its number."""
-        if self._batches and self._batches[0].number is None:
-            self._batches[0].number = begin()
+        if self.batches and self.batches[0].number is None:
+            self.batches[0].number = begin()
 
     def take(self, answered: int, now: int) -> Message | None:
         """Return what is to be handled next of what waited, as probes up to `answered` are."""
-        if not self._batches or self._batches[0].number is None:
+        if not self.batches or self.batches[0].number is None:
             return None
         if not self._incarnation.is_settled:
             return None  # it would be held behind what came after it
-        batch = self._batches[0]
+        batch = self.batches[0]
         if not batch.over:
             if batch.number is not None and answered < batch.number:
                 if self.waiting >= self._words_max:
@@ -165,7 +161,7 @@ class Announcing:
             batch.over = True
             return NetworkTold(TypesAnswered(tuple(batch.types)))
         if not batch.words:
-            self._batches.popleft()
+            self.batches.popleft()
             return self.take(answered, now)
         payloads: list[Payload] = []
         while batch.words:

@@ -215,7 +215,7 @@ class FoldOrigin:
             self._tell_network(told.HostInterested(one.host, one.types, keep))
         if one.host not in own.hosts:
             raise FoldError("as many hosts need something as are allowed")
-        wanted = network.wanted_as(one.types)
+        wanted = network.header.wanted_as(one.types)
         if wanted != one.types:
             raise FoldError("these types are declared otherwise here")
         after = own.position if position is None else max(min(position, own.position), own.floor)

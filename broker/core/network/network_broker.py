@@ -97,8 +97,7 @@ class NetworkBroker(Relaying):
         super().__init__(durable, epoch, times)
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
-        self._ended = durable.network.ended  # subscriptions whose end was looked at
-        self.say = self._say  # for those who decide where tasks run, and for calls
+        self._ended, self.say = durable.network.ended, self._say  # what ended was looked at
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         self._cancelling, self._functions = _exchanges(
@@ -118,6 +117,7 @@ class NetworkBroker(Relaying):
         self._on = self._message_table()
         self._on_frame |= self._frame_table()
         self._homes, self._hosts = self._cell_parts()
+        self.hosted: Mapping[str, Cell] = self._hosts.cells  # terms that run here, by name
         self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
         self._terms.look(self._now)
         ways = self._sender, self.sessions, tell, self._look_at_needs, self._homes.look
@@ -208,10 +208,11 @@ class NetworkBroker(Relaying):
         return self._taken()
 
     def _handle(self, message: Message, *, waited: bool = False) -> Slices[None]:
-        if isinstance(message, _ADMITTED) and self.incarnation.holds(message):
+        admits, sources = isinstance(message, _ADMITTED), self.durable.network.sources
+        if admits and self.incarnation.holds(message):
             return
-        sources = self.durable.network.sources
-        for each in [message] if waited else self._announcing.pass_on(message, sources, self._now):
+        waits = admits and not waited
+        for each in self._announcing.pass_on(message, sources, self._now) if waits else [message]:
             if (on := self._on.get(type(each))) is not None:
                 yield from on(each) or ()
                 continue
@@ -237,7 +238,7 @@ class NetworkBroker(Relaying):
                 self.deciding.touched()
             for placed in self.deciding.decided():
                 self._homes.place(placed.cell, placed.broker)
-        if not self.incarnation.is_settled:
+        if self.incarnation.phase != "settled":
             self._settle_life()
 
     def _settle_life(self) -> None:
@@ -279,7 +280,7 @@ class NetworkBroker(Relaying):
         self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
-        if not unanswered and probes.is_idle and not announcing and self._hold.due is None:
+        if not unanswered and probes.is_idle and not announcing.batches and self._hold.due is None:
             return False
         announcing.look(unanswered, now)
         announcing.ask(probes.begin)
@@ -303,16 +304,17 @@ class NetworkBroker(Relaying):
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
-        # Each part keeps what it waits for up to date; only those at work are asked.
         wakes = [self.durable.core.next_wake(), self._tick_at, self.topology.wake_at]
-        wakes += [self._announcing.due, self.probes.wake_at, self._hold.due]
-        wakes += [self.incarnation.due_ms, self.absence.wake_at, self.sessions.outlet.wake_at]
+        wakes += [self.probes.wake_at, self._hold.due, self.incarnation.due_ms]
+        wakes += [self.absence.wake_at, self.sessions.outlet.wake_at]
         wakes += [self.stored_reports.due(), self._owed.next_wake(), self.partners.asks_at]
         wakes += [self._terms.asks_at, self._hosts.say_again_at]
         if (until := self._joining.until) is not None and until > self._now:
             wakes.append(until)
         if self.stand_ins.home.is_fencing or self.stand_ins.grants.homes:
             wakes.append(self.stand_ins.next_wake())
+        if self._announcing.batches:
+            wakes.append(self._announcing.due)
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         if self.needs.asked:
@@ -337,7 +339,8 @@ class NetworkBroker(Relaying):
         before = len(self._sender.out)
         self._sender.out.extend((yield from self.durable.work(message, self._now)))
         self.stand_ins.told(message, self._sender.out[before:], self._now)
-        self._functions.spread(self.sessions)
+        if self.durable.given.fresh:
+            self._functions.spread(self.sessions)
         network = self.durable.network
         if network.promises.version != self._hold.version:
             self._promise_less()
@@ -360,7 +363,7 @@ class NetworkBroker(Relaying):
         for source in changed:
             self._shows.show(source)
         self._let_leave()
-        types = network.types()
+        types = network.sources.types()
         bounds = network.promises.said_of(types) if self.correlates else None
         if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
             self._own_here = announced
@@ -410,11 +413,6 @@ class NetworkBroker(Relaying):
     def cells(self) -> tuple[CellView, ...]:
         """The cells of submissions of this broker, and those that run here."""
         return views(self.durable.network, self._hosts.cells, self._homes.departures.goes_to)
-
-    @property
-    def hosted(self) -> Mapping[str, Cell]:
-        """The terms of cells that run here, by name."""
-        return self._hosts.cells
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""

@@ -78,8 +78,9 @@ class ProgressRelay:
     ) -> list[told.Forwarded]:
         """Return all that is claimed of an origin by now, with these events."""
         after, upto, promised = claim.take(promises=promises)
-        life, complete = self._durable.network.own.life, upto
-        if origin != self._me:
+        if origin == self._me:
+            life, complete = self._durable.network.own.life, upto
+        else:
             came = self._along.came[origin]
             life, complete = came.life, came.complete
         complete = claim.complete(complete)
@@ -225,7 +226,7 @@ class Relaying(Hosting):
                 self.ways,
                 lambda: self.sessions.standing,
                 self._inside,
-                self.durable.network.types,
+                self.durable.network.sources.types,
                 lambda name: self.router.matcher(name).joined(),
                 *asked,
                 lambda: self._withheld,  # it is made below
@@ -298,7 +299,7 @@ class Relaying(Hosting):
         events = list(map(itemgetter(1), rows))
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self.router.releases.wanted(came_from, events) if events else {}
-        waiting = self.router.waiting()
+        waiting = self.router.releases.waiting()
         here: list[told.Forwarded] = []
         for toward, claim in self.ways.claims(what.origin):
             if toward == came_from:

@@ -38,7 +38,7 @@ class GivingBroker(ActivatingBroker):
 
     def _fed(self, out: Outgoing, before: int) -> None:
         super()._fed(out, before)
-        if len(out.results) > before:
+        if len(out.results) > before and (self._actors.known or self.roaming.gone):
             self._copy(out.results[before:])
 
     def _copy(self, results: Sequence[Emission]) -> None:

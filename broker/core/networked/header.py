@@ -1,4 +1,4 @@
-"""The core of a broker in which windows are merged that others have folded.
+"""The header of windows that others have folded: its part of the core of a broker.
 
 Owns what comes of an origin as rows: whether it is the next of it, and whether it may be merged.
 Must not know frames. Invariant: a row counts once; a window is told of only when all who may have
@@ -12,18 +12,18 @@ whether that life shares what came of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from broker.core import returned
-from broker.core.broker import BrokerOptions
-from broker.core.effects import Outgoing
-from broker.core.networked.networked import NetworkedBroker
+from broker.core.effects import Notes, Outgoing
+from broker.core.intake import Intake
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest import reasons
 from broker.engine.ingest.event_bytes import said_again
-from broker.engine.limits import Limits
+from broker.engine.ledger import Ledger
+from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.seats import Seat
 from broker.engine.runtime.slices import Slices
 from broker.engine.window.agent import WindowAgent
@@ -38,21 +38,33 @@ CONFLICT = "a source was at two brokers in one window: its events travel as they
 UNRESOLVED = "a source was at two brokers in one window, and one of these cannot say it again"
 
 
-class HeaderBroker(NetworkedBroker):
+class HeaderTools(NamedTuple):
+    """The parts of a broker's core that its header works with; `feed` gives tasks events."""
+
+    intake: Intake
+    matcher: Matcher
+    ledger: Ledger
+    notes: Notes
+    upstream: Mapping[str, Upstream]  # by origin
+    clock: Callable[[], int]
+    feed: Callable[[Sequence[Event], Outgoing], Slices[None]]
+
+
+class WindowHeader:
     """Merge folded windows. `to_ask` are origins that are to be asked anew, `unsure` as there."""
 
-    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
-        super().__init__(options, limits)
-        self.gathered = Gathered(self.limits.repeat_memory_events_max)
+    def __init__(self, repeats_max: int, tools: HeaderTools) -> None:
+        self.gathered = Gathered(repeats_max)
         self.to_ask: dict[str, None] = {}
         self.unsure: set[str] = set()
+        self._intake, self._matcher, self._ledger, self._notes, self._upstream, *_ = tools
+        self._now, self._feed = tools.clock, tools.feed
         self._split: tuple[tuple[str, ...], Split | None] = ((), None)
         self._digests: dict[str | None, bytes] = {}
-        self._by_what[told.Folded] = self._folded
 
     def split(self) -> Split | None:
         """Return the split of the tasks that run here."""
-        tasks = self.tasks()
+        tasks = self._matcher.tasks()
         keys = tuple(tasks)
         if self._split[0] != keys:
             self._split = keys, split_of(tasks)
@@ -70,7 +82,7 @@ class HeaderBroker(NetworkedBroker):
 
     def safe(self, origin: str) -> int | None:
         """The position up to which an origin will never be asked again."""
-        known = self.upstream.get(origin)
+        known = self._upstream.get(origin)
         if known is None or known.position is None:
             return None
         return self.gathered.safe(self._maker(origin), known.position)
@@ -90,13 +102,14 @@ class HeaderBroker(NetworkedBroker):
         }
 
     def _maker(self, origin: str) -> str:
-        known = self.upstream.get(origin)
+        known = self._upstream.get(origin)
         return maker_of(origin, 0 if known is None else known.life)
 
     # --- what comes of it ------------------------------------------------------------------
 
-    def _folded(self, one: told.Folded, out: Outgoing) -> Slices[None]:
-        known, split = self.upstream.get(one.origin), self.split()
+    def folded(self, one: told.Folded, out: Outgoing) -> Slices[None]:
+        """Merge what an origin has folded, if it is the next of it and may be merged."""
+        known, split = self._upstream.get(one.origin), self.split()
         if known is None or split is None or not self._goes_on(one, known):
             return
         rows, sources = fold_rows.unpacked(one.rows)
@@ -107,7 +120,7 @@ class HeaderBroker(NetworkedBroker):
             sources = sources_of(events, split.grid.pane_of, self._digests)
         maker = maker_of(one.origin, one.life)
         if self._conflicts(maker, known, sources, raw=one.raw):
-            self.ledger.events.drop(reasons.REPEAT, len(events))
+            self._ledger.events.drop(reasons.REPEAT, len(events))
             return  # it comes again, as events
         self.gathered.take(maker, one.after, sources, raw=one.raw)
         known.begin(one.life, one.upto)
@@ -116,10 +129,11 @@ class HeaderBroker(NetworkedBroker):
         if one.whole:
             self._intake.clock.forget_origin(one.origin)
         if maker not in self.gathered.doubted:
-            self._intake.clock.promise_of(one.origin, one.watermarks, self.now)
+            self._intake.clock.promise_of(one.origin, one.watermarks, self._now())
         yield from self._feed(events, out)
         if one.whole or None in one.watermarks.values():
-            self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+            # Types without a source are waited for from now on.
+            self._matcher.due(lambda name: self._intake.watermark(name, self._now()))
 
     def _goes_on(self, one: told.Folded, known: Upstream) -> bool:
         """Tell whether it is the next of an origin; an answer is, and what is missing is lost."""
@@ -149,7 +163,7 @@ class HeaderBroker(NetworkedBroker):
             if one.after > (known.position or 0):
                 lost = one.after - (known.position or 0)
                 known.lost += lost
-                self.ledger.note("positions_lost", lost)
+                self._ledger.note("positions_lost", lost)
                 known.begin(one.life, one.after)
         return known.life == one.life and known.position == one.after
 
@@ -158,7 +172,7 @@ class HeaderBroker(NetworkedBroker):
         again = False
         for other in self.gathered.sharing(maker, sources, raw=raw):
             origin, life = origin_of(other)
-            one = self.upstream.get(origin)
+            one = self._upstream.get(origin)
             if other != maker and (one is None or one.life != life or one.position is None):
                 self._unresolved(origin)
                 continue
@@ -170,15 +184,15 @@ class HeaderBroker(NetworkedBroker):
             split = self.split()
             types = () if split is None else split.types
             waits = dict.fromkeys(types, WATERMARK_NONE)  # also where it has nothing more to say
-            self._intake.clock.promise_of(origin, waits, self.now)
+            self._intake.clock.promise_of(origin, waits, self._now())
             self.to_ask[origin] = None
-            self.ledger.note("split_conflicts")
+            self._ledger.note("split_conflicts")
             self._notes.once("info", "split_conflict", origin, broker=origin, reason=CONFLICT)
             again = again or other == maker
         return again or maker in self.gathered.doubted
 
     def _unresolved(self, origin: str) -> None:
-        self.ledger.note("split_conflicts_unresolved")
+        self._ledger.note("split_conflicts_unresolved")
         words = {"broker": origin, "reason": UNRESOLVED}
         self._notes.once("warning", "split_conflict_unresolved", origin, **words)
 
@@ -199,7 +213,7 @@ class HeaderBroker(NetworkedBroker):
                 if uncertainty:
                     self._matcher.doubt()
                 self._matcher.schedule(seat)
-        self.ledger.note("late_from_afar", late)
+        self._ledger.note("late_from_afar", late)
 
     def _fresh(self, events: list[Event], out: Outgoing) -> list[Event]:
         """Those events that are no repeats, and of no pane that is complete."""
@@ -207,24 +221,19 @@ class HeaderBroker(NetworkedBroker):
         bound = WATERMARK_NONE if complete_ms is None else complete_ms
         late = [one for one in events if one.end <= bound]
         fresh, repeats = self.gathered.repeats.admit([one for one in events if one.end > bound])
-        account = self.ledger.events
+        account = self._ledger.events
         account.drop(reasons.LATE, len(late))
         conflicting = sum(conflict for _, conflict in repeats)
         account.drop(reasons.CONFLICTING_REPEAT, conflicting)
         account.drop(reasons.REPEAT, len(repeats) - conflicting)
-        self.ledger.note("late_from_afar", len(late))
+        self._ledger.note("late_from_afar", len(late))
         if self.gathered.repeats.forgotten:
-            self.ledger.note("repeat_memory_forgotten", self.gathered.repeats.forgotten)
+            self._ledger.note("repeat_memory_forgotten", self.gathered.repeats.forgotten)
             self.gathered.repeats.forgotten = 0
         out.publications += [returned.late(event) for event in late]
         return fresh
 
-    def _fed(self, out: Outgoing, before: int) -> None:
-        super()._fed(out, before)
-        if self.gathered.began:
-            self._complete()
-
-    def _complete(self) -> None:
+    def complete(self) -> None:
         """Forget what panes are of that are complete by now."""
         split = self.split()
         if split is None:
@@ -234,7 +243,7 @@ class HeaderBroker(NetworkedBroker):
             return
         for maker in self.gathered.complete(split.grid.pane_of(passed + 1)):
             origin, life = origin_of(maker)
-            if origin in self.upstream and self.upstream[origin].life == life:
+            if origin in self._upstream and self._upstream[origin].life == life:
                 self.to_ask[origin] = None
         if all(seat.agent.next_due() is None for seat in self._seats()):
             self.gathered.clear()  # what there was of is in no group
@@ -243,27 +252,24 @@ class HeaderBroker(NetworkedBroker):
             self.gathered.repeats.advance(complete_ms)
 
     def forget_what_is_late(self) -> None:
-        """Forget what is late, and repeats in panes that are complete."""
-        super().forget_what_is_late()
+        """Forget repeats in panes that are complete."""
         complete_ms = self.complete_ms()
         if complete_ms is not None:
             self.gathered.repeats.advance(complete_ms)
 
-    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> Slices[None]:
-        if self.gathered.forget(self._maker(one.broker)):
-            self._unresolved(one.broker)
-        return super()._broker_forgotten(one, out)
+    def forget(self, origin: str) -> None:
+        """Wait for an origin no more."""
+        if self.gathered.forget(self._maker(origin)):
+            self._unresolved(origin)
 
     # --- the state -------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the whole state as plain data, what was gathered included."""
-        said = super().state()
-        return {**said, "gathered": self.gathered.state()} if self.gathered.began else said
+        """Return what was gathered as plain data, under its name in a whole state."""
+        return {"gathered": self.gathered.state()} if self.gathered.began else {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up a state, what was gathered included."""
-        super().restore(state)
+        """Take up what was gathered, of a whole state."""
         said = state.get("gathered")
         if said is not None:
             self.gathered.restore(said)

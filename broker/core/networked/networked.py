@@ -21,6 +21,7 @@ from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.networked.activating import Key
 from broker.core.networked.cell_core import CellKeepingBroker
 from broker.core.networked.giving import GivingBroker
+from broker.core.networked.header import HeaderTools, WindowHeader
 from broker.core.standby.adoption import Adoption
 from broker.core.standby.copies_kept import CopiesKept
 from broker.engine.clock_names import by_wait
@@ -92,11 +93,14 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
-        self.newest = 0  # no event of this broker, or from afar, ended later
         self.spreads, self._promised_at = False, 0
+        self.newest = 0  # no event of this broker, or from afar, ended later
         self._handlers[messages.NetworkTold] = self._network_told
-        self.clocks = self._intake.waiting
+        self.clocks, clock = self._intake.waiting, self._intake.clock
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
+        lends = self._intake, self._matcher, self.ledger, self._notes, self.upstream
+        tools = HeaderTools(*lends, lambda: self.now, self._feed)
+        self.header = WindowHeader(self.limits.repeat_memory_events_max, tools)
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
@@ -104,9 +108,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.HostInterested: self._host_interested,
             HostWants: lambda one, _: self.wants.handle(one),
             told.HostStored: lambda one, _: self.own.stored(one.host, one.position),
-            told.Incarnated: lambda one, _: self.own.incarnate(
-                one, self.copies, self._intake.clock
-            ),
+            told.Incarnated: lambda one, _: self.own.incarnate(one, self.copies, clock),
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
             told.CopiesTaken: self._copies_taken,
@@ -123,6 +125,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             home_records.CellResults: self._cell_results,
             home_records.CellSaved: self._cell_saved,
             home_records.CellSettled: self._cell_settled,
+            told.Folded: self.header.folded,
             **self.adoption.handlers(),
         }
 
@@ -161,8 +164,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if changed := self._promises(self._intake.clock.promised, self.now):
             self.told = {key: ms for key, ms in {**self.told, **changed}.items() if ms is not None}
             position = self.own.promise()
-            if self.spreads:
-                self.fresh.append(Fresh(position, [], changed))
+            self.fresh += [Fresh(position, [], changed)] if self.spreads else []
 
     def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
         senders = self.sources.senders
@@ -220,10 +222,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         place = (None, None) if said is None else (said.location, said.position)
         return Advertisement(source, tuple(sorted(types)), *place)
 
-    def types(self) -> tuple[str, ...]:
-        """The types that sources here send."""
-        return self.sources.types()
-
     def _host_interested(self, one: told.HostInterested, _out: Outgoing | None = None) -> None:
         if one.types and (full := _full(self.own.hosts, one.host, self.limits)):
             self.ledger.note(full)
@@ -256,12 +254,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         Where no source is here nothing depends on them, and a snapshot is smaller without them.
         """
         self._intake.forget_late(self._matcher.wanted())
+        self.header.forget_what_is_late()
 
     def wanted_by(self, key: Key, tasks: Mapping[str, Task] | None = None) -> set[str]:
-        """The primitive types that a subscription needs, its definitions' included.
-
-        `tasks` are those that run here, for who asks of many.
-        """
+        """The primitive types that a subscription needs; `tasks`: those that run here."""
         tasks = tasks or self.tasks()
         return set(primitives(tasks[self.catalogue.subscriptions[key].task], tasks))
 
@@ -288,13 +284,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         new, counts = taken
         for name, count in counts.items():
             self.ledger.note(name, count)
-        decoded = self._intake.from_mappings(new)
-        admitted = self._intake.admit_judged(decoded.events, self.now)
+        admitted = self._intake.admit_judged(self._intake.from_mappings(new).events, self.now)
         if one.whole:
             clock.forget_origin(one.origin)
         clock.promise_of(one.origin, one.watermarks, self.now)
-        self.ledger.note("late_from_afar", len(admitted.late))
-        out.publications += [returned.late(event) for event in admitted.late]
+        if admitted.late:
+            self.ledger.note("late_from_afar", len(admitted.late))
+            out.publications += map(returned.late, admitted.late)
         if admitted.events:
             self.newest = max(self.newest, *map(_end, admitted.events))
         self._repeats(admitted.repeats)
@@ -304,6 +300,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             self._matcher.due(self._watermark_of, ends=True)
 
     def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> Slices[None]:
+        self.header.forget(one.broker)
         self.own.interest(one.broker, {}, None)
         self.wants.handle(HostWants(one.broker, 0, {}))
         self.book.forget_origin(one.broker)
@@ -315,7 +312,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._actors_forgotten(one.broker, out)
         return self._feed((), out)
 
-    # --- results for actors at other brokers -----------------------------------------------
+    def _fed(self, out: Outgoing, before: int) -> None:
+        super()._fed(out, before)
+        if self.header.gathered.began:
+            self.header.complete()
 
     def _given(self, results: Sequence[Emission], out: Outgoing) -> None:
         super()._given(results, out)
@@ -340,7 +340,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "standing_in": self.standing_in.state(),
             **self.adoption.state(),
         }
-        return {**super().state(), "network": said}
+        return {**super().state(), "network": said, **self.header.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up a state, that of the network included."""
@@ -353,7 +353,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.own.restore(said["own"])
         self.wants.restore(said.get("wants", ()))
         self.newest = said.get("newest", self.now + self.limits.future_ms_max)  # it is new
-        self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
+        self.upstream.update({name: Upstream.of(*rest) for name, *rest in said["upstream"]})
+        self.header.restore(state)
         self.sources.restore(said)
         self.cancellations.restore(said.get("cancelled", ()))
         self.successions.restore(said.get("successions", ()))

@@ -62,7 +62,7 @@ from broker.network.effects import Note
 from broker.network.functions.register import FunctionRegister, register_of
 
 if TYPE_CHECKING:
-    from broker.core.networked.header import HeaderBroker
+    from broker.core.networked.networked import NetworkedBroker
 
 SNAPSHOT_VERSION = 2
 RETAINED = f"{topics.SOURCES}/"  # below this, what is retained is the core's to say
@@ -127,7 +127,7 @@ class DurableBroker:
         self.unstored: tuple[Emission, ...] = ()  # results that the outbox lacked at the start
         self.given = register_of(functions)
         self.core = self._made(options, limits)
-        self.network = cast("HeaderBroker", self.core)  # of one that is networked
+        self.network = cast("NetworkedBroker", self.core)  # of one that is networked
         self._retained: dict[str, bytes] = {}
         self._given_up: DisownResults | None = None  # by the last record, where it is read
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
@@ -138,7 +138,7 @@ class DurableBroker:
         core.given = self.given
         core.know(self.given.in_force)
         if options.networked:
-            cast("HeaderBroker", core).adoption.next_offset = lambda: self.outbox_end
+            cast("NetworkedBroker", core).adoption.next_offset = lambda: self.outbox_end
         return core
 
     # --- work ------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class DurableBroker:
             found = msgspec.msgpack.decode(data, type=_Snapshot)
             options = msgspec.convert(found.options, BrokerOptions)
             self.core = self._made(options, make_limits(**found.limits))
-            self.network = cast("HeaderBroker", self.core)
+            self.network = cast("NetworkedBroker", self.core)
             self.core.restore(found.state)
         except (msgspec.MsgspecError, StateError, ValueError, LookupError, TypeError) as error:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
@@ -371,7 +371,7 @@ class DurableBroker:
         limits = make_limits(**one.limits)
         if (options, limits) != (before.options, before.limits):
             self.core = self._made(options, limits)
-            self.network = cast("HeaderBroker", self.core)
+            self.network = cast("NetworkedBroker", self.core)
             if before.now:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
                 self.core.restore(plain)
@@ -453,8 +453,8 @@ def _numbered(one: Emission, offset: int) -> Emission:
     )
 
 
-def _linked(options: BrokerOptions, limits: Limits) -> HeaderBroker:
+def _linked(options: BrokerOptions, limits: Limits) -> NetworkedBroker:
     # Imported here, as a broker without links has no use for what would take a megabyte there.
-    from broker.core.networked.header import HeaderBroker
+    from broker.core.networked.networked import NetworkedBroker
 
-    return HeaderBroker(options, limits)
+    return NetworkedBroker(options, limits)

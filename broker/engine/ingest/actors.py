@@ -21,12 +21,12 @@ class Actors:
     def __init__(self, actors_max: int) -> None:
         self._actors_max = actors_max
         self.out_of_reach: tuple[str, ...] = ()
-        self._known: dict[str, tuple[int, dict[str, None]]] = {}  # by broker: hops, actors
+        self.known: dict[str, tuple[int, dict[str, None]]] = {}  # by broker: hops, actors
         # by any name that actors are below
         self._nearest: dict[str, tuple[bool, int, str]] | None = None
 
     def __len__(self) -> int:
-        return sum([len(actors) for _, actors in self._known.values()])
+        return sum([len(actors) for _, actors in self.known.values()])
 
     def tell(
         self, broker: str, hops: int, came: Sequence[str], gone: Sequence[str], *, anew: bool
@@ -35,9 +35,9 @@ class Actors:
 
         Returns how many of them there is no room for; those with the least names are kept.
         """
-        actors = {} if anew else self._known.pop(broker, (0, {}))[1]
+        actors = {} if anew else self.known.pop(broker, (0, {}))[1]
         if anew:
-            self._known.pop(broker, None)
+            self.known.pop(broker, None)
         for name in gone:
             actors.pop(name, None)
         fresh = sorted([name for name in dict.fromkeys(came) if name not in actors])
@@ -46,7 +46,7 @@ class Actors:
         room = max(self._actors_max - len(self) - len(actors), 0)
         actors.update(dict.fromkeys(fresh[:room]))
         if actors:
-            self._known[broker] = (hops, actors)
+            self.known[broker] = (hops, actors)
         self._nearest = None
         return len(fresh[room:])
 
@@ -64,16 +64,16 @@ class Actors:
 
     def brokers_of(self, name: str) -> list[str]:
         """The brokers at which the actor listens."""
-        return [broker for broker, (_, actors) in self._known.items() if name in actors]
+        return [broker for broker, (_, actors) in self.known.items() if name in actors]
 
     def of(self, broker: str) -> tuple[int, tuple[str, ...]]:
         """(hops, actors) of a broker."""
-        hops, actors = self._known.get(broker, (0, {}))
+        hops, actors = self.known.get(broker, (0, {}))
         return hops, tuple(actors)
 
     def state(self) -> Any:
         """Plain data."""
-        return [[broker, hops, list(actors)] for broker, (hops, actors) in self._known.items()]
+        return [[broker, hops, list(actors)] for broker, (hops, actors) in self.known.items()]
 
     def restore(self, state: Sequence[Any]) -> None:
         """Take up such a state."""
@@ -82,7 +82,7 @@ class Actors:
 
     def _look(self) -> dict[str, tuple[bool, int, str]]:
         nearest: dict[str, tuple[bool, int, str]] = {}
-        for broker, (hops, actors) in self._known.items():
+        for broker, (hops, actors) in self.known.items():
             # First in the comparison: an actor in reach is nearer than any beyond a cut, however
             # few hops that had.
             far = broker in self.out_of_reach

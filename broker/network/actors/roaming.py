@@ -37,7 +37,7 @@ class Roaming:
 
     def __init__(self, held_max: int) -> None:
         self._max = held_max  # of results, and of actors each
-        self._left: dict[str, int] = {}  # actors that listen nowhere, and since when, in that order
+        self.gone: dict[str, int] = {}  # actors that listen nowhere, and since when, in that order
         self._held: deque[Held] = deque()
         self._published: dict[bytes, None] = {}  # not part of the state: see `first`
 
@@ -47,22 +47,22 @@ class Roaming:
     def left(self, actors: Iterable[str], now: int) -> None:
         """These listen nowhere any more."""
         for actor in actors:
-            self._left.pop(actor, None)
-            self._left[actor] = now
-        while len(self._left) > self._max:
-            del self._left[next(iter(self._left))]
+            self.gone.pop(actor, None)
+            self.gone[actor] = now
+        while len(self.gone) > self._max:
+            del self.gone[next(iter(self.gone))]
         self._forget(now)
 
     def left_below(self, name: str, now: int) -> str | None:
         """Of the actors below a name that have just left the last."""
         self._forget(now)
-        below = [actor for actor in self._left if actor.startswith(f"{name}/")]
+        below = [actor for actor in self.gone if actor.startswith(f"{name}/")]
         return below[-1] if below else None
 
     def hold(self, actor: str, payload: bytes, now: int) -> bool:
         """Hold a result for an actor that has just left; whether it did, and nothing had to go."""
         self._forget(now)
-        since = self._left.get(actor)
+        since = self.gone.get(actor)
         if since is None:
             return False
         self._held.append(Held(since + ROAMING_MS, actor, payload))
@@ -75,7 +75,7 @@ class Roaming:
         """These listen somewhere: what was held for them."""
         names = dict.fromkeys(actors)
         for actor in names:
-            self._left.pop(actor, None)
+            self.gone.pop(actor, None)
         self._forget(now)
         found = [one for one in self._held if one.actor in names]
         if found:
@@ -101,24 +101,24 @@ class Roaming:
     def _forget(self, now: int) -> None:
         """Let go of what is over."""
         over: list[str] = []
-        for actor, since in self._left.items():
+        for actor, since in self.gone.items():
             if since + ROAMING_MS > now:
                 break
             over.append(actor)
         for actor in over:
-            del self._left[actor]
+            del self.gone[actor]
         if self._held and min([one.until for one in self._held]) <= now:
             self._held = deque([one for one in self._held if one.until > now])
 
     def state(self) -> list[Any]:
         """Plain data."""
         held = [[one.until, one.actor, one.payload] for one in self._held]
-        return [list(self._left.items()), held]
+        return [list(self.gone.items()), held]
 
     def restore(self, state: list[Any]) -> None:
         """Take up such a state, in the place of all that is here."""
         left, held = state
-        self._left = dict(left)
+        self.gone = dict(left)
         self._held = deque([Held(*row) for row in held])
 
 

@@ -80,8 +80,6 @@ class FunctionExchange:
 
     def spread(self, sessions: StandingSessions) -> None:
         """State what has changed since the last time."""
-        if not self._register.fresh:
-            return
         names = list(self._register.fresh)
         # Before anything is said: an answer that comes at once may bring what is fresh again.
         self._register.fresh.clear()

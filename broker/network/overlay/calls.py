@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CALLS_SINCE: Final = 2  # the version of frames that has them
 OPEN_MAX: Final = 1_000  # calls of one broker that wait for replies
-BODY_BYTES_MAX: Final = 262_144  # a quarter of what a link takes as one message
 
 
 class RemoteCall(Struct, array_like=True, frozen=True, tag="call"):

@@ -1,9 +1,9 @@
 """Which events travel where: the router of one broker (paper 002), and who has heard what it asks.
 
 Owns which operators each neighbour is asked with and which neighbours an event goes to (`router`,
-`asking`, `growing`; `central` is the rival that sends everything), and the probes by which a broker
-learns that every broker that it can reach has heard all that it said before (`probes`, `wants`,
-`entry`). Must not know tasks, links, journals or clocks. Its rooms: `advertisement` (what is said),
+`asking`, `growing`), and the probes by which a broker learns that every broker that it can reach
+has heard all that it said before (`probes`, `wants`, `entry`). Must not know tasks, links, journals
+or clocks. Its rooms: `advertisement` (what is said),
 `covering` (is it implied?), `matching` (what an event serves), `leads` (who travels first).
 
 Invariant: what a broker's own users and its neighbours asked for reaches them, over each link once.

@@ -14,7 +14,7 @@ from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.asking import Asking
 from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
-from broker.network.routing.matching.matching import Matcher, Part, Waiting, plain
+from broker.network.routing.matching.matching import Matcher, Part, plain
 from broker.network.routing.matching.strategies import Plan, asked_of_all
 from broker.network.routing.router import RoutedOperator, Router
 
@@ -31,14 +31,6 @@ class GrowingRouter(Router):
     def matcher(self, name: str) -> Matcher:
         """Return what is asked for by a neighbour."""
         return self.releases.matchers[name]
-
-    def waiting(self) -> dict[str, list[Waiting]]:
-        """By neighbour what has come since this was asked last, and waits for a partner."""
-        found: dict[str, list[Waiting]] = {}
-        for name, matcher in self.releases.matchers.items():
-            if matcher.waiting:
-                found[name], matcher.waiting = matcher.waiting, []
-        return found
 
     def _parts(self, operator: Operator, came_from: str) -> list[Part]:
         if came_from == LOCAL:

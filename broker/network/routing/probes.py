@@ -76,6 +76,7 @@ class Probes:
         self._wants: list[HostWants] = []  # of others, since somebody asked
         self._waves: dict[str, _Wave] = {}  # by the broker who asks, others' alone
         self.wake_at: int | None = None  # when time alone answers: a neighbour knows no probes
+        self.is_idle = True  # nothing is under way, nor was anything heard that nobody has taken
 
     @property
     def answered(self) -> int:
@@ -94,6 +95,7 @@ class Probes:
         """
         # The probe leaves with `due`, behind whatever is said until then.
         self._own.number += 1
+        self.is_idle = False
         if wants is not None:
             self._own.wants = wants
         return self._own.number
@@ -101,6 +103,7 @@ class Probes:
     def take_wants(self) -> list[HostWants]:
         """Return what others have said that they want, since this was called last."""
         taken, self._wants = self._wants, []
+        self._settle()
         return taken
 
     def heard(self, peer: str, probe: Probe) -> None:
@@ -111,11 +114,11 @@ class Probes:
         wave = self._waves.get(probe.broker)
         if wave is None or wave.via != peer:
             self._waves[probe.broker] = _Wave(peer, probe.number, probe.wants)
-            self._set_wake()
         elif probe.number >= wave.number:
             wave.number, wave.wants = probe.number, probe.wants
         if probe.wants is not None:
             self._wants.append(HostWants(probe.broker, probe.number, probe.wants))
+        self._settle()
 
     def echoed(self, peer: str, echo: Echo) -> None:
         """Take a neighbour's echo."""
@@ -132,17 +135,12 @@ class Probes:
             # Also what was echoed: behind a new session others may be there.
             for by_peer in (wave.asked, wave.echoed, wave.asked_at):
                 by_peer.pop(peer, None)
-        self._set_wake()
+        self._settle()
 
     @property
     def busy(self) -> bool:
         """Tell whether anything is to be asked, or waited for."""
         return self._own.done < self._own.number or bool(self._waves)
-
-    @property
-    def is_idle(self) -> bool:
-        """Tell whether nothing is under way, nor was anything heard that nobody has taken."""
-        return not (self._waves or self._wants) and self._own.done >= self._own.number
 
     def due(
         self, peers: Neighbours, now: int, *, whole: bool = True
@@ -173,9 +171,10 @@ class Probes:
                 if echoed == wave.number:
                     del self._waves[broker]
 
-        self._set_wake()
+        self._settle()
 
-    def _set_wake(self) -> None:
+    def _settle(self) -> None:
+        self.is_idle = not (self._waves or self._wants) and self._own.done >= self._own.number
         # Echoes come in their own time, and the topology wakes by itself.
         waves = (self._own, *self._waves.values())
         times = [at_ms for wave in waves for at_ms in wave.asked_at.values()]

@@ -33,13 +33,12 @@ from broker.network.routing.covering.covers import Covers
 from broker.network.routing.leads.rates import SourceRates, leads_of
 from broker.network.routing.leads.releases import EventReleases
 from broker.network.routing.matching.held import EventView
-from broker.network.routing.matching.matching import Compile, Part
+from broker.network.routing.matching.matching import Compile, Part, parts_of
 from broker.network.routing.matching.rows import Condition
 from broker.network.routing.matching.strategies import (
     FILTER_SPLIT_FORWARD,
     Plan,
     Strategy,
-    parts,
     plan,
 )
 
@@ -99,11 +98,6 @@ class Router:
     def neighbours(self) -> list[str]:
         """The neighbours in the order in which they are visited."""
         return list(self._asking)
-
-    @property
-    def events_held(self) -> int:
-        """Events kept because others may yet be correlated with them."""
-        return len(self.releases)
 
     @property
     def shed_count(self) -> int:
@@ -325,8 +319,8 @@ class Router:
         operator, came_from = entry.operator, entry.came_from
         return plan(self._strategy, operator, came_from, self._directory, entry.leads)
 
-    def _parts(self, operator: Operator, came_from: str) -> list[Part]:
-        return parts(self._strategy, operator, came_from, self._directory)
+    def _parts(self, operator: Operator, _came_from: str) -> list[Part]:
+        return parts_of(operator)
 
     def _concerned(self, moved: set[str] | None, *said: Advertisement | None) -> set[str] | None:
         """The types whose operators may have to be asked for otherwise; None: all."""

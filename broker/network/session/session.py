@@ -373,7 +373,8 @@ class LinkSession:
                 if (ack := self._in.ack()) is not None:
                     self.counts["acks"] += not self._telling.pieces
                     self._telling.say(ack)
-        self._weigh()
+        if self._congested or self._out.waiting_events:
+            self._weigh()
         return self._telling.taken(now_ms)
 
     def _flush_events(self, now_ms: int) -> None:

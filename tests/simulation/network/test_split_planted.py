@@ -7,7 +7,7 @@ import pytest
 
 from broker.core.network.folding import Folding
 from broker.core.networked import header
-from broker.core.networked.header import HeaderBroker
+from broker.core.networked.header import WindowHeader
 from broker.engine.window.partials import Apart
 from broker.network.host.gathered import Gathered
 from simulation.network import split
@@ -68,12 +68,7 @@ def rows_that_no_snapshot_remembers(patch):
 
 
 def a_memory_that_no_snapshot_has(patch):
-    state = HeaderBroker.state
-
-    def forgetful(self):
-        return {name: one for name, one in state(self).items() if name != "gathered"}
-
-    patch.setattr(HeaderBroker, "state", forgetful)
+    patch.setattr(WindowHeader, "state", lambda _: {})
 
 
 def lives_that_begin_with_nothing(patch):

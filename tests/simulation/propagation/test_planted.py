@@ -11,7 +11,7 @@ from broker.network.routing.advertisement import sources
 from broker.network.routing.covering import covers
 from broker.network.routing.covering.covering import CoverIndex
 from broker.network.routing.matching import joins, matching, rows, strategies
-from simulation.propagation import run
+from simulation.propagation import rings, run
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
 from tests.oracles import propagation as oracle
@@ -143,8 +143,8 @@ def sent_twice(patch):
 
 
 def a_ring_with_a_gap(patch):
-    real = strategies._pairs
-    patch.setattr(strategies, "_pairs", lambda operator: real(operator)[:-1])
+    real = rings._pairs
+    patch.setattr(rings, "_pairs", lambda operator: real(operator)[:-1])
 
 
 def other_distances_cover(patch):

@@ -14,7 +14,7 @@ from broker.network.routing.advertisement.messages import LOCAL, Events, Results
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.leads.probes import KeptEvents, Probing
 from broker.network.routing.matching.held import EventKey, EventView, Held, Store
-from broker.network.routing.matching.matching import Compile, Matcher, Part, Released
+from broker.network.routing.matching.matching import Compile, Matcher, Part, Released, Waiting
 from broker.network.routing.matching.strategies import Strategy
 
 
@@ -143,6 +143,14 @@ class EventReleases:
                 for each in released[name]:
                     going[id(each.held.event)] = each.held.event
         return wanted
+
+    def waiting(self) -> dict[str, list[Waiting]]:
+        """By neighbour what has come since this was asked last, and waits for a partner."""
+        waiting: dict[str, list[Waiting]] = {}
+        for name, matcher in self.matchers.items():
+            if matcher.waiting:
+                waiting[name], matcher.waiting = matcher.waiting, []
+        return waiting
 
     def keeps(self) -> bool:
         """Tell whether a broker has events in here, or has a partner to wait for with any."""

@@ -76,7 +76,7 @@ def test_a_new_type_waits_with_what_its_source_says_meanwhile_and_a_known_one_pa
     assert door.tell(same_source, same_type) == []
     assert door.answered(0) == []
     assert door.answered(1) == [new, same_source, same_type]
-    assert not door.waits
+    assert not door.waits.batches
     assert door.tell(new) == [new]
 
 

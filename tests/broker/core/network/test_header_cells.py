@@ -68,7 +68,7 @@ class Split(Net):
         self.run(6_000)
         self.say("b", "s")
         self.run(1_000)
-        assert self.header().durable.network.gathered.held()
+        assert self.header().durable.network.header.gathered.held()
         return said
 
     @property

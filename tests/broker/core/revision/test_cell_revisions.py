@@ -12,7 +12,7 @@ from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.cells.cell import Cell
 from broker.core.installer import Asker
-from broker.core.networked.header import HeaderBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery import durable_told
 from broker.core.recovery.durable import DurableBroker
 from broker.core.standby.home_changes import HomeChanges
@@ -279,7 +279,7 @@ class Home:
 
     def __init__(self, text, cells=16, *, active=True, splits=False):
         options = BrokerOptions(name="a", networked=True, cells=True)
-        self.core = HeaderBroker(options, Limits())
+        self.core = NetworkedBroker(options, Limits())
         self.submit(text, cells, split=splits)
         if active:
             for name in list(self.core.book.cells):

@@ -15,7 +15,7 @@ from broker.core.messages import (
     Payload,
     SpecificationSubmitted,
 )
-from broker.core.networked.header import HeaderBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.engine.limits import Limits
 from broker.network.placement.home_records import CellSaved
 
@@ -80,7 +80,7 @@ class Home:
     """A home, and the hosts of its cells."""
 
     def __init__(self):
-        self.core = HeaderBroker(BrokerOptions(name="a", networked=True, cells=True), Limits())
+        self.core = NetworkedBroker(BrokerOptions(name="a", networked=True, cells=True), Limits())
         self.hosts = {}
 
     def said(self, text):

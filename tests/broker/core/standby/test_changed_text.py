@@ -7,7 +7,7 @@ import pytest
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.effects import Reply
-from broker.core.networked.header import HeaderBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.standby.home_changes import HomeChanges
 from broker.core.standby.home_copy import HomeCopy
 from broker.engine.limits import Limits
@@ -23,7 +23,7 @@ HOT, COLD = ("x", "Hot"), ("x", "Cold")
 
 
 def core(name, cells):
-    return HeaderBroker(BrokerOptions(name=name, networked=True, cells=cells), Limits())
+    return NetworkedBroker(BrokerOptions(name=name, networked=True, cells=cells), Limits())
 
 
 def submit(broker, text, now=1_000):

@@ -215,7 +215,7 @@ class Neighbour:
     def come(self, start):
         event = waiting(start).held.event
         self.router.events(LOCAL, [event])
-        (one,) = self.router.waiting()["n"]
+        (one,) = self.router.releases.waiting()["n"]
         self.claim.extend(start - 1, start, {"A": start})
         assert self.part.keep("n", self.claim, ("m", start, one), {"A": start - 1})
         self.part.let_go(start)

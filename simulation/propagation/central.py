@@ -68,8 +68,8 @@ class CentralRouter:
     def events(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
         """Events on their way to the centre."""
         if self._inward is not None:
-            some = list(events)
-            return [Send(self._inward, Events(some, len(some)))]
+            entered = list(events)
+            return [Send(self._inward, Events(entered, len(entered)))]
         released: list[Released] = []
         for event in events:
             held = self._store.add(event, came_from)
@@ -93,6 +93,6 @@ class CentralRouter:
             for name in names:
                 if name in self._came_from:
                     ways.setdefault(self._came_from[name], []).append(name)
-            for way, some in ways.items():
-                out.setdefault(way, []).append((event, tuple(some)))
-        return [Send(way, Results(out[way])) for way in sorted(out)]
+            for toward, operators in ways.items():
+                out.setdefault(toward, []).append((event, tuple(operators)))
+        return [Send(toward, Results(out[toward])) for toward in sorted(out)]
