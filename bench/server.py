@@ -11,6 +11,7 @@ runs on a machine.
 """
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -91,13 +92,16 @@ async def serve(folder: Path, rows: int) -> None:
     """A log of so many rows; then each number on standard input adds as many, live.
 
     `renew` instead has a new face take the place of the old one: whatever that kept is gone.
+    Garbage is looked for as in a broker's process: by default that takes a fifth of making a page.
     """
     from broker.driver.settled_log import EVERY_S
     from broker.http import HttpOptions, listen, make_app
     from broker.store import RESULTS, Outbox, Settled, Store
+    from headwater.cli.brokers.broker import YOUNG_MAX
     from tests.broker.http.fakes import OPEN, FakeBroker
     from tests.broker.rows import row_of
 
+    gc.set_threshold(YOUNG_MAX)
     store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
     outbox = await Outbox.open(store)
     loop = asyncio.get_running_loop()
@@ -127,6 +131,8 @@ async def serve(folder: Path, rows: int) -> None:
     for begin in range(0, rows, 10_000):
         await add(min(10_000, rows - begin))
     listener = await face(0)
+    gc.collect()
+    gc.freeze()
     print(listener.port, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         if line.strip() == "renew":
