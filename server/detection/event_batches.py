@@ -12,7 +12,6 @@ The mark of the batch goes along: up to when nothing comes behind it. Spark's wa
 the batch before, so that by it each event would wait in the state for the next batch.
 """
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from server.detection.firsts import Firsts
+from server.detection.garbage import look_seldom
 from server.detection.mapping import UsedParts, event_of, type_of
 from server.detection.program import DetectionProgram
 from server.detection.shards import Shards
@@ -30,9 +30,6 @@ PACKED: Final = "_key string, mark_ms bigint, events binary"
 _SCHEMA: Final = pa.schema(
     [("_key", pa.string()), ("mark_ms", pa.int64()), ("events", pa.binary())]
 )
-# Objects made between looks for garbage: events of a batch are no garbage, and with Python's 700 as
-# much time went into looking as into detecting. Spark looks after each task.
-YOUNG_MAX: Final = 200_000
 _decode = msgspec.json.decode
 _decode_result = msgspec.json.Decoder(UsedParts).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -47,7 +44,7 @@ class Packing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row for each key of a batch."""
-        gc.set_threshold(YOUNG_MAX)
+        look_seldom()
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("_key", "payload", "broker"))
             rows: dict[str, list[tuple[str, str | None]]] = {}
@@ -65,7 +62,7 @@ class ShardPacking:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row for each shard of a batch."""
-        gc.set_threshold(YOUNG_MAX)
+        look_seldom()
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("payload", "broker"))
             shards: dict[str, list[Mapping[str, Any]]] = {}

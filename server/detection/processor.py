@@ -9,7 +9,6 @@ nothing, and then the larger of the two is not written again.
 What rows bring along of the batch's mark counts before Spark's watermark, which is behind it.
 """
 
-import gc
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -22,8 +21,9 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import Row
 
 from server.detection.course import DetectionCourse, WaitingEvents, waiting_of
-from server.detection.event_batches import YOUNG_MAX, unpacked
+from server.detection.event_batches import unpacked
 from server.detection.firsts import Firsts, FirstsCourse
+from server.detection.garbage import look_seldom
 from server.detection.program import DetectionProgram
 from server.detection.result_batches import packed_results, packed_rows
 from server.detection.shards import Shards
@@ -45,7 +45,7 @@ class Detector(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called before anything else, in the process that runs it."""
-        gc.set_threshold(YOUNG_MAX)
+        look_seldom()
         self._handle = handle
         self._engine = handle.getValueState("engine", "state binary")
         self._waiting = handle.getValueState("waiting", "state binary")

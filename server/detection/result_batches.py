@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from msgspec import Raw, Struct, json
 
+from server.detection.garbage import look_seldom
 from server.source.rows import COLUMNS, SPARK_COLUMNS
 
 RESULTS_MAX: Final = 10_000  # in one row
@@ -64,6 +65,7 @@ def packed_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 def unpacked_results(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For `mapInArrow`: takes rows of `results`, and gives the columns of `SHOWN`."""
+    look_seldom()
     for batch in batches:
         for value in batch.column(0):
             with pa.ipc.open_stream(value.as_buffer()) as stream:
