@@ -131,18 +131,22 @@ pass_readings(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t cou
 
 /* The ends of the events; 0 where one is no plain integer. */
 static int
-read_ends(PyObject *events, int64_t *ends)
+read_ends(PyObject *events, Py_ssize_t count, int64_t *ends)
 {
     const Shape *shape = NULL;
 
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(events); at++) {
-        PyObject *event = PyList_GET_ITEM(events, at);
-        if (shape == NULL || shape->type != Py_TYPE(event)) {
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *event;
+        int whole;
+
+        if (at >= PyList_GET_SIZE(events)) /* garbage has taken it away */
+            return 0;
+        event = Py_NewRef(PyList_GET_ITEM(events, at)); /* to look at a class may collect garbage */
+        if (shape == NULL || shape->type != Py_TYPE(event))
             shape = shape_of(Py_TYPE(event));
-            if (shape == NULL)
-                return 0;
-        }
-        if (!as_whole(in_slot(event, shape->end), &ends[at]))
+        whole = shape != NULL && as_whole(in_slot(event, shape->end), &ends[at]);
+        Py_DECREF(event);
+        if (!whole)
             return 0;
     }
     return 1;
@@ -224,7 +228,7 @@ pass_course(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
     ends = PyMem_Malloc(sizeof(int64_t) * (size_t)events);
     if (ends == NULL)
         return PyErr_NoMemory();
-    if (!read_ends(args[0], ends)) {
+    if (!read_ends(args[0], events, ends)) {
         PyMem_Free(ends);
         Py_RETURN_NONE;
     }
