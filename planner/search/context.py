@@ -130,7 +130,7 @@ class MoveContext:
             staying = values[own] if own != ABSENT else None
             if len(hosts) < instance.nodes:
                 values = [values[host] for host in hosts]
-            kept = least(values, FURTHER * self.params.granular), staying
+            kept = lowest(values, FURTHER * self.params.granular), staying
             if own != ABSENT:
                 if len(self._kept) >= KEPT_EACH * instance.pieces:
                     self._kept.clear()
@@ -251,7 +251,7 @@ class MoveContext:
         return kept
 
 
-def least(values: list[int], count: int) -> list[int]:
+def lowest(values: list[int], count: int) -> list[int]:
     """Return the `count` least of `values`, ascending: a sample tells which to sort at all."""
     sample = sorted(values[::SAMPLED])
     bound = sample[min(len(sample) - 1, 5 * count // (4 * SAMPLED) + 4)]

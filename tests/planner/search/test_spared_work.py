@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from experiments.generate import Limits, problem
 from planner.document import read_problem
 from planner.layout import lay_out
-from planner.search.context import DRAWS, MoveContext, least
+from planner.search.context import DRAWS, MoveContext, lowest
 from planner.search.evaluator import Evaluator
 from planner.search.instance import Instance
 from planner.search.params import SearchParams
@@ -30,8 +30,8 @@ def context_of(shape, seed, limits):
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=400), st.integers(1, 240))
-def test_the_least_values_are_those_that_sorting_all_puts_first(values, count):
-    assert least(values, count) == sorted(values)[:count]
+def test_the_lowest_values_are_those_that_sorting_all_puts_first(values, count):
+    assert lowest(values, count) == sorted(values)[:count]
 
 
 @pytest.mark.parametrize("seed", range(8))
