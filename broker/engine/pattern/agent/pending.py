@@ -15,14 +15,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import islice, repeat
+from itertools import islice, pairwise, repeat
 from operator import itemgetter, le, lt
 from typing import Any
 
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event, Order
-from broker.engine.event.occurrence import Occurrence, lead_of, sort_by
+from broker.engine.event.occurrence import Occurrence, lead, sort_by
 from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.layout.prospects import Prospect, Reach
 from broker.engine.runtime.budget import Budget
@@ -46,14 +46,12 @@ def _start(entry: Entry) -> int:
     return start
 
 
-def _lead(same: Sequence[Entry]) -> tuple[int, tuple[str, ...]]:
-    event = same[0][1]
-    return (event.start, lead_of(event))
+def _lead(event: Event) -> tuple[int, tuple[str, ...]]:
+    return (event.start, lead(event.ids))
 
 
-def _order(entry: Entry) -> tuple[int, Order, int]:
-    at, event = entry
-    return (event.start, event.order, at)
+def _whole(event: Event) -> tuple[int, Order]:
+    return (event.start, event.order)
 
 
 def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
@@ -189,37 +187,43 @@ class Pending:
 
 def _sort_runs(entries: list[Entry]) -> None:
     """Sort those of one end, which stand together."""
-    begin = 0
-    end = entries[0][1].end
-    for at in range(1, len(entries) + 1):
-        if at < len(entries) and entries[at][1].end == end:
+    ends = [event.end for _, event in entries]
+    stop = 0
+    for begin, (end, following) in enumerate(pairwise(ends)):
+        if end != following or begin < stop:
             continue
-        if at - begin > 1:
-            entries[begin:at] = _sorted_run(entries[begin:at])
-        if at < len(entries):
-            begin, end = at, entries[at][1].end
+        stop = begin + 2
+        if stop < len(ends) and ends[stop] == end:
+            stop = bisect_right(ends, end, begin)
+        elif entries[begin][1] is entries[begin + 1][1]:  # for two atoms: the usual tie
+            if entries[begin][0] > entries[begin + 1][0]:
+                entries[begin:stop] = entries[begin + 1], entries[begin]
+            continue
+        entries[begin:stop] = _sorted_run(entries[begin:stop])
 
 
 def _sorted_run(run: list[Entry]) -> list[Entry]:
     """Return those of one end in order."""
     events = [event for _, event in run]
-    if events.count(events[0]) == len(run):  # one for several atoms is the usual tie
+    distinct = dict(zip(map(id, events), events, strict=True))
+    if len(distinct) == 1:
         return sorted(run, key=_atom)
     starts = [event.start for event in events]
     if len(set(starts)) == len(run):  # a match and the reading that completes it, say
         return sorted(run, key=_start)
     # Each event is put in order once, however many atoms it is for.
-    atoms: dict[int, list[Entry]] = {}
-    for entry in run:
-        atoms.setdefault(id(entry[1]), []).append(entry)
-    runs = list(atoms.values())
-    if len(runs) < len(run):
-        for same in runs:
-            same.sort(key=_atom)
-    for begin, stop in sort_by(_lead, runs) if len(runs) > 1 else ():
-        equal = [entry for same in runs[begin:stop] for entry in same]
-        runs[begin:stop] = [sorted(equal, key=_order), *[[]] * (stop - begin - 1)]
-    return [entry for same in runs for entry in same]
+    ordered = list(distinct.values())
+    equal = {begin: stop for begin, stop in sort_by(_lead, ordered) if stop - begin > 1}
+    for begin, stop in equal.items():
+        ordered[begin:stop] = sorted(ordered[begin:stop], key=_whole)
+    # Of one order those of one atom stand together, whatever events these are.
+    ranks = {id(event): rank for rank, event in enumerate(ordered)}
+    for begin, stop in equal.items():
+        for at in range(begin + 1, stop):
+            if _whole(ordered[at]) == _whole(ordered[at - 1]):
+                ranks[id(ordered[at])] = ranks[id(ordered[at - 1])]
+    keys = list(zip(map(ranks.__getitem__, map(id, events)), map(_atom, run), strict=True))
+    return [run[at] for at in sorted(range(len(run)), key=keys.__getitem__)]
 
 
 class Patience:
