@@ -246,7 +246,8 @@ def put_in_order(events: list[Any]) -> None:
 
 
 def _first_id(event: Any) -> Any:
-    first = first_of(event.constituents)
+    ids = event.constituents
+    first = ids.first() if ids.__class__ is Constituents else first_of(ids)
     return () if first is None else (first,)
 
 
