@@ -282,14 +282,14 @@ def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> Non
 
 
 def _is_inverted(pair: list[Any], keys: Sequence[Key], tied: Tied | None) -> bool:
-    """Tell whether the second of two comes first by keys (see `sort_in_order`); most ties are two."""
-    one, other = pair
+    """Tell whether the second of two, as most ties are, comes first (see `sort_in_order`)."""
+    first, second = pair
     for key in keys:
         if tied is not None:
             tied(pair)
-        value, others = key(one), key(other)
-        if value != others:
-            return bool(others < value)
+        before, after = key(first), key(second)
+        if before != after:
+            return bool(after < before)
     return False
 
 

@@ -297,12 +297,12 @@ class FusedPlan:
         mostly nothing is due.
         """
         constants, lines, counts = Constants(), ["def expire(stores, watermark):"], ["0"]
-        for number, (keep_ms, latest_within_ms) in enumerate(self._keeps()):
+        for number, (kept_ms, latest_within_ms) in enumerate(self._keeps()):
             store, ends = f"stores[{number}]", f"e{number}"
             lines.append(f"    {ends} = {store}.ends")
             counts.append(f"len({ends})")
-            if keep_ms is not None:
-                keep = constants.add(keep_ms)
+            if kept_ms is not None:
+                keep = constants.add(kept_ms)
                 lines.append(f"    if {ends} and {ends}[0] <= watermark - {keep}:")
                 lines.append(f"        {store}.expire(watermark + 1 - {keep})")
             elif latest_within_ms is not None:
@@ -322,10 +322,10 @@ class FusedPlan:
     def _keeps(self) -> list[tuple[int | None, int | None]]:
         """Return of each store for how long it keeps, or from how long ago the latest alone."""
         return [
-            (keep_ms, fused.latest_within_ms)
+            (kept_ms, fused.latest_within_ms)
             for fused in self.joints
             if fused.left_store >= 0
-            for keep_ms in (fused.keep_left_ms, fused.keep_right_ms)
+            for kept_ms in (fused.keep_left_ms, fused.keep_right_ms)
         ]
 
 

@@ -336,7 +336,7 @@ class JoinWriter:
         return " and ".join(parts) or "True"
 
     def _asks_next_alone(self) -> bool:
-        """Tell whether other events than the two have a say only by lying between them, in order."""
+        """Tell whether other events have a say only by lying between a left one and a later one."""
         joint = self._joint
         return joint.next and joint.nth is None and joint.operator in FOLLOWS
 
