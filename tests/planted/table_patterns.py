@@ -319,7 +319,7 @@ overflow-not-counted: what the limit takes is not counted
         tests=EVERYTHING,
     )
     + part(
-        "broker/engine/runtime/pending.py",
+        "broker/engine/pattern/agent/patience.py",
         r"""
 apart-as-it-came: of events of one end that begin apart the one that came first goes first
 - return sorted(run, key=_start)

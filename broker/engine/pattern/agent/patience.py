@@ -1,22 +1,225 @@
-"""Events that wait with their groups until something may come of them.
+"""Events that wait in an agent: for the watermark, then with their group for what completes them.
 
-Owns when a group's stages are given what came. Must not know stages. Invariant: a group is left
-alone only while nothing can be reported of it; what waits is given in order, and none twice.
+Owns their order, and when a group's stages are given what came. Must not know stages, nor what
+becomes of events. Invariant: they go on in the order of time, none twice, and in what order they
+came does not show; a group is left alone only while nothing can be reported of it.
+
+What comes in order is appended, and what is late goes on a heap: an insertion into a list would
+cost as much as waits behind it, so that a second alias of one type, which begins again at the first
+event of a batch, or a source far behind would cost the square of what they send. The whole order of
+events is asked for only among those of one end that are released together.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import islice, repeat
+from operator import itemgetter, le, lt
 from typing import Any
 
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
-from broker.engine.event.event import Event
-from broker.engine.event.occurrence import Occurrence
+from broker.engine.event.event import Event, Order
+from broker.engine.event.occurrence import Occurrence, lead_of, sort_by
 from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.layout.prospects import Prospect, Reach
+from broker.engine.runtime.budget import Budget
 
 TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
+MERGED_MOST = 8  # for each event that comes, so many that wait are gone over without a heap
+_Late = tuple[int, int, Entry]  # its end, its number among the late ones, and the entry
+
+
+_atom = itemgetter(0)
+_entry = itemgetter(2)
+
+
+def _end(entry: Entry) -> int:
+    end: int = entry[1].end
+    return end
+
+
+def _start(entry: Entry) -> int:
+    start: int = entry[1].start
+    return start
+
+
+def _lead(same: Sequence[Entry]) -> tuple[int, tuple[str, ...]]:
+    event = same[0][1]
+    return (event.start, lead_of(event))
+
+
+def _order(entry: Entry) -> tuple[int, Order, int]:
+    atom, event = entry
+    return (event.start, event.order, atom)
+
+
+def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
+    """The entries of a batch by end, of one end in the order given; those of one atom as given."""
+    if len(batch) > 1 and native.passes is not None:
+        merged = native.passes.merged([], [], batch, WATERMARK_END)
+        if merged is not None:
+            entries: list[Entry] = merged[0]
+            return entries
+    if len(batch) == 1:
+        atom, events = batch[0]
+        return list(zip(repeat(atom), events))  # the events alone end
+    entries = [(atom, event) for atom, events in batch for event in events]
+    entries.sort(key=_end)
+    return entries
+
+
+class Pending:
+    """Events by end, each with the number of the atom that it is for."""
+
+    __slots__ = ("_budget", "_ends", "_entries", "_late", "_late_last", "_late_seen")
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        """`budget`: of who takes up what is released."""
+        self._budget = budget or Budget()
+        self._ends: list[int] = []
+        self._entries: list[Entry] = []
+        self._late: list[_Late] = []  # a heap; each ends before the last of those in order
+        self._late_last = 0  # no late one ends after it
+        self._late_seen = 0
+
+    def __len__(self) -> int:
+        return len(self._ends) + len(self._late)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All of them, in order."""
+        waiting = [*self._entries, *map(_entry, sorted(self._late))]
+        waiting.sort(key=_end)
+        if waiting:
+            _sort_runs(waiting)
+        return waiting
+
+    @property
+    def first_end(self) -> int | None:
+        """The least end; None where nothing waits."""
+        if not self._ends:
+            return None
+        return min(self._ends[0], self._late[0][0]) if self._late else self._ends[0]
+
+    def add(self, at: int, events: Sequence[Event]) -> None:
+        """Take events for one atom, in any order."""
+        ends, entries, late = self._ends, self._entries, self._late
+        fresh = [event.end for event in events]
+        if not fresh:
+            return
+        # The stream in order: three list operations for a whole batch.
+        if (not ends or fresh[0] >= ends[-1]) and all(map(le, fresh, islice(fresh, 1, None))):
+            ends += fresh
+            entries += [(at, event) for event in events]
+            return
+        for event in events:
+            end = event.end
+            if not ends or end >= ends[-1]:
+                ends.append(end)
+                entries.append((at, event))
+                continue
+            if not late or end > self._late_last:
+                self._late_last = end
+            self._late_seen += 1
+            heappush(late, (end, self._late_seen, (at, event)))
+
+    def pass_through(self, batch: Sequence[tuple[int, Sequence[Event]]], until: int) -> list[Entry]:
+        """Take events for atoms, and release what ends by the time; see `add` and `release`."""
+        if native.passes is not None and self._may_merge(batch):
+            merged = native.passes.merged(self._ends, self._entries, batch, until)
+            if merged is not None:
+                ready: list[Entry]
+                ready, apart, self._ends, self._entries = merged
+                self._budget.grant(len(ready))
+                if not apart:
+                    _sort_runs(ready)
+                return ready
+        for atom, events in batch:
+            self.add(atom, events)
+        return self.release(until)
+
+    def _may_merge(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> bool:
+        """Tell whether so little waits that all of it may be gone over; then the heap is empty."""
+        coming = sum([len(events) for _, events in batch])
+        if len(self) > MERGED_MOST * coming:
+            return False
+        if self._late:
+            self._entries = self.entries
+            self._ends = list(map(_end, self._entries))
+            self._late = []
+        return True
+
+    def release(self, until: int) -> list[Entry]:
+        """Those that end by the time, in order (of one event, by atom); they wait no more."""
+        ends = self._ends
+        late = self._late_until(until)
+        if not late and (not ends or ends[0] > until):
+            return []
+        count = len(ends) if ends[-1] <= until else bisect_right(ends, until)
+        ready = self._entries[:count]
+        plain = not late and all(map(lt, ends, islice(ends, 1, count)))
+        # Waiting events bring their share of the budget when they are taken up, not when they come:
+        # the work is done now.
+        self._budget.grant(count + len(late))
+        del ends[:count]
+        del self._entries[:count]
+        if late:
+            ready += late
+            ready.sort(key=_end)
+        if not plain:
+            _sort_runs(ready)
+        return ready
+
+    def _late_until(self, until: int) -> list[Entry]:
+        """Take the late ones that end by the time, by end."""
+        late = self._late
+        if not late or late[0][0] > until:
+            return []
+        if self._late_last <= until:
+            self._late = []
+            return list(map(_entry, sorted(late)))
+        taken = []
+        while late and late[0][0] <= until:
+            taken.append(heappop(late)[2])
+        return taken
+
+
+def _sort_runs(entries: list[Entry]) -> None:
+    """Sort those of one end, which stand together."""
+    begin = 0
+    end = entries[0][1].end
+    for place in range(1, len(entries) + 1):
+        if place < len(entries) and entries[place][1].end == end:
+            continue
+        if place - begin > 1:
+            entries[begin:place] = _sorted_run(entries[begin:place])
+        if place < len(entries):
+            begin, end = place, entries[place][1].end
+
+
+def _sorted_run(run: list[Entry]) -> list[Entry]:
+    """Return those of one end in order."""
+    events = [event for _, event in run]
+    if events.count(events[0]) == len(run):  # one for several atoms is the usual tie
+        return sorted(run, key=_atom)
+    starts = [event.start for event in events]
+    if len(set(starts)) == len(run):  # a match and the reading that completes it, say
+        return sorted(run, key=_start)
+    # Each event is put in order once, however many atoms it is for.
+    atoms: dict[int, list[Entry]] = {}
+    for entry in run:
+        atoms.setdefault(id(entry[1]), []).append(entry)
+    runs = list(atoms.values())
+    if len(runs) < len(run):
+        for same in runs:
+            same.sort(key=_atom)
+    for begin, stop in sort_by(_lead, runs) if len(runs) > 1 else ():
+        equal = [entry for same in runs[begin:stop] for entry in same]
+        runs[begin:stop] = [sorted(equal, key=_order), *[[]] * (stop - begin - 1)]
+    return [entry for same in runs for entry in same]
 
 
 class Patience:
@@ -69,7 +272,7 @@ class Patience:
 
         def ask(entry: Entry) -> None:
             nonlocal hopeful, asked
-            at, event = entry
+            place, event = entry
             key: Any = () if key_of is None else key_of(event)
             if key is None:
                 return
@@ -79,7 +282,7 @@ class Patience:
             fresh = partition.fresh
             fresh.append(entry)
             asked += 1
-            if tests[at](partition.reach, event) or eager:
+            if tests[place](partition.reach, event) or eager:
                 touched[key] = None
                 hopeful += 1
             elif len(fresh) >= FRESH_MAX and key not in touched:
