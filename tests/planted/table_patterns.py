@@ -172,8 +172,8 @@ STEPS = part(
     "broker/engine/pattern/fused/fusion.py",
     r"""
 expired-too-early: a candidate goes one millisecond before it may
-- store.expire(watermark + 1 - keep)
-+ store.expire(watermark + 2 - keep)
+- {store}.expire(watermark + 1 - {keep})
++ {store}.expire(watermark + 2 - {keep})
 
 latest-with-a-bound: older candidates go though a bound may choose them
 - joint.conjuncts or joint.anchors or joint.bound
@@ -319,7 +319,7 @@ overflow-not-counted: what the limit takes is not counted
         tests=EVERYTHING,
     )
     + part(
-        "broker/engine/pattern/agent/pending.py",
+        "broker/engine/pattern/agent/patience.py",
         r"""
 apart-as-it-came: of events of one end that begin apart the one that came first goes first
 - return sorted(run, key=_start)
@@ -345,7 +345,7 @@ within-too-narrow: what fills its time is not looked at
         tests=PATIENCE,
     )
     + part(
-        "broker/engine/pattern/agent/pending.py",
+        "broker/engine/pattern/agent/patience.py",
         r"""
 forgotten-too-soon: what may still be completed is forgotten
 - since = watermark - self._prospect.forgets_ms

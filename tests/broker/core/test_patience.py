@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from broker.engine.pattern.agent import pending, staged_plan
+from broker.engine.pattern.agent import patience, staged_plan
 from broker.engine.pattern.agent.search import search_of
 from broker.engine.pattern.agent.staged_agent import StagedAgent
 from broker.engine.pattern.agent.staged_partition import FRESH_MAX
@@ -320,7 +320,7 @@ def test_near_its_limit_an_agent_is_not_patient(monkeypatch):
 
 @pytest.mark.parametrize("pattern", ["detect A and B within 60 ms", "detect[first] A then B"])
 def test_where_most_events_complete_something_nothing_waits_any_more(pattern, monkeypatch):
-    monkeypatch.setattr(pending, "TRIAL_EVENTS", 40)
+    monkeypatch.setattr(patience, "TRIAL_EVENTS", 40)
     text = f"{DECLARED}{HEAD}{pattern} group by source"
     events = [one for one in stream(Random(2), 300, 0, lasting=False) if one["type"] in "AB"]
     engine = Engine(text)
@@ -328,7 +328,7 @@ def test_where_most_events_complete_something_nothing_waits_any_more(pattern, mo
     assert seat.agent._patience is not None
     found = [engine.push([event]) for event in events]
     assert seat.agent._patience is None
-    monkeypatch.setattr(pending, "TRIAL_EVENTS", 10_000)
+    monkeypatch.setattr(patience, "TRIAL_EVENTS", 10_000)
     again = Engine(text)
     assert [again.push([event]) for event in events] == found
     assert sum(map(len, found)) > 20

@@ -57,14 +57,14 @@ def _whole(event: Event) -> tuple[int, Order]:
 def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
     """The entries of a batch by end, of one end in the order given; those of one atom as given."""
     if len(batch) > 1 and native.passes is not None:
-        found = native.passes.merged([], [], batch, WATERMARK_END)
-        if found is not None:
-            entries: list[Entry] = found[0]
+        merged = native.passes.merged([], [], batch, WATERMARK_END)
+        if merged is not None:
+            entries: list[Entry] = merged[0]
             return entries
     if len(batch) == 1:
-        at, events = batch[0]
-        return list(zip(repeat(at), events))  # the events alone end
-    entries = [(at, event) for at, events in batch for event in events]
+        atom, events = batch[0]
+        return list(zip(repeat(atom), events))  # the events alone end
+    entries = [(atom, event) for atom, events in batch for event in events]
     entries.sort(key=_end)
     return entries
 
@@ -127,16 +127,16 @@ class Pending:
     def pass_through(self, batch: Sequence[tuple[int, Sequence[Event]]], until: int) -> list[Entry]:
         """Take events for atoms, and release what ends by the time; see `add` and `release`."""
         if native.passes is not None and self._may_merge(batch):
-            found = native.passes.merged(self._ends, self._entries, batch, until)
-            if found is not None:
+            merged = native.passes.merged(self._ends, self._entries, batch, until)
+            if merged is not None:
                 ready: list[Entry]
-                ready, apart, self._ends, self._entries = found
+                ready, apart, self._ends, self._entries = merged
                 self._budget.grant(len(ready))
                 if not apart:
                     _sort_runs(ready)
                 return ready
-        for at, events in batch:
-            self.add(at, events)
+        for atom, events in batch:
+            self.add(atom, events)
         return self.release(until)
 
     def _may_merge(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> bool:
