@@ -46,12 +46,14 @@ def _start(entry: Entry) -> int:
     return start
 
 
-def _lead(event: Event) -> tuple[int, tuple[str, ...]]:
+def _lead(same: Sequence[Entry]) -> tuple[int, tuple[str, ...]]:
+    event = same[0][1]
     return (event.start, lead(event.ids))
 
 
-def _whole(event: Event) -> tuple[int, Order]:
-    return (event.start, event.order)
+def _order(entry: Entry) -> tuple[int, Order, int]:
+    atom, event = entry
+    return (event.start, event.order, atom)
 
 
 def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
@@ -205,25 +207,23 @@ def _sort_runs(entries: list[Entry]) -> None:
 def _sorted_run(run: list[Entry]) -> list[Entry]:
     """Return those of one end in order."""
     events = [event for _, event in run]
-    distinct = dict(zip(map(id, events), events, strict=True))
-    if len(distinct) == 1:
+    if events.count(events[0]) == len(run):  # one for several atoms
         return sorted(run, key=_atom)
     starts = [event.start for event in events]
     if len(set(starts)) == len(run):  # a match and the reading that completes it, say
         return sorted(run, key=_start)
     # Each event is put in order once, however many atoms it is for.
-    ordered = list(distinct.values())
-    equal = {begin: stop for begin, stop in sort_by(_lead, ordered) if stop - begin > 1}
-    for begin, stop in equal.items():
-        ordered[begin:stop] = sorted(ordered[begin:stop], key=_whole)
-    # Of one order those of one atom stand together, whatever events these are.
-    ranks = {id(event): rank for rank, event in enumerate(ordered)}
-    for begin, stop in equal.items():
-        for at in range(begin + 1, stop):
-            if _whole(ordered[at]) == _whole(ordered[at - 1]):
-                ranks[id(ordered[at])] = ranks[id(ordered[at - 1])]
-    keys = list(zip(map(ranks.__getitem__, map(id, events)), map(_atom, run), strict=True))
-    return [run[at] for at in sorted(range(len(run)), key=keys.__getitem__)]
+    atoms: dict[int, list[Entry]] = {}
+    for entry in run:
+        atoms.setdefault(id(entry[1]), []).append(entry)
+    runs = list(atoms.values())
+    if len(runs) < len(run):
+        for same in runs:
+            same.sort(key=_atom)
+    for begin, stop in sort_by(_lead, runs) if len(runs) > 1 else ():
+        equal = [entry for same in runs[begin:stop] for entry in same]
+        runs[begin:stop] = [sorted(equal, key=_order), *[[]] * (stop - begin - 1)]
+    return [entry for same in runs for entry in same]
 
 
 class Patience:
