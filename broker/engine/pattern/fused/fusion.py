@@ -134,6 +134,7 @@ class FusedPlan:
         self._latest_only = not consuming
         self.foresight, self._doubt = foresight, builder.doubt
         self.sweep_ms = WATERMARK_END  # how often silent groups forget what has expired
+        self.expire = self._compiled_expiry()
         self._begins = (WATERMARK_NONE, 0, 0)  # of which watermark and durations, and the time
         # Asked again only when a type has begun to last, or lasts longer than it did.
         self._changes = (-1, 0)  # of durations and doubts, when it was asked how long is kept
@@ -293,8 +294,7 @@ class FusedPlan:
     def _compiled_expiry(self) -> Callable[[list[Store], int], int]:
         """`expire(stores, watermark)`: drop what no later event can join; how many are held.
 
-        Written out: with each step there are as many stores to ask as operators have sides, and
-        mostly nothing is due.
+        Written out: each step asks two stores an operator, and mostly nothing is due.
         """
         constants, lines, counts = Constants(), ["def expire(stores, watermark):"], ["0"]
         for number, (kept_ms, latest_within_ms) in enumerate(self._keeps()):
@@ -313,8 +313,8 @@ class FusedPlan:
 
     def begins(self, watermark: int) -> int:
         """Return when events still to come begin at the earliest; all groups ask it in a step."""
-        at, version, begins = self._begins
-        if at != watermark or version != self.foresight.durations.version:
+        asked, version, begins = self._begins
+        if asked != watermark or version != self.foresight.durations.version:
             begins = self.foresight.begins(watermark)
             self._begins = (watermark, self.foresight.durations.version, begins)
         return begins

@@ -176,8 +176,7 @@ class Inbox:
         # Never back: a later hold may be earlier than a former one where something new has been
         # opened, but what was passed on up to the limit stays all that ends by then.
         until = watermark if self.is_atom else min(watermark, self.stage.hold())
-        if until > self.limit:  # noqa: PLR1730  # a comparison in place of max: for each operator
-            self.limit = until
+        self.limit = max(self.limit, until)
         return self.limit
 
     def take(self, limit: int) -> list[Occurrence]:
@@ -281,8 +280,8 @@ class Over:
 
     def hold(self) -> int:
         """Return the least hold of the stages beneath."""
-        holds = [inbox.stage.hold() for inbox in self.inboxes if not inbox.is_atom]
-        return min(holds, default=WATERMARK_END)
+        beneath = [inbox.stage.hold() for inbox in self.inboxes if not inbox.is_atom]
+        return min(beneath, default=WATERMARK_END)
 
     def view(self) -> Ahead:
         """Return what may yet be passed on, by what is known of the types and what it keeps."""
@@ -333,12 +332,8 @@ class Over:
 
     def held(self) -> int:
         """Count the occurrences that it and those beneath it hold."""
-        held = 0
-        for items in self.kept():  # at each step: a loop is the least of ways
-            held += len(items)
-        for inbox in self.inboxes:
-            held += len(inbox.items) + inbox.stage.held()
-        return held
+        own = sum([len(items) for items in self.kept()])
+        return own + sum([len(inbox.items) + inbox.stage.held() for inbox in self.inboxes])
 
     def idle(self) -> bool:
         """Tell whether it holds nothing and those beneath are idle."""
