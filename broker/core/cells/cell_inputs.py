@@ -56,9 +56,11 @@ class EventInputs:
 
     def positions(self) -> Positions:
         """Return, by origin, up to where it will never be asked again."""
-        upstream = self._network.upstream
-        reached = {origin: (known.life, self._safe(origin)) for origin, known in upstream.items()}
-        return {origin: (life, at) for origin, (life, at) in reached.items() if at is not None}
+        return {
+            origin: (upstream.life, position)
+            for origin, upstream in self._network.upstream.items()
+            if (position := self._safe(origin)) is not None
+        }
 
     def unstored(
         self, via: Mapping[str, str], stored: Mapping[str, int], saver: Saver
