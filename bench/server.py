@@ -29,13 +29,12 @@ from typing import Any, NamedTuple
 from bench.report import Options, Report, Table, run
 
 ROWS, ROWS_QUICK = 250_000, 20_000  # of each log
-WARM = 25_000  # of each log, before anything is measured
 LIVE_S, LIVE_S_QUICK = 30.0, 10.0
 WARM_S, WARM_S_QUICK = 25.0, 5.0
 LIVE_ROWS_S = 50  # of each log
-# Each executor is a Java of its own, which compiles what runs often, for itself, for so many
-# batches: before that it is what would be measured. A server that runs for days is behind it.
-WARM_RUNS, WARM_RUNS_QUICK = 4, 1
+# Java compiles what runs often while it runs, each executor for itself: before that is done it is
+# what would be measured. A server that runs for days is behind it.
+WARM_RUNS, WARM_RUNS_QUICK = 4, 1  # of executors
 LOCATIONS = 20
 STEP_MS = 10
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -365,29 +364,25 @@ def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) ->
 
 
 def rates(spark: Any, rows: int, folder: Path, repeats: int) -> dict[str, list[Road]]:
-    """Go each road once Spark is warm, all of them over the same rows in each round."""
-    large = [Served(folder / f"large{n}", rows) for n in range(2)]
-    small = [Served(folder / f"small{n}", WARM) for n in range(2)]
+    """Go each road over the same rows in each round; the first round warms Spark."""
+    logs = [Served(folder / f"log{n}", rows) for n in range(2)]
     found: dict[str, list[Road]] = {"copied": [], "cold": [], "kept": [], "detection": []}
     try:
-        to_files(spark, "history", small, folder / "warm")
-        to_files(spark, "pairs", small, folder / "warm-pairs")
-        copied(spark, folder / "warm", folder / "warm-copy")
-        for n in range(repeats):
-            for one in large:
+        for n in range(repeats + 1):
+            for one in logs:
                 one.renew()
             for name in ("cold", "kept"):
-                road = to_files(spark, "history", large, folder / f"{name}{n}")
+                road = to_files(spark, "history", logs, folder / f"{name}{n}")
                 assert road.came == 2 * rows, f"{road.came} rows came"
                 found[name].append(road)
             found["copied"].append(copied(spark, folder / f"kept{n}", folder / f"copy{n}"))
-            road = to_files(spark, "pairs", large, folder / f"pairs{n}")
+            road = to_files(spark, "pairs", logs, folder / f"pairs{n}")
             assert road.came > rows / 2, f"{road.came} pairs were detected"
             found["detection"].append(road)
     finally:
-        for one in (*large, *small):
+        for one in logs:
             one.end()
-    return found
+    return {name: roads[1:] for name, roads in found.items()}
 
 
 def spread_out(rows: int, folder: Path, options: Options) -> list[list[str]]:
