@@ -21,6 +21,7 @@ from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.effects import Effect, Emit, Publish, Reply
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.topics import is_of_suspended
+from broker.engine.event.event import Event
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.effects import Note, SendFrame
 from broker.network.frames import frames, told
@@ -193,11 +194,11 @@ class Cell(Hosting):
         if self.ways.via.get(one.what.origin) == peer:
             self._take(one.what)  # the broker in which it runs sends what it asked for alone
 
-    def _tell_network(self, what: told.Told) -> None:
+    def _tell_network(self, what: told.Told, events: tuple[Event, ...] | None = None) -> None:
         if isinstance(what, told.Forwarded) and what.positions:
             self.saver.came(what.origin, what.positions[-1], len(what.events))
             _count(what, self.counted.inputs)
-        super()._tell_network(what)
+        super()._tell_network(what, events)
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         super()._offered(peer, one)

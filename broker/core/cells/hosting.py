@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from broker.core import messages as core_messages
 from broker.core.exchange.linking import Linking
 from broker.core.recovery.durable import DurableBroker
+from broker.engine.event.event import Event
 from broker.network.frames import frames, told
 from broker.network.host.needs import Needs
 from broker.network.operators.heard import keys_for
@@ -46,8 +47,8 @@ class Hosting(Linking):
         """Have the core handle it."""
         self._sender.out += self.durable.handle(message, self._now)
 
-    def _tell_network(self, what: told.Told) -> None:
-        self._tell(core_messages.NetworkTold(what))
+    def _tell_network(self, what: told.Told, events: tuple[Event, ...] | None = None) -> None:
+        self._tell(core_messages.NetworkTold(what, events))
 
     # --- what is needed --------------------------------------------------------------------
 
@@ -161,8 +162,8 @@ class Hosting(Linking):
 
     # --- taking ----------------------------------------------------------------------------
 
-    def _take(self, what: told.Forwarded) -> None:
-        """Something of an origin for the tasks here."""
+    def _take(self, what: told.Forwarded, events: tuple[Event, ...] | None = None) -> None:
+        """Something of an origin for the tasks here; `events` as in `NetworkTold`."""
         known = self.durable.network.upstream.get(what.origin)
         if known is None or self._is_open(what.origin):
             return
@@ -170,7 +171,7 @@ class Hosting(Linking):
         if not fits or what.after > known.ahead:
             self._missed(what.origin)
             return
-        self._tell_network(what if self.correlates else replace(what, held_after=None))
+        self._tell_network(what if self.correlates else replace(what, held_after=None), events)
 
     def _missed(self, origin: str) -> None:
         """Something of an origin was lost on its way here: have it offered again."""

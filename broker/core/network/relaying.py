@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from math import inf
 from operator import itemgetter
 from typing import cast
@@ -247,8 +248,8 @@ class Relaying(Hosting):
         )
         self._on_frame[frames.Doubted] = self.partners.doubted
         hurry = partial(self._progress.hurry, stored=self.stored_reports)
-        lends = ArrivalTools(self.ways, self.counts, self._not_all_came, hurry, self._spread)
-        arrivals = ClaimArrivals(lends, correlates=self.correlates)
+        lends = self.ways, self.counts, self._not_all_came, hurry, self._spread, self.traffic
+        arrivals = ClaimArrivals(ArrivalTools(*lends), correlates=self.correlates)
         self._on_frame[frames.Passed] = lambda peer, one: arrivals.take(peer, [_of_a_life(one)])
         self._on_frame[Advanced] = arrivals.take_frames
         self._on_frame[Awaited] = self._awaited
@@ -300,7 +301,7 @@ class Relaying(Hosting):
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self.router.releases.wanted(came_from, events) if events else {}
         waiting = self.router.releases.waiting()
-        here: list[told.Forwarded] = []
+        here: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
         for toward, claim in self.ways.claims(what.origin):
             if toward == came_from:
                 continue
@@ -313,15 +314,17 @@ class Relaying(Hosting):
                     one.held.sent |= self.router.bit(toward)
                     some.append((position, cast("Event", one.held.event)))
             if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
-                here += self._say_claim(what.origin, toward, claim, some)
+                coming = map(itemgetter(1), sorted(some, key=itemgetter(0)))
+                parts = self._say_claim(what.origin, toward, claim, some)
+                here += [(part, tuple(islice(coming, len(part.positions)))) for part in parts]
                 self._progress.ride(toward, self._now)
             else:
                 self._owed.owe(toward, self._now)
         for toward, found in wanted.items():
             if others := [event for key, event in found.items() if key not in place]:
                 self._withheld.find_partners(toward, others)
-        for part in here:
-            self._take(part)
+        for part, taken in here:
+            self._take(part, taken)
         if self._inside:
             self._owed.feed(self._now)
         self._withheld.let_go(self._now)

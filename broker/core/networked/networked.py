@@ -102,7 +102,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         tools = HeaderTools(*lends, lambda: self.now, self._feed)
         self.header = WindowHeader(self.limits.repeat_memory_events_max, tools)
         self._by_what: dict[type[Any], Any] = {
-            told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
             told.TimesPromised: lambda one, _: self._matcher.doubt(most_ms=one.uncertainty_ms),
             told.HostInterested: self._host_interested,
@@ -130,7 +129,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> Work:
-        return cast("Work", self._by_what[type(message.what)](message.what, out))
+        what = message.what
+        if isinstance(what, told.Forwarded):
+            return self._forwarded(what, message.events, out)
+        return cast("Work", self._by_what[type(what)](what, out))
 
     # --- as an origin ----------------------------------------------------------------------
 
@@ -276,9 +278,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         fresh = [name for name in one.types if not clock.hears(name, one.origin)]
         clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self.now)
 
-    def _forwarded(self, one: told.Forwarded, out: Outgoing) -> Slices[None]:
+    def _forwarded(
+        self, one: told.Forwarded, events: Sequence[Event] | None, out: Outgoing
+    ) -> Slices[None]:
         known, clock = self.upstream.get(one.origin), self._intake.clock
-        taken = known.take(one, clock.passed) if known is not None else None
+        taken = known.take(one, clock.passed, events) if known is not None else None
         if taken is None:
             return
         new, counts = taken

@@ -21,6 +21,7 @@ from broker.engine.ingest.event_bytes import unpacked
 from broker.network.frames.sending import Passage, Row, passage
 from broker.network.frames.told import Forwarded, Watermarks
 from broker.network.neighbours.ways import Ways
+from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.progress import Advanced
 
 Spread = Callable[[str, Forwarded, list[Row], Watermarks], None]
@@ -35,6 +36,7 @@ class ArrivalTools(NamedTuple):
     missed: Callable[[str], None]  # something of an origin did not come
     hurry: Callable[[str], None]  # an origin waits until hosts have stored this
     spread: Spread
+    traffic: LinkTraffic  # by link and type, for who looks
 
 
 class ClaimArrivals:
@@ -68,12 +70,15 @@ class ClaimArrivals:
         origin = begin.origin
         if tools.ways.via.get(origin) != peer:
             tools.counts["frames_astray"] += len(run)
+            for passed in run:
+                tools.traffic.count("received", peer, passed)
             return
         rows: list[Row] = []
         watermarks: Watermarks = {}
         for what, *_ in run:
             rows += zip(what.positions, unpacked(what.events), strict=True)
             watermarks.update(what.watermarks)
+        tools.traffic.count_types("received", peer, [event.event_type for _, event in rows])
         came = tools.ways.came[origin]
         if not came.goes_on(begin.after, serial):
             tools.missed(origin)

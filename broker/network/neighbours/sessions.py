@@ -207,7 +207,8 @@ class FrameSender(Generic[E]):
         wholes: list[Sealed] = []
         seal = self._sessions.seal(peer) if self._remembers(peer) else None
         for body in bodies:
-            self.traffic.count("received", peer, body)
+            if not isinstance(body, Advanced):  # its events are counted when they are decoded
+                self.traffic.count("received", peer, body)
             if seal is None:
                 wholes.append(body)
             else:

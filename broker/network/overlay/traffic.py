@@ -5,6 +5,7 @@ Owns these counts. Must not know frames beyond their packed events. Invariant: s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -41,15 +42,20 @@ class LinkTraffic:
             if row is None or not row.events:
                 continue
             try:
-                types = _types_of(row.events)
+                types = [event.type for event in _types_of(row.events)]
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 continue
-            for event in types:
-                counts = self._counts[direction].setdefault(peer, {})
-                # A neighbour may invent types; what it sent is still all counted.
-                full = len(counts) >= TYPES_MAX and event.type not in counts
-                name = OTHERS if full else event.type
-                counts[name] = counts.get(name, 0) + 1
+            self.count_types(direction, peer, types)
+
+    def count_types(self, direction: Direction, peer: str, types: Sequence[str]) -> None:
+        """Count events that are decoded already, by their types."""
+        if not types:
+            return
+        counts = self._counts[direction].setdefault(peer, {})
+        for name in types:
+            # A neighbour may invent types; what it sent is still all counted.
+            counted = OTHERS if len(counts) >= TYPES_MAX and name not in counts else name
+            counts[counted] = counts.get(counted, 0) + 1
 
     def by_type(self, direction: Direction, peer: str) -> dict[str, int]:
         """Return the events of each type that went to `peer` or came from there, by name."""
