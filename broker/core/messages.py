@@ -20,6 +20,7 @@ from broker.network.functions.files import FunctionFile
 if TYPE_CHECKING:
     from language import Checked
 
+DecodedEvents: TypeAlias = tuple[Event, ...] | None
 Done: TypeAlias = Literal["cancelled", "resumed"]  # what a request about a subscription does
 
 
@@ -170,7 +171,7 @@ class NetworkTold(Struct, frozen=True):
     """
 
     what: Told
-    events: tuple[Event, ...] | None = None
+    events: DecodedEvents = None
 
 
 class Started(Struct, frozen=True):

@@ -19,9 +19,9 @@ from msgspec import Struct
 from broker.core import messages as core_messages
 from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.effects import Effect, Emit, Publish, Reply
+from broker.core.messages import DecodedEvents
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.topics import is_of_suspended
-from broker.engine.event.event import Event
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.network.effects import Note, SendFrame
 from broker.network.frames import frames, told
@@ -194,7 +194,7 @@ class Cell(Hosting):
         if self.ways.via.get(one.what.origin) == peer:
             self._take(one.what)  # the broker in which it runs sends what it asked for alone
 
-    def _tell_network(self, what: told.Told, events: tuple[Event, ...] | None = None) -> None:
+    def _tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
         if isinstance(what, told.Forwarded) and what.positions:
             self.saver.came(what.origin, what.positions[-1], len(what.events))
             _count(what, self.counted.inputs)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker.core.cells.cell import Cell
+from broker.core.messages import DecodedEvents
 from broker.core.recovery.durable import DurableBroker
-from broker.engine.event.event import Event
 from broker.engine.window.splitting import Split
 from broker.network.frames import frames, told
 from broker.network.operators.times import Times
@@ -131,7 +131,7 @@ class HeaderCell(Cell):
             if origin in self.ways.via:
                 self._ask(origin)
 
-    def _tell_network(self, what: told.Told, events: tuple[Event, ...] | None = None) -> None:
+    def _tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
         if isinstance(what, told.Folded) and (what.rows or what.positions):
             size_bytes = len(what.rows) + len(what.events)
             self.saver.came(what.origin, what.upto, size_bytes)

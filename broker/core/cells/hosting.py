@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from broker.core import messages as core_messages
 from broker.core.exchange.linking import Linking
+from broker.core.messages import DecodedEvents
 from broker.core.recovery.durable import DurableBroker
-from broker.engine.event.event import Event
 from broker.network.frames import frames, told
 from broker.network.host.needs import Needs
 from broker.network.operators.heard import keys_for
@@ -47,7 +47,7 @@ class Hosting(Linking):
         """Have the core handle it."""
         self._sender.out += self.durable.handle(message, self._now)
 
-    def _tell_network(self, what: told.Told, events: tuple[Event, ...] | None = None) -> None:
+    def _tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
         self._tell(core_messages.NetworkTold(what, events))
 
     # --- what is needed --------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Hosting(Linking):
 
     # --- taking ----------------------------------------------------------------------------
 
-    def _take(self, what: told.Forwarded, events: tuple[Event, ...] | None = None) -> None:
+    def _take(self, what: told.Forwarded, events: DecodedEvents = None) -> None:
         """Something of an origin for the tasks here; `events` as in `NetworkTold`."""
         known = self.durable.network.upstream.get(what.origin)
         if known is None or self._is_open(what.origin):

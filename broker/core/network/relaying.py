@@ -314,9 +314,7 @@ class Relaying(Hosting):
                     one.held.sent |= self.router.bit(toward)
                     some.append((position, cast("Event", one.held.event)))
             if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
-                coming = map(itemgetter(1), sorted(some, key=itemgetter(0)))
-                parts = self._say_claim(what.origin, toward, claim, some)
-                here += [(part, tuple(islice(coming, len(part.positions)))) for part in parts]
+                here += _decoded(self._say_claim(what.origin, toward, claim, some), some)
                 self._progress.ride(toward, self._now)
             else:
                 self._owed.owe(toward, self._now)
@@ -404,6 +402,14 @@ class Relaying(Hosting):
         self.partners.gone(origin)
         super()._gone(origin, peer)
         self.partners.doubt()
+
+
+def _decoded(
+    parts: Sequence[told.Forwarded], rows: Sequence[Row]
+) -> list[tuple[told.Forwarded, tuple[Event, ...]]]:
+    """Return the parts that `rows` were cut into, each with its events as they are."""
+    events = map(itemgetter(1), sorted(rows, key=itemgetter(0)))
+    return [(part, tuple(islice(events, len(part.positions)))) for part in parts]
 
 
 def _of_a_life(one: frames.Passed) -> Passage:

@@ -18,6 +18,7 @@ from broker.core import messages, returned
 from broker.core.broker import BrokerOptions, Work
 from broker.core.effects import Emission, Notes, Outgoing
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
+from broker.core.messages import DecodedEvents
 from broker.core.networked.activating import Key
 from broker.core.networked.cell_core import CellKeepingBroker
 from broker.core.networked.giving import GivingBroker
@@ -129,10 +130,9 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> Work:
-        what = message.what
-        if isinstance(what, told.Forwarded):
-            return self._forwarded(what, message.events, out)
-        return cast("Work", self._by_what[type(what)](what, out))
+        if isinstance(message.what, told.Forwarded):
+            return self._forwarded(message.what, message.events, out)
+        return cast("Work", self._by_what[type(message.what)](message.what, out))
 
     # --- as an origin ----------------------------------------------------------------------
 
@@ -278,12 +278,9 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         fresh = [name for name in one.types if not clock.hears(name, one.origin)]
         clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self.now)
 
-    def _forwarded(
-        self, one: told.Forwarded, events: Sequence[Event] | None, out: Outgoing
-    ) -> Slices[None]:
+    def _forwarded(self, one: told.Forwarded, events: DecodedEvents, out: Outgoing) -> Slices[None]:
         known, clock = self.upstream.get(one.origin), self._intake.clock
-        taken = known.take(one, clock.passed, events) if known is not None else None
-        if taken is None:
+        if known is None or (taken := known.take(one, clock.passed, events)) is None:
             return
         new, counts = taken
         for name, count in counts.items():
