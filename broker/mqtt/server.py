@@ -255,8 +255,11 @@ class MqttServer:
         self._started().soon()
 
     def counters(self) -> dict[str, Any]:
-        """Return what was counted, see `broker.mqtt.counters`."""
-        return self._hub.counters.as_dict()
+        """Return what was counted, see `broker.mqtt.counters`, and how many may be connected."""
+        return {
+            **self._hub.counters.as_dict(),
+            "connections_max": self._hub.limits.connections_max,
+        }
 
     @property
     def quotas(self) -> QuotaLedger:

@@ -173,7 +173,7 @@ class Search:
         kind, changes = self.descent.propose()
         after = self.evaluator.cost(penalty)
         if after <= before:
-            self.descent.keep(changes)
+            self.descent.keep()
             self._keep(kind, changes)
         else:
             self._undo(changes)

@@ -114,11 +114,10 @@ class FirstDescent:
         if instance.capped:
             self.kinds.append((Eject.name, partial(Eject().propose, context)))
         self.kind, self.priced = SETTLE, False
-        # By kind, pieces for which something near has changed since they were looked at.
-        self.next = [dict.fromkeys(self.queue) for _ in self.kinds]
-        self.next[SETTLE].clear()
         context.penalty = context.usual
         if not self.over:
+            context.settled = {name: set() for name, _ in self.kinds}
+            context.settled[self.kinds[SETTLE][0]].update(self.queue)
             context.penalty = PENALTY_HARD * context.usual if instance.limited else 0.0
 
     def propose(self) -> tuple[str, Changes]:
@@ -140,15 +139,10 @@ class FirstDescent:
             return context.made(pair)
         return context.made([(piece, min(context.choices((piece,)))[1])])
 
-    def keep(self, changes: Changes) -> None:
-        """Look again, in the next pass, at all that the change that was kept concerns."""
+    def keep(self) -> None:
+        """Have limits cost less once a plan keeps them all: others may break them on the way."""
         if self.context.instance.limited and not self.context.evaluator.loads.broken:
-            # A plan that keeps all limits is known: others may break them a little on the way.
             self.context.penalty = PENALTY_SOFT * self.context.usual
-        for _, places, _, _ in changes:
-            for piece, _ in places:
-                for waiting in self.next:
-                    waiting.update(dict.fromkeys(self.context.instance.near[piece]))
 
     def next_pass(self) -> None:
         """Look again at what something changed for, in another way where that gained little."""
@@ -166,7 +160,7 @@ class FirstDescent:
             self.vain = 0
             self.kind = SETTLE if self.kind == EJECT else EJECT
             context.penalty *= PENALTY_GROWTH
-            self.next[self.kind].update(dict.fromkeys(crowded))
+            context.settled[self.kinds[self.kind][0]].difference_update(crowded)
         elif self.vain:
             kinds = EJECT if broken else len(self.kinds)
             self.kind = (self.kind + 1) % kinds
@@ -174,16 +168,14 @@ class FirstDescent:
             if self.vain > kinds and broken:
                 self.priced, self.kind, self.vain = True, SETTLE, 0
                 context.penalty = PENALTY_FIRST * context.usual
-                self.next[SETTLE].update(dict.fromkeys(crowded))
+                context.settled[self.kinds[SETTLE][0]].difference_update(crowded)
         elif broken and not context.penalty:
             context.penalty = PENALTY_FREE * context.usual
         self.over = self.over or self.passes >= PASSES_MAX
-        if self.over and context.instance.capped:
-            context.settled[Eject.name] = set(self.order).difference(self.next[EJECT])
         # Those at brokers that run too much come first, with what concerns them: what they leave
         # may already be a plan. While limits are broken a pass is for those alone.
         alone = broken and self.priced
-        waiting = [p for p in self.next[self.kind] if p in self.pressed or not alone]
+        settled = context.settled[self.kinds[self.kind][0]]
+        waiting = (self.pressed if alone else self.order.keys()) - settled
         self.queue = sorted(waiting, key=lambda piece: (piece in self.pressed, self.order[piece]))
-        for piece in waiting:
-            del self.next[self.kind][piece]
+        settled |= waiting

@@ -7,12 +7,12 @@ import pytest
 
 from bench.way import over_a_link, through_one_broker
 
-# What was measured last, of an event that completes a two-step pattern: published to one broker
-# with a disk, and from a neighbour's link to the result. These only shrink, to the targets and
-# below.
+# What was measured last and the target, of an event that completes a two-step pattern: published
+# to one broker with a disk, and from a neighbour's link to the result. These only shrink, to the
+# targets and below.
 WAYS = {
-    through_one_broker: ((145, 31), (150, 30)),
-    over_a_link: ((278, 66), (300, 50)),
+    through_one_broker: ((145, 30), (150, 30)),
+    over_a_link: ((278, 65), (300, 50)),
 }
 TIMERS = 6  # calls of a timer that may be due with each of several events on a busy machine
 
@@ -24,4 +24,5 @@ def test_an_event_takes_no_longer_a_way_than_it_did(tmp_path: Path, measure) -> 
     way = asyncio.run(measure(tmp_path))
     assert way.calls <= calls_max + TIMERS
     assert way.files <= files_max + 1
-    assert way.calls > calls_target or way.files > files_target, "lower the limits to the targets"
+    is_met = calls_max <= calls_target and files_max <= files_target
+    assert is_met or way.calls > calls_target or way.files > files_target, "lower the limits"

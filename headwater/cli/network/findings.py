@@ -14,6 +14,7 @@ from headwater.cli.network.answers import BrokerAnswers
 PATHS: Final = ("/v1/status", "/readyz", "/v1/subscriptions")
 SKEW_MS_MAX = 5_000  # an answer over a slow line may take some seconds by itself
 MEMORY_SHARE_MAX = 0.9
+CONNECTIONS_SHARE_MAX = 0.9
 DISK_SHARE_MIN = 0.05
 CERTIFICATE_MS_MIN = 30 * 86_400_000  # half a year's certificates are renewed a month before
 CERTIFICATES: Final = {
@@ -78,6 +79,7 @@ def findings(answers: Sequence[BrokerAnswers], now_ms: int) -> list[Finding]:
             _health(status, missing),
             _clock(status, now_ms),
             _room(status),
+            _connections(status),
             _certificates(status, now_ms),
             _links(status),
             _discovery(status),
@@ -120,6 +122,19 @@ def _room(status: Mapping[str, Any]) -> Iterator[Row]:
     if size and free is not None and free < DISK_SHARE_MIN * size:
         sentence = f"the disk of its data directory has {free >> 20} of {size >> 20} MB left"
         yield "warning", sentence, "make room there, or lower results_bytes_max under [data]"
+
+
+def _connections(status: Mapping[str, Any]) -> Iterator[Row]:
+    mqtt = status.get("mqtt") or {}
+    used, limit = mqtt.get("connections", 0), mqtt.get("connections_max")
+    if limit is None or used <= CONNECTIONS_SHARE_MAX * limit:
+        return
+    sentence = f"{used:,} of {limit:,} MQTT connections are taken"
+    mend = "close some, or raise connections_max under [mqtt_limits] there, then start it again"
+    if used < limit:
+        yield "warning", sentence, mend
+    else:
+        yield "error", f"{sentence}: further ones are closed", mend
 
 
 def _certificates(status: Mapping[str, Any], now_ms: int) -> Iterator[Row]:

@@ -9,8 +9,8 @@ import pytest
 
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import event_class
+from broker.engine.pattern.agent.pending import Pending
 from broker.engine.runtime.agenda import Agenda
-from broker.engine.runtime.pending import Pending
 from tests.growing import growth
 
 READING = event_class("Reading", {})

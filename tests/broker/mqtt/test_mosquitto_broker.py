@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from broker.mqtt.codec import packets as p
+from headwater.cli import main
 from tests.broker.mqtt.programs import PATIENCE_S, Watched, publish, run, subscriber
 from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, RunningBroker
@@ -518,7 +519,7 @@ def test_a_subscriber_that_stops_reading_keeps_nothing_from_others(broker, port,
             assert came == sorted(set(came))
 
 
-def test_too_many_connections_are_closed_and_room_is_made_by_those_who_leave(tmp_path):
+def test_too_many_connections_are_closed_and_room_is_made_by_those_who_leave(tmp_path, capsys):
     flags = ("--set", f"broker.data_dir={tmp_path}/data", "--set", "mqtt_limits.connections_max=3")
     with RunningBroker(tmp_path, CONFIG, *flags) as few:
         subscribers = [subscriber(few.port(), *V5, "-t", "a", "-q", 1) for _ in range(3)]
@@ -526,6 +527,8 @@ def test_too_many_connections_are_closed_and_room_is_made_by_those_who_leave(tmp
             status, _, errors = run("mosquitto_pub", few.port(), *V5, "-t", "a", "-m", "x", "-q", 1)
             assert (status != 0, counted(few, "closed", "connections_max") > 0) == (True, True)
             assert errors
+            assert main(["doctor", "--broker", f"http://127.0.0.1:{few.port('http')}"]) == 1
+            assert "3 of 3 MQTT connections are taken" in capsys.readouterr().out
             subscribers[0].end()
             until(lambda: counted(few, "connections") == 2)
             publish(few.port(), *V5, "-t", "a", "-m", "y", "-q", 1)

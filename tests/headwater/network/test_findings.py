@@ -24,6 +24,7 @@ STATUS = {
     "process": {"cpu_s": 1.0, "memory_bytes": 80 << 20, "memory_bytes_max": 256 << 20},
     "clock": {"ahead_ms": 0, "gap_ms": 0, "jumps": 0},
     "journal": {"disk_free_bytes": 50 << 30, "disk_size_bytes": 100 << 30},
+    "mqtt": {"connections": 900, "connections_max": 1000},
     "certificates": {"mqtt": NOW_MS // 1000 + 90 * DAY_S},
     "network": {"links": {"pi1": {"state": "up"}}, "away": {}, "unreachable": {}},
 }
@@ -73,6 +74,16 @@ FAULTS = {
         "headwater broker --config FILE",
     ),
     "it met a fault": (answers(put("healthy", False)), "a fault of its own", "start it again"),
+    "its connections are nearly taken": (
+        answers(put("mqtt", "connections", 901)),
+        "901 of 1,000 MQTT connections are taken",
+        "raise connections_max under [mqtt_limits]",
+    ),
+    "its connections are taken": (
+        answers(put("mqtt", "connections", 1000)),
+        "1,000 of 1,000 MQTT connections are taken: further ones are closed",
+        "close some, or raise connections_max under [mqtt_limits]",
+    ),
     "a full card": (
         answers(missing=["the journal cannot be written: no space left on device"]),
         "it takes no events: the journal cannot be written",

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from broker.engine.event.agent import WATERMARK_END, LeafEvents
 from broker.engine.event.event import Event, Order
-from broker.engine.pattern.agent.patience import Patience
+from broker.engine.pattern.agent.pending import Patience, Pending
 from broker.engine.pattern.agent.staged_partition import Entry, Group, Partition
 from broker.engine.pattern.fused.fusion import FusedPlan
 from broker.engine.pattern.layout.operands import Joint, Leaf, Operand
@@ -33,7 +33,6 @@ from broker.engine.pattern.layout.pattern import Layout
 from broker.engine.pattern.layout.prospects import Prospect
 from broker.engine.pattern.stage.base import Site
 from broker.engine.pattern.times.durations import Foresight
-from broker.engine.runtime.pending import Pending
 from broker.engine.runtime.shelf import Shelf
 from language.relations import FOLLOWS
 from language.tree import Case

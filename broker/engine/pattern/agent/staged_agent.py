@@ -19,6 +19,7 @@ from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.agent.chain_store import StoredChains
 from broker.engine.pattern.agent.lone import LoneAtom
+from broker.engine.pattern.agent.pending import Pending, by_end
 from broker.engine.pattern.agent.staged_partition import (
     Group,
     OpenTimes,
@@ -34,7 +35,6 @@ from broker.engine.pattern.selection.choice import due
 from broker.engine.pattern.selection.ending import ending_of
 from broker.engine.pattern.stage.base import SWEEP_MS, least
 from broker.engine.runtime.agenda import Agenda
-from broker.engine.runtime.pending import Pending, by_end
 from broker.engine.runtime.shelf import Shelf
 from broker.engine.runtime.subscribed import put_in_order
 
