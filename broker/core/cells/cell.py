@@ -35,8 +35,7 @@ from broker.network.placement.home_records import CellStood, Reached
 from broker.network.placement.result_queue import ResultQueue
 from broker.network.placement.snapshot_pace import Positions, Saver, Saving
 from broker.network.placement.suspension import Rows, standing_of
-from broker.network.replication.progress import Advanced, Awaited, StoredUpto
-from broker.network.replication.stored_reports import STORED_MS
+from broker.network.replication.progress import STORED_MS, Advanced, Awaited, StoredUpto
 
 
 class _Typed(Struct):

@@ -19,7 +19,7 @@ from broker.network.host.needs import Needs
 from broker.network.operators.heard import keys_for
 from broker.network.operators.times import Times
 from broker.network.replication.absence_watch import AbsenceWatch
-from broker.network.replication.stored_reports import StoredReports
+from broker.network.replication.progress import StoredReports
 from broker.network.replication.time_promises import KnownPromises
 from broker.network.routing.advertisement.messages import LOCAL
 

@@ -26,7 +26,7 @@ from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.splitting import Folder, Split, split_of
 from broker.network.effects import Note
 from broker.network.frames import fold_rows, frames, told
-from broker.network.frames.sending import Row, cut
+from broker.network.frames.frames import Row, cut
 from broker.network.neighbours.sessions import FrameSender
 from broker.network.origin.offers import rows_since
 from language import EventType, Task, check_text

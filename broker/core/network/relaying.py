@@ -23,17 +23,21 @@ from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.network.frames import frames, told
-from broker.network.frames.sending import Passage, Row, advanced, forwarded
-from broker.network.neighbours.arrivals import ArrivalTools, ClaimArrivals
+from broker.network.frames.frames import Passage, Row, advanced, forwarded
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import Sessions
-from broker.network.neighbours.ways import Claim, Ways
+from broker.network.neighbours.ways import ArrivalTools, Claim, ClaimArrivals, Ways
 from broker.network.placement.cell_view import is_cell
 from broker.network.placement.hosts import CellHosts
 from broker.network.replication.growth_hold import GrowthHold
-from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaited, ProgressLedger
-from broker.network.replication.stored_reports import StoredReports
+from broker.network.replication.progress import (
+    PROGRESS_SINCE,
+    Advanced,
+    Awaited,
+    ProgressLedger,
+    StoredReports,
+)
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import LOCAL
 

@@ -18,7 +18,7 @@ from broker.engine.limits import Limits
 from broker.network.actors.copies import Copies
 from broker.network.actors.roaming import Roaming
 from broker.network.frames import told
-from broker.network.frames.sending import PART_BYTES
+from broker.network.frames.frames import PART_BYTES
 from broker.network.placement.cell_view import is_cell
 
 COPY_BYTES_MAX = PART_BYTES  # of one result; a longer one is in the home's log alone

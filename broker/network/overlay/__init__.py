@@ -18,8 +18,7 @@ The way of link state:
     topology.tree.neighbours, topology.tree.hops["cellar"], topology.tree.next_hops["cellar"]
     topology.wake_at                                                # when to tell Woken()
 
-The way of a count: a broker tells `traffic.LinkTraffic` of each frame of events that it sends or
-takes, once for the frame; the types are read from its packed events by a decoder that skips all
-else. A table of events that was built as they are sent was rejected: frames in transit are never
-unpacked.
+The way of a count: a broker tells `traffic.LinkTraffic` of the events of each frame that it sends
+or takes, once for the frame: of those that it decodes itself by their types, else of their bytes,
+of which a decoder reads the types and skips all else.
 """
