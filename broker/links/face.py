@@ -24,7 +24,7 @@ from broker.links.dialling import Dialler, sentence
 from broker.links.discovery import Discovery, segment
 from broker.links.securing import LinkConfigError, Security, load_security, named
 from broker.links.seeds import Seeds
-from broker.network.overlay.traffic import KindTraffic
+from broker.network.overlay.kinds import KindTraffic
 from broker.network.session.frames import ACK_BYTES
 from broker.network.session.limits import LinkLimits
 from broker.network.session.links import Links

@@ -17,7 +17,7 @@ Level = Literal["debug", "info", "warning", "error"]
 class SendFrame(Struct, frozen=True):
     """Bring a message to a neighbour: control, or of the class events with so many of them.
 
-    `parts` are the kinds of what it holds, with their bytes (`broker.network.overlay.traffic`).
+    `parts` are the kinds of what it holds, with their bytes (`broker.network.overlay.kinds`).
     """
 
     link: str

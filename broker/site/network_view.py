@@ -11,7 +11,7 @@ from typing import Any
 from broker.core.cells.hosting import Hosting
 from broker.core.network.network_broker import NetworkBroker
 from broker.network.operators.phrases import in_words
-from broker.network.overlay.traffic import KindTraffic, table_of
+from broker.network.overlay.kinds import KindTraffic, table_of
 from broker.network.placement.cell_view import is_cell
 from broker.network.routing.advertisement.messages import LOCAL
 from broker.network.routing.advertisement.operator import Operator

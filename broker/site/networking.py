@@ -35,7 +35,7 @@ from broker.network.frames.messages import (
     ResultsRead,
 )
 from broker.network.overlay.calls import CallArrived
-from broker.network.overlay.traffic import table_of
+from broker.network.overlay.kinds import table_of
 from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
 from broker.network.session.told import Congested, Delivered, Down, NameInUse, Refused, Up

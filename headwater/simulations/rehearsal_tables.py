@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.network.overlay.traffic import table_of
+from broker.network.overlay.kinds import table_of
 from simulation.rehearsal.compare import Compared, RehearsalComparison
 from simulation.rehearsal.faults import NetworkFault, told
 from simulation.rehearsal.links import RehearsalTraffic

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from broker.network.effects import SendFrame
 from broker.network.frames import frames
 from broker.network.frames.messages import LinkRefused
-from broker.network.overlay.traffic import KindTraffic
+from broker.network.overlay.kinds import KindTraffic
 from broker.network.replication.progress import Advanced
 from broker.network.session.frames import ACK_BYTES, DATA_BYTES
 from broker.network.session.limits import make_link_limits

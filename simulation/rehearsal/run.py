@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from broker.core.broker import BrokerOptions
 from broker.core.networked.networked import NetworkedBroker
-from broker.network.overlay.traffic import table_of
+from broker.network.overlay.kinds import table_of
 from simulation.crashes.outbox import SimulatedOutbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
@@ -53,7 +53,7 @@ SETTLED_MS_MAX = 2 * 86_400_000  # a window of a day is over by then
 CLIENT = "rehearsal"
 
 Progress = Callable[[int, int], None]
-Kinds = dict[str, dict[str, int]]  # messages and bytes, see `broker.network.overlay.traffic`
+Kinds = dict[str, dict[str, int]]  # messages and bytes, see `broker.network.overlay.kinds`
 
 
 class Worked(Struct):

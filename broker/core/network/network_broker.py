@@ -37,7 +37,7 @@ from broker.core.networked.cell_parts import PARTS_MAX
 from broker.core.networked.networked import Fresh
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
-from broker.engine.runtime.slices import Slices, in_one_go
+from broker.engine.runtime.budget import Slices, in_one_go
 from broker.network.effects import Note
 from broker.network.frames import frames, told
 from broker.network.frames.messages import (
@@ -277,7 +277,8 @@ class NetworkBroker(Relaying):
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
-        self._hosts.run()
+        if self.hosted or self._mail.own:
+            self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
         if not unanswered and probes.is_idle and not announcing.batches and self._hold.due is None:
@@ -325,9 +326,11 @@ class NetworkBroker(Relaying):
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
-        self._hosts.run()
+        if self.hosted or self._mail.own:
+            self._hosts.run()
         self._sender.out += self.stand_ins.look(self._now)
-        self._hosts.run()
+        if self.hosted or self._mail.own:
+            self._hosts.run()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 

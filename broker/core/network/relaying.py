@@ -225,35 +225,25 @@ class Relaying(Hosting):
         self._progress = ProgressRelay(*lent, self._say)
         self._owed = self._progress.ledger
         asked = self.router.operators, self._say, self._ask_quietly
-        self.partners = PartnerCertainty(
-            CertaintyTools(
-                self.me,
-                self.ways,
-                lambda: self.sessions.standing,
-                self._inside,
-                self.durable.network.sources.types,
-                lambda name: self.router.matcher(name).joined(),
-                *asked,
-                lambda: self._withheld,  # it is made below
-            ),
-            correlates=self.correlates,
+        tools = CertaintyTools(
+            self.me,
+            self.ways,
+            lambda: self.sessions.standing,
+            self._inside,
+            self.durable.network.sources.types,
+            lambda name: self.router.matcher(name).joined(),
+            *asked,
+            lambda: self._withheld,  # it is made below
         )
-        self._withheld = Withholding(
-            WithholdingTools(
-                self.ways,
-                self.router,
-                self.counts,
-                self.durable.limits,
-                self._progress,
-                self.partners,
-                self._promised,
-                self._say_claim,
-            )
-        )
+        self.partners = PartnerCertainty(tools, correlates=self.correlates)
+        parts = self.ways, self.router, self.counts, self.durable.limits
+        further = self._progress, self.partners, self._promised, self._say_claim
+        self._withheld = Withholding(WithholdingTools(*parts, *further))
         self._on_frame[frames.Doubted] = self.partners.doubted
         hurry = partial(self._progress.hurry, stored=self.stored_reports)
-        lends = self.ways, self.counts, self._not_all_came, hurry, self._spread, self.traffic
-        arrivals = ClaimArrivals(ArrivalTools(*lends), correlates=self.correlates)
+        lends = self.ways, self.counts, self._not_all_came, hurry, self._spread
+        came = (partial(f, "received") for f in (self.traffic.count, self.traffic.count_types))
+        arrivals = ClaimArrivals(ArrivalTools(*lends, *came), correlates=self.correlates)
         self._on_frame[frames.Passed] = lambda peer, one: arrivals.take(peer, [_of_a_life(one)])
         self._on_frame[Advanced] = arrivals.take_frames
         self._on_frame[Awaited] = self._awaited
@@ -329,7 +319,8 @@ class Relaying(Hosting):
             self._take(part, taken)
         if self._inside:
             self._owed.feed(self._now)
-        self._withheld.let_go(self._now)
+        if self._withheld.places or self.router.releases.keeps():
+            self._withheld.let_go(self._now)
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False

@@ -32,8 +32,8 @@ from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.budget import Slices
 from broker.engine.runtime.seats import next_report
-from broker.engine.runtime.slices import Slices
 from broker.network.delivery.succession import SuccessionLog
 from broker.network.frames import told
 from broker.network.host.needs import primitives

@@ -29,7 +29,6 @@ from broker.engine.ingest.event_bytes import unpacked
 from broker.network.frames.frames import Passage, Row, passage
 from broker.network.frames.told import Forwarded, Watermarks
 from broker.network.neighbours.kept_back import KeptBack
-from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.progress import Advanced
 from broker.network.replication.time_promises import Bounds, HeardPromises
 from broker.network.routing.advertisement.messages import LOCAL
@@ -255,7 +254,8 @@ class ArrivalTools(NamedTuple):
     missed: Callable[[str], None]  # something of an origin did not come
     hurry: Callable[[str], None]  # an origin waits until hosts have stored this
     spread: Spread
-    traffic: LinkTraffic  # by link and type, for who looks
+    received: Callable[[str, object], None]  # the events that a neighbour sent, by their types
+    received_types: Callable[[str, Sequence[str]], None]  # the same of those that are decoded
 
 
 class ClaimArrivals:
@@ -290,14 +290,14 @@ class ClaimArrivals:
         if tools.ways.via.get(origin) != peer:
             tools.counts["frames_astray"] += len(run)
             for passed in run:
-                tools.traffic.count("received", peer, passed)
+                tools.received(peer, passed)
             return
         rows: list[Row] = []
         watermarks: Watermarks = {}
         for what, *_ in run:
             rows += zip(what.positions, unpacked(what.events), strict=True)
             watermarks.update(what.watermarks)
-        tools.traffic.count_types("received", peer, [event.event_type for _, event in rows])
+        tools.received_types(peer, [event.event_type for _, event in rows])
         came = tools.ways.came[origin]
         if not came.goes_on(begin.after, serial):
             tools.missed(origin)

@@ -6,7 +6,7 @@ import pytest
 
 from broker.core.network.network_broker import TICK_MS_MAX
 from broker.engine.ingest.network_clocks import NetworkClocks
-from broker.network.overlay.traffic import table_of
+from broker.network.overlay.kinds import table_of
 from broker.network.replication.progress import ASK_AGAIN_MS
 from planner.problem import ProblemError
 from simulation.rehearsal.material import Material, MaterialError, located, texts_by_home

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from broker.network.frames import frames
-from broker.network.overlay.traffic import KIND_OF, KINDS, KindTraffic, kind_of, table_of
+from broker.network.overlay.kinds import KIND_OF, KINDS, KindTraffic, kind_of, table_of
 from broker.network.replication.progress import Advanced, Claimed
 from broker.network.routing.advertisement.messages import Advertise, Unwant, Want, Withdraw
 
