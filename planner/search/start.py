@@ -116,6 +116,7 @@ class FirstDescent:
         self.kind, self.priced = SETTLE, False
         context.penalty = context.usual
         if not self.over:
+            # All are looked at in each way: at first by themselves, which the queue begins with.
             context.settled = {name: set() for name, _ in self.kinds}
             context.settled[self.kinds[SETTLE][0]].update(self.queue)
             context.penalty = PENALTY_HARD * context.usual if instance.limited else 0.0
@@ -140,7 +141,8 @@ class FirstDescent:
         return context.made([(piece, min(context.choices((piece,)))[1])])
 
     def keep(self) -> None:
-        """Have limits cost less once a plan keeps them all: others may break them on the way."""
+        """Have limits cost less once a plan keeps them all."""
+        # Others may then break them a little on the way to a better one.
         if self.context.instance.limited and not self.context.evaluator.loads.broken:
             self.context.penalty = PENALTY_SOFT * self.context.usual
 

@@ -319,7 +319,7 @@ overflow-not-counted: what the limit takes is not counted
         tests=EVERYTHING,
     )
     + part(
-        "broker/engine/pattern/agent/pending.py",
+        "broker/engine/pattern/agent/patience.py",
         r"""
 apart-as-it-came: of events of one end that begin apart the one that came first goes first
 - return sorted(run, key=_start)
@@ -345,7 +345,7 @@ within-too-narrow: what fills its time is not looked at
         tests=PATIENCE,
     )
     + part(
-        "broker/engine/pattern/agent/pending.py",
+        "broker/engine/pattern/agent/patience.py",
         r"""
 forgotten-too-soon: what may still be completed is forgotten
 - since = watermark - self._prospect.forgets_ms

@@ -7,6 +7,10 @@ or with its home's word that the term is over; so what a cell begins anew from f
 A cell's `Reoffer` tells where the cell is, not what it has stored: that is told by `Stored` alone.
 A term that does not know its place at an origin begins where the earlier ones of the same cell have
 left off, if anything is kept for one.
+
+A home that is forgotten may have been taken over a moment before, and word of that comes behind
+word of the forgetting where links fail between. So its terms end once all other brokers have been
+within reach for a while: whoever is not may be the heir, or stand between.
 """
 
 from __future__ import annotations
@@ -17,12 +21,14 @@ from broker.core.networked.networked import NetworkedBroker
 from broker.network.frames import told
 from broker.network.neighbours.ways import Ways
 from broker.network.origin.own import Interest
+from broker.network.overlay.topology import Topology
 from broker.network.placement import cell_messages
 from broker.network.placement.cell_view import is_cell
 from broker.network.placement.mail import SAY_AGAIN_MS, CellMail
 from broker.network.routing.wants import HostWants
 
-FORGOTTEN_MS = 10_000  # word of a succession goes through a network in that time
+MOMENT_MS = 1_000  # a tree that changes has brokers out of reach for less
+FORGOTTEN_MS = 10_000  # word of a succession goes through a network that is whole in that time
 
 
 def places(
@@ -45,13 +51,15 @@ class CellTerms:
     def __init__(
         self,
         network: NetworkedBroker,
+        topology: Topology,
         ways: Ways,
         mail: CellMail,
         tell: Callable[[told.Told | HostWants], None],
     ) -> None:
         self.asks_at: int | None = None  # when homes are asked for lost terms
-        self._forgotten: dict[str, int] = {}  # homes, and when their terms end
+        self._whole_at: dict[str, int] = {}  # forgotten homes: since when the others are in reach
         self._network = network
+        self._topology = topology
         self._ways = ways
         self._mail = mail
         self._tell = tell
@@ -63,6 +71,9 @@ class CellTerms:
             self._ways.forget_host(origin)
             if origin in _terms(self._network):
                 self.asks_at = now
+        elif self._whole_at and origin in self._topology.known:
+            self._whole_at.clear()
+            self._look_by(now + MOMENT_MS)
 
     def wake(self, now: int) -> None:
         """Look, where it is time to."""
@@ -71,17 +82,30 @@ class CellTerms:
 
     def look(self, now: int) -> None:
         """Ask homes for terms of cells that are not to be reached; end those of forgotten ones."""
-        for broker in [broker for broker, due in self._forgotten.items() if due <= now]:
-            del self._forgotten[broker]
-            self._end(broker, _terms(self._network))
-        lost: dict[str, list[str]] = {}
+        by_home: dict[str, list[str]] = {}
         for name in _terms(self._network):
-            if name not in self._ways.via:
-                lost.setdefault(self._network.successions.home_of(name), []).append(name)
-        dues = [*self._forgotten.values(), *([now + SAY_AGAIN_MS] if lost else ())]
+            by_home.setdefault(self._network.successions.home_of(name), []).append(name)
+        dues = []
+        for home, names in by_home.items():
+            lost = tuple([name for name in names if name not in self._ways.via])
+            if home in self._topology.forgotten:
+                due = self._end_of(home, now)
+                if due <= now:
+                    del self._whole_at[home]
+                    self._end(home, names)
+                else:
+                    dues.append(due)
+            elif lost:
+                self._mail.tell(home, cell_messages.Asked(lost))
+                dues.append(now + SAY_AGAIN_MS)
         self.asks_at = min(dues, default=None)
-        for home, names in lost.items():
-            self._mail.tell(home, cell_messages.Asked(tuple(names)))
+
+    def _end_of(self, home: str, now: int) -> int:
+        """Return when nothing more is to be heard of a forgotten home, or when to look again."""
+        others = [name for name in self._topology.known if name != self._topology.me]
+        if all(name in self._ways.via for name in others):
+            return self._whole_at.setdefault(home, now) + FORGOTTEN_MS
+        return now + FORGOTTEN_MS
 
     def _end(self, home: str, names: Collection[str]) -> None:
         for name in _terms(self._network):
@@ -90,13 +114,12 @@ class CellTerms:
                 self._tell(HostWants(name, 0, {}))
 
     def forget(self, broker: str, now: int) -> None:
-        """Keep nothing for the cells of a home that nobody is to wait for, before long.
+        """Keep nothing for the cells of a home that nobody is to wait for, before long."""
+        self._whole_at.pop(broker, None)
+        self._look_by(now)
 
-        It may have been taken over a moment ago, of which this broker is yet to hear.
-        """
-        if any(self._network.successions.home_of(name) == broker for name in _terms(self._network)):
-            due = self._forgotten[broker] = now + FORGOTTEN_MS
-            self.asks_at = due if self.asks_at is None else min(due, self.asks_at)
+    def _look_by(self, due: int) -> None:
+        self.asks_at = due if self.asks_at is None else min(due, self.asks_at)
 
 
 def _terms(network: NetworkedBroker) -> dict[str, None]:

@@ -118,7 +118,7 @@ class NetworkBroker(Relaying):
         self._on_frame |= self._frame_table()
         self._homes, self._hosts = self._cell_parts()
         self.hosted: Mapping[str, Cell] = self._hosts.cells  # terms that run here, by name
-        self._terms = CellTerms(durable.network, self.ways, self._mail, self._tell_network)
+        self._terms = CellTerms(durable.network, self.topology, self.ways, self._mail, tell)
         self._terms.look(self._now)
         ways = self._sender, self.sessions, tell, self._look_at_needs, self._homes.look
         self.stand_ins = StandIns(durable, epoch, self._mail, *ways, self._homes.leave_host)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker.engine import native
 from broker.engine.event.event import Event as CoreEvent
 from broker.engine.event.event import event_class
-from broker.engine.pattern.agent.pending import Patience
+from broker.engine.pattern.agent.patience import Patience
 from broker.engine.pattern.layout.pattern import lay_out
 from broker.engine.pattern.layout.prospects import prospect_of
 from headwater import Engine, Event

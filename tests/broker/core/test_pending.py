@@ -9,7 +9,7 @@ import pytest
 
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import event_class
-from broker.engine.pattern.agent.pending import Pending
+from broker.engine.pattern.agent.patience import Pending
 from broker.engine.runtime.agenda import Agenda
 from tests.growing import growth
 

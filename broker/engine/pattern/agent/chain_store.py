@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from broker.engine.event.agent import WATERMARK_END, LeafEvents
 from broker.engine.event.event import Event, Order
-from broker.engine.pattern.agent.pending import Patience, Pending
+from broker.engine.pattern.agent.patience import Patience, Pending
 from broker.engine.pattern.agent.staged_partition import Entry, Group, Partition
 from broker.engine.pattern.fused.fusion import FusedPlan
 from broker.engine.pattern.layout.operands import Joint, Leaf, Operand

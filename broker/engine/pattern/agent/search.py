@@ -25,7 +25,7 @@ from typing import Any
 from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.event.source import Constants, build
-from broker.engine.pattern.agent.pending import Patience
+from broker.engine.pattern.agent.patience import Patience
 from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.fused.members import leaf_of
 from broker.engine.pattern.fused.sequence import Chain

@@ -19,7 +19,7 @@ from broker.engine.event.event import Event
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.pattern.agent.chain_store import StoredChains
 from broker.engine.pattern.agent.lone import LoneAtom
-from broker.engine.pattern.agent.pending import Pending, by_end
+from broker.engine.pattern.agent.patience import Pending, by_end
 from broker.engine.pattern.agent.staged_partition import (
     Group,
     OpenTimes,

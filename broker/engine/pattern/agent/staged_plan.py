@@ -14,7 +14,7 @@ from dataclasses import replace
 from broker.engine.event.occurrence import Occurrence
 from broker.engine.filter.conditions import slots_read
 from broker.engine.pattern.agent.chain_store import StoredChains, links_of
-from broker.engine.pattern.agent.pending import Patience
+from broker.engine.pattern.agent.patience import Patience
 from broker.engine.pattern.agent.search import Searching, search_of
 from broker.engine.pattern.agent.staged_partition import (
     LOG_MAX,

@@ -305,6 +305,39 @@ def test_the_cells_of_a_home_that_is_forgotten_end(net):
     assert not net.brokers["b"].durable.network.own.hosts
 
 
+def test_what_is_kept_for_a_forgotten_home_stays_while_its_heir_may_be_out_of_reach(net):
+    net.link("a", "b", LinkDown("b"))
+    net.run(30_000)
+    net.tell("b", ForgetRequested("a"))
+    net.run(FORGOTTEN_MS // 2)
+    net.link("b", "c", LinkDown("c"))
+    net.run(60_000)
+    assert net.brokers["b"].durable.network.own.hosts  # `c` may have taken the home over
+    net.link("b", "c")
+    net.run(FORGOTTEN_MS - 1_000)
+    assert net.brokers["b"].durable.network.own.hosts
+    net.run(FORGOTTEN_MS + 3_000)
+    assert not net.brokers["b"].durable.network.own.hosts
+
+
+def test_what_is_kept_for_a_forgotten_home_ends_at_an_origin_that_restarts_meanwhile(net):
+    net.link("a", "b", LinkDown("b"))
+    net.run(30_000)
+    net.tell("b", ForgetRequested("a"))
+    net.run(FORGOTTEN_MS // 2)
+    net.link("b", "c", LinkDown("c"))
+    before = net.brokers["b"].durable
+    after, _ = DurableBroker.recover(
+        before.options, before.limits, before.snapshot(), (), 0, net.now
+    )
+    net.brokers["b"] = NetworkBroker(after, 2)
+    net.perform("b", net.brokers["b"].begun())
+    assert net.brokers["b"].durable.network.own.hosts
+    net.link("b", "c")
+    net.run(2 * FORGOTTEN_MS + 3_000)
+    assert not net.brokers["b"].durable.network.own.hosts
+
+
 def test_results_that_wait_too_many_for_a_home_that_is_away_come_again_from_the_snapshot(
     net, monkeypatch
 ):

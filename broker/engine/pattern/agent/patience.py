@@ -52,21 +52,21 @@ def _lead(same: Sequence[Entry]) -> tuple[int, tuple[str, ...]]:
 
 
 def _order(entry: Entry) -> tuple[int, Order, int]:
-    at, event = entry
-    return (event.start, event.order, at)
+    atom, event = entry
+    return (event.start, event.order, atom)
 
 
 def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
     """The entries of a batch by end, of one end in the order given; those of one atom as given."""
     if len(batch) > 1 and native.passes is not None:
-        found = native.passes.merged([], [], batch, WATERMARK_END)
-        if found is not None:
-            entries: list[Entry] = found[0]
+        merged = native.passes.merged([], [], batch, WATERMARK_END)
+        if merged is not None:
+            entries: list[Entry] = merged[0]
             return entries
     if len(batch) == 1:
-        at, events = batch[0]
-        return list(zip(repeat(at), events))  # the events alone end
-    entries = [(at, event) for at, events in batch for event in events]
+        atom, events = batch[0]
+        return list(zip(repeat(atom), events))  # the events alone end
+    entries = [(atom, event) for atom, events in batch for event in events]
     entries.sort(key=_end)
     return entries
 
@@ -129,16 +129,16 @@ class Pending:
     def pass_through(self, batch: Sequence[tuple[int, Sequence[Event]]], until: int) -> list[Entry]:
         """Take events for atoms, and release what ends by the time; see `add` and `release`."""
         if native.passes is not None and self._may_merge(batch):
-            found = native.passes.merged(self._ends, self._entries, batch, until)
-            if found is not None:
+            merged = native.passes.merged(self._ends, self._entries, batch, until)
+            if merged is not None:
                 ready: list[Entry]
-                ready, apart, self._ends, self._entries = found
+                ready, apart, self._ends, self._entries = merged
                 self._budget.grant(len(ready))
                 if not apart:
                     _sort_runs(ready)
                 return ready
-        for at, events in batch:
-            self.add(at, events)
+        for atom, events in batch:
+            self.add(atom, events)
         return self.release(until)
 
     def _may_merge(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> bool:
@@ -191,13 +191,13 @@ def _sort_runs(entries: list[Entry]) -> None:
     """Sort those of one end, which stand together."""
     begin = 0
     end = entries[0][1].end
-    for at in range(1, len(entries) + 1):
-        if at < len(entries) and entries[at][1].end == end:
+    for place in range(1, len(entries) + 1):
+        if place < len(entries) and entries[place][1].end == end:
             continue
-        if at - begin > 1:
-            entries[begin:at] = _sorted_run(entries[begin:at])
-        if at < len(entries):
-            begin, end = at, entries[at][1].end
+        if place - begin > 1:
+            entries[begin:place] = _sorted_run(entries[begin:place])
+        if place < len(entries):
+            begin, end = place, entries[place][1].end
 
 
 def _sorted_run(run: list[Entry]) -> list[Entry]:
