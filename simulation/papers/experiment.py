@@ -22,7 +22,7 @@ from simulation.papers import drawing
 from simulation.papers.bound import lower_bound
 from simulation.papers.holding import estimate
 from simulation.papers.recording import read_recording
-from simulation.papers.sampling import sampler
+from simulation.papers.sampler import sampler
 from simulation.papers.settings import BEYOND, PAPER, WIDTHS, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario

@@ -10,7 +10,7 @@ from broker.network.routing.covering.boxes import Box, box_of, cuts
 from broker.network.routing.covering.covering import Check, CoverIndex, covered
 from broker.network.routing.covering.covering_exact import first_part, reduced
 from broker.network.routing.covering.covering_table import Table
-from simulation.papers.sampling import guesses_for, sample, sampler
+from simulation.papers.sampler import guesses_for, sample, sampler
 
 
 def sampled(asked: Box, held: list[Box], **options):

@@ -148,7 +148,7 @@ def test_all_that_left_leave_room_for_others() -> None:
 SCRIPT = """
 import random
 from broker.network.routing.covering.covering import Check, CoverIndex
-from simulation.papers.sampling import sampler
+from simulation.papers.sampler import sampler
 from tests.broker.network.routing.covering_support import box, side
 seeded = random.Random(5)
 index, sampled = CoverIndex(3), CoverIndex(3, Check.SAMPLED, sampler=sampler(20))
