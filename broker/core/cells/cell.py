@@ -237,7 +237,7 @@ class Cell(Hosting):
     def complete(self) -> bool:
         """Tell whether it is active, and every origin knows it by its name."""
         network = self.durable.network
-        waits = self.needs.waits or self.needs.asked or self._named or network.inactive()
+        waits = self.needs.waits or self.needs.asked or self._named or network.activation.inactive()
         is_begun = len(network.catalogue) > 0
         return is_begun and not waits and all(name in self._answered for name in network.upstream)
 

@@ -152,7 +152,7 @@ def network_status(  # noqa: PLR0917  # the parts of a broker that have a state 
         "retained": len(own),
         "hosts": {name: interest.position for name, interest in own.hosts.items()},
         "origins": origins,
-        "actors": core.actors(),
+        "actors": {broker: names for broker, _, names in core.delivery.actors.state()},
         "times": core.promises.stated(core.sources.types()),
         "copies": len(core.copies),
         "roaming": len(core.roaming),

@@ -53,7 +53,7 @@ class HeaderCell(Cell):
             return
         network = self.durable.network
         before, self._split = self._split, network.header.split()
-        new = [key for key in network.inactive() if key not in self.needs.waits]
+        new = [key for key in network.activation.inactive() if key not in self.needs.waits]
         for key in new:
             self.needs.wait(key, self._known_origins(network.wanted_by(key)))
         if new or before != self._split:

@@ -60,7 +60,7 @@ class Hosting(Linking):
             self._routed(self.router.operator_added(LOCAL, operator))
         for name in gone:
             self._routed(self.router.operator_removed(LOCAL, name))
-        new = [key for key in network.inactive() if key not in self.needs.waits]
+        new = [key for key in network.activation.inactive() if key not in self.needs.waits]
         for key in new:
             self.needs.wait(key, self._known_origins(network.wanted_by(key)))
         if came or gone or new:
@@ -83,8 +83,8 @@ class Hosting(Linking):
 
     def _forget(self, broker: str) -> None:
         network = self.durable.network
-        known = (network.own.hosts, network.upstream, network.actors(), network.copies.brokers())
-        if any(broker in some for some in known):
+        actors = network.delivery.actors.known, network.copies.brokers()
+        if any(broker in some for some in (network.own.hosts, network.upstream, *actors)):
             self._tell_network(told.BrokerForgotten(broker))
         self.stored_reports.hurry(broker)
         self.needs.forget(broker)
@@ -156,7 +156,7 @@ class Hosting(Linking):
 
     def _activate(self) -> None:
         if self.needs.waits and self.probes.answered >= self.needs.probe:
-            ready = self.needs.ready(self.durable.network.inactive())
+            ready = self.needs.ready(self.durable.network.activation.inactive())
             if ready:
                 self._tell_network(told.Activated(tuple(ready), apart=True))
 

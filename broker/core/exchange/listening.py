@@ -80,13 +80,13 @@ class ActorNews:
         self._sender.say_all("", self._listening_at(self.me))
 
     def _listening_at(self, broker: str) -> frames.Listening:
-        network = self.durable.network
-        hops, actors = network.actors_at(broker)
+        delivery = self.durable.network.delivery
+        hops, actors = delivery.actors.of(broker)
         if broker == self.me:
             told = _in_one_frame(actors)
             self._counts["actors_not_told"] += len(actors) - len(told)
             actors = told
-        return frames.Listening(broker, hops, actors, network.version_of(broker))
+        return frames.Listening(broker, hops, actors, delivery.version_of(broker))
 
     def stands(self, peer: str) -> None:
         """Tell a neighbour all, as a session stands."""
@@ -111,9 +111,9 @@ class ActorNews:
         news = self._others.news(topology, now)
         if news:
             self._sender.out.append(Publish(tuple(news)))
-        network = self.durable.network
-        cut_off = tuple([one for one in topology.unreachable if network.actors_at(one)[1]])
-        if cut_off != network.out_of_reach:
+        actors = self.durable.network.delivery.actors
+        cut_off = tuple([one for one in topology.unreachable if one in actors.known])
+        if cut_off != actors.out_of_reach:
             self._tell_network(told.OutOfReach(cut_off))
 
     # --- copies ----------------------------------------------------------------------------
@@ -157,11 +157,11 @@ class ActorNews:
 
     def _publish_copy(self, one: frames.Copied) -> int:
         """Give it to the actor, or to where that has gone; the record that has to be durable."""
-        network = self.durable.network
-        if network.roaming.published(one.actor, one.payload):
+        delivery = self.durable.network.delivery
+        if delivery.roaming.published(one.actor, one.payload):
             return 0
-        if network.listens(one.actor, one.version, alone=one.asks == ()):
-            network.roaming.first(one.actor, one.payload)
+        if delivery.listens(one.actor, one.version, alone=one.asks == ()):
+            delivery.roaming.first(one.actor, one.payload)
             self._sender.out.append(Publish((Publication(topics.actor(one.actor), one.payload),)))
             return 0
         self._tell_network(told.CopyUnheard(one.actor, one.payload, one.asks))

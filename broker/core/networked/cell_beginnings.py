@@ -119,13 +119,16 @@ class CellBeginnings:
 
     def begin(
         self,
-        fresh: Sequence[Key],
+        keys: Iterable[Key],
         changes: Iterable[CellChange],
         message: SpecificationSubmitted,
         now: int,
     ) -> None:
         """Write down where the subscriptions run that a text has just installed."""
-        book = self._book
+        book, subscriptions = self._book, self._catalogue.subscriptions
+        # The message that installs a subscription tells only afterwards that it was the one.
+        before = {key: self._texts[key][0] for key in keys if key in self._texts}
+        fresh = [key for key in keys if before.get(key) is not subscriptions[key]]
         going_on = {key: None for change in changes for key in change.keys}
         anew = [key for key in fresh if key not in going_on]
         # What a host still runs there of those before is not theirs.

@@ -19,20 +19,25 @@ from broker.core.broker import BrokerOptions, Work
 from broker.core.effects import Emission, Notes, Outgoing
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
 from broker.core.messages import DecodedEvents
-from broker.core.networked.activating import Key
-from broker.core.networked.cell_core import CellKeepingBroker
-from broker.core.networked.giving import GivingBroker
+from broker.core.networked.activation import Activation, Key
+from broker.core.networked.actor_delivery import ActorDelivery
+from broker.core.networked.cell_beginnings import CellBeginnings
 from broker.core.networked.header import HeaderTools, WindowHeader
+from broker.core.networked.home_cells import HomeCells
+from broker.core.recovery.durable_state import RestorableBroker, Source
+from broker.core.refusals import Answer
 from broker.core.standby.adoption import Adoption
 from broker.core.standby.copies_kept import CopiesKept
+from broker.core.suspension.agreement import follow, mark
 from broker.engine.clock_names import by_wait
-from broker.engine.event.agent import WATERMARK_NONE
+from broker.engine.event.agent import WATERMARK_NONE, Result
 from broker.engine.event.event import Event
 from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
 from broker.engine.runtime.budget import Slices
+from broker.engine.runtime.matcher import WatermarkOf
 from broker.engine.runtime.seats import next_report
 from broker.network.delivery.succession import SuccessionLog
 from broker.network.frames import told
@@ -40,6 +45,7 @@ from broker.network.host.needs import primitives
 from broker.network.host.upstream import Upstream
 from broker.network.origin.own import OwnLog, types_of
 from broker.network.placement import home_records
+from broker.network.placement.book import CellBook
 from broker.network.placement.cell_view import is_cell
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
@@ -74,7 +80,7 @@ class Fresh(Struct, frozen=True):
         return self.first + max(len(self.events), 1) - 1
 
 
-class NetworkedBroker(CellKeepingBroker, GivingBroker):
+class NetworkedBroker(RestorableBroker):
     """Keep network state. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
@@ -82,25 +88,37 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.runs_for_others = is_cell(self.options.name)
         self.host_types = HostTypes(self._intake, self.ledger, self._notes)
         self.own = OwnLog(self.limits.retained_events_max)
-        self.wants = Wants(_hosts_max(self.limits), told.declarable)
+        hosts_max = self.limits.brokers_max + TERMS_EACH * self.limits.cells_max
+        self.wants = Wants(hosts_max, told.declarable)
         self.upstream: dict[str, Upstream] = {}
         self.sources = LocalSources(self.limits.sources_max)
         self.promises = TimePromises(self.limits.uncertainty_ms_max)
         self.cancellations = CancellationLog(self.options.name)
         self.successions, self.standing_in = SuccessionLog(), CopiesKept()
-        lent = self._matcher, self._stop_what_runs_elsewhere, self._cancel_requested
-        self.adoption = Adoption(self, self._texts, *lent, self._hand_out)
-        self.installer.on_cancel = self.cancellations.cancel
+        keeps = self._actors, self.ledger, self._notes, lambda: self.now
+        self.delivery = ActorDelivery(self.options.name, self.limits.copies_max, *keeps)
+        self.copies, self.roaming = self.delivery.copies, self.delivery.roaming
+        self.book = CellBook(self.options.name)
+        self.activation = Activation(self.catalogue, self.book.of, super()._activate)
+        lent = self.book, self.catalogue, self._matcher
+        does = self.ledger, self.activation.activate, self._end, self._nearest, self._give
+        self.cells = HomeCells(*(*lent, *does))
+        given = self._texts, lambda: self.given
+        self._beginnings = CellBeginnings(self.options, self.limits, *lent, *given)
+        self.installer.elsewhere, self.installer.on_cancel = self.book.of, self.cancellations.cancel
+        self.installer.predecessors = self._beginnings.predecessors
+        takes = self._matcher, self.cells.stop_idle, self._cancel_requested, self.cells.hand_out
+        self.adoption = Adoption(self, self._texts, *takes)
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
-        self.is_host = False  # whether it ever needed something of another
-        self.spreads, self._promised_at = False, 0
+        self.is_host = self.spreads = False  # `is_host`: it ever needed something of another
+        self._promised_at = 0
         self.newest = 0  # no event of this broker, or from afar, ended later
         self._handlers[messages.NetworkTold] = self._network_told
         self.clocks, clock = self._intake.waiting, self._intake.clock
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
-        lends = self._intake, self._matcher, self.ledger, self._notes, self.upstream
-        tools = HeaderTools(*lends, lambda: self.now, self._feed)
+        folds = self._intake, self._matcher, self.ledger, self._notes, self.upstream
+        tools = HeaderTools(*folds, lambda: self.now, self._feed)
         self.header = WindowHeader(self.limits.repeat_memory_events_max, tools)
         self._by_what: dict[type[Any], Any] = {
             told.OriginNamed: self._origin_named,
@@ -111,20 +129,16 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.Incarnated: lambda one, _: self.own.incarnate(one, self.copies, clock),
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
-            told.CopiesTaken: self._copies_taken,
-            told.CopyUnheard: self._copy_unheard,
-            told.OutOfReach: self._out_of_reach,
+            told.CopiesTaken: lambda one, _: self.copies.taken(one.broker, one.life, one.serial),
+            told.CopyUnheard: self.delivery.unheard,
+            told.OutOfReach: lambda one, _: self._actors.cut_off(one.brokers),
             **dict.fromkeys(_OF_ABSENCE, lambda one, _: self.absent.handle(one)),
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
-            home_records.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
             home_records.CellParted: lambda one, _: self.book.part(one, self.now),
-            home_records.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
             home_records.CellStood: self._cell_stood,
-            home_records.CellResults: self._cell_results,
-            home_records.CellSaved: self._cell_saved,
-            home_records.CellSettled: self._cell_settled,
+            **self.cells.handlers(),
             told.Folded: self.header.folded,
             **self.adoption.handlers(),
         }
@@ -143,7 +157,9 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             for source, name in types_of(events):
                 self._sends(source, name)
                 begins |= name not in self.told and name in self.sources.senders
-            _note_broken(self.promises.observe(events), self.ledger, self._notes)
+            for name, count in self.promises.observe(events).items():
+                self.ledger.note("promises_broken", count)
+                self._notes.once("warning", "promise_broken", name, type=name)
             lapsed = self.own.lapsed
             first = self.own.take(events)
             self.newest = max(self.newest, *map(_end, events))
@@ -234,6 +250,55 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.own.interest(one.host, one.types, one.position)
         self._promise()
 
+    # --- requests --------------------------------------------------------------------------
+
+    def source_of(self, key: Key) -> Source:
+        """The text that a subscription came with."""
+        return self._texts[key][1]
+
+    def tasks(self) -> dict[str, Task]:
+        """The tasks that run here, by key."""
+        return self._matcher.tasks()
+
+    def _activate(
+        self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
+    ) -> None:
+        self._beginnings.begin(answer.keys, answer.cells, message, self.now)
+        if self.book.of:
+            self.cells.stop_idle()
+        self.activation.begin(message, answer, out)
+
+    def _activated(self, one: told.Activated, out: Outgoing) -> None:
+        subscriptions = self.catalogue.subscriptions
+        subs = [subscriptions[key] for key in one.subscriptions if key in subscriptions]
+        self.installer.begin_anew(subs, self._intake.time_of_day(self.now), apart=one.apart)
+        # Types without a source are waited for from now on.
+        self._matcher.due(self._watermark_of, ends=True)
+        self.activation.activate(one.subscriptions, out)
+
+    def _cell_stood(self, one: home_records.CellStood, out: Outgoing) -> None:
+        to = one.rows, self.catalogue
+        if one.cell:
+            out.publications += mark(*to, self.ledger, self._notes, self.now)
+        else:
+            follow(*to, self._matcher, self.installer.shared, self.now)
+
+    def _emissions(self, results: Sequence[Result]) -> list[Emission]:
+        return super()._emissions(self.activation.of_active(results))
+
+    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        super()._cancel_requested(message, out)
+        self.activation.look()
+        self.cells.forget_cancelled()
+
+    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
+        return {**super()._frontiers(watermark_of), **self.book.settled}
+
+    def waits_for(self, key: Key) -> str:
+        """Return what keeps a subscription from being settled further; for a cell, its broker."""
+        cell = self.book.cells.get(self.book.of.get(key, ""))
+        return super().waits_for(key) if cell is None else f"what runs at {cell.serving.broker}"
+
     # --- as a host -------------------------------------------------------------------------
 
     def wanted(self) -> dict[str, told.Attributes]:
@@ -310,17 +375,29 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._intake.clock.forget_origin(one.broker)
         self.absent.come_back(one.broker)
         self.cancellations.forget(one.broker)
-        self._actors_forgotten(one.broker, out)
+        self._actors_listening(messages.ActorsListening(one.broker, 0, (), anew=True), out)
+        self.delivery.forget(one.broker, out)
         return self._feed((), out)
 
     def _fed(self, out: Outgoing, before: int) -> None:
         super()._fed(out, before)
+        if len(out.results) > before and (self._actors.known or self.roaming.gone):
+            self.delivery.copy(out.results[before:])
         if self.header.gathered.began:
             self.header.complete()
 
-    def _given(self, results: Sequence[Emission], out: Outgoing) -> None:
-        super()._given(results, out)
-        self._copy(results)
+    def _give(self, results: Sequence[Emission], out: Outgoing) -> None:
+        out.results += results
+        self.delivery.copy(results)
+
+    def _nearest(self, actor: str) -> str:
+        stands = self.delivery.stand_for(actor)
+        return super()._nearest(actor) if stands is None else stands
+
+    def _actors_listening(self, message: messages.ActorsListening, out: Outgoing) -> None:
+        _, before = self._actors.of(message.broker)
+        super()._actors_listening(message, out)
+        self.delivery.listening(message, before, out)
 
     # --- the state -------------------------------------------------------------------------
 
@@ -341,11 +418,17 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "standing_in": self.standing_in.state(),
             **self.adoption.state(),
         }
-        return {**super().state(), "network": said, **self.header.state()}
+        giving, cells = self.delivery.state(), self.book.state()
+        network = {"giving": giving, "cells": cells, "network": said, **self.header.state()}
+        return {**super().state(), **network}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up a state, that of the network included."""
+        if (cells := state.get("cells")) is not None:
+            self.book.restore(cells)
         super().restore(state)
+        self.activation.look()
+        self.delivery.restore(state)
         said = state.get("network")
         if said is None:  # it was not one of several before
             for source, name in self._intake.clock.sending():
@@ -366,12 +449,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():
             self.host_types.declare(host, interest.types)
-
-
-def _note_broken(broken: Mapping[str, int], ledger: Ledger, notes: Notes) -> None:
-    for name, count in broken.items():
-        ledger.note("promises_broken", count)
-        notes.once("warning", "promise_broken", name, type=name)
 
 
 def _full(hosts: Mapping[str, Any], host: str, limits: Limits) -> str:
@@ -411,8 +488,3 @@ class HostTypes:
         owner = f"broker {host}"
         self._intake.release(owner)
         return owner
-
-
-def _hosts_max(limits: Limits) -> int:
-    """The most brokers and terms of cells that may want anything."""
-    return limits.brokers_max + TERMS_EACH * limits.cells_max

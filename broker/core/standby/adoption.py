@@ -22,14 +22,14 @@ from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import DisownResults, Emission, Outgoing, Publication
 from broker.core.installer import Installer, reader_of
+from broker.core.networked.activation import Activation
+from broker.core.networked.actor_delivery import ActorDelivery
 from broker.core.recovery.durable_state import Source
 from broker.core.standby.copies_kept import CopiesKept
 from broker.core.standby.home_copy import CopyRow, HomeCopy, Key, TextRow
 from broker.core.standby.inheritance import Inheritances
 from broker.engine.ledger import Ledger
 from broker.engine.runtime.matcher import Matcher
-from broker.network.actors.copies import Copies
-from broker.network.actors.roaming import Roaming
 from broker.network.delivery.messages import HomeChanged, HomeEntrusted, StandInChosen
 from broker.network.delivery.succession import (
     NAMED_MAX,
@@ -72,30 +72,20 @@ class Adopter(Protocol):
 
     came: tuple[Key, ...]
     left: tuple[Key, ...]
-    dormant: bool
     catalogue: Catalogue
     installer: Installer
     book: CellBook
     given: FunctionRegister
     options: BrokerOptions
     ledger: Ledger
-    copies: Copies
-    roaming: Roaming
+    activation: Activation
+    delivery: ActorDelivery
     standing_in: CopiesKept
     successions: SuccessionLog
 
     @property
     def now(self) -> int:
         """Return the time of the message."""
-
-    def inactive(self) -> list[Key]:
-        """Return the subscriptions that are not active yet, of those that run here."""
-
-    def version_of(self, broker: str) -> int:
-        """Return how often who listens at a broker has changed."""
-
-    def listens(self, actor: str, version: int, *, alone: bool) -> bool:
-        """Tell if an actor listens here."""
 
 
 class Adoption:
@@ -177,7 +167,8 @@ class Adoption:
         for succession in _successions(whole, cells, adopted):
             core.successions.handle(succession)
         self.last = Adopted(message.home, tuple(keys), tuple(begun), tuple(refusals))
-        core.came, core.left, core.dormant = tuple(keys), (), bool(core.inactive())
+        core.came, core.left = tuple(keys), ()
+        core.activation.look()
 
     def _hand_over(self, copy: HomeCopy, out: Outgoing) -> None:
         """Give out what the home may not have, and put what was not read into the log."""
@@ -304,10 +295,13 @@ def _cells_of(copy: HomeCopy, keys: Mapping[Key, None], book: CellBook) -> list[
 
 def _hand_on(row: CopyRow, core: Adopter, out: Outgoing) -> None:
     """Bring a result to its actor that the home had for it, unless it was published there."""
+    delivery = core.delivery
     if row.broker != core.options.name:
-        to = row.broker, core.version_of(row.broker)
-        core.copies.add(to, row.actor, row.payload, (), core.now)
-    elif core.listens(row.actor, 0, alone=True) and core.roaming.first(row.actor, row.payload):
+        to = row.broker, delivery.version_of(row.broker)
+        delivery.copies.add(to, row.actor, row.payload, (), core.now)
+    elif delivery.listens(row.actor, 0, alone=True) and delivery.roaming.first(
+        row.actor, row.payload
+    ):
         out.publications.append(Publication(topics.actor(row.actor), row.payload))
 
 

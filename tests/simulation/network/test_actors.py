@@ -8,7 +8,7 @@ import pytest
 
 from broker.core.exchange.listening import NAMES_CHARS_MAX
 from broker.core.messages import ActorsListening
-from broker.core.networked import giving
+from broker.core.networked import actor_delivery
 from broker.network.actors.roaming import ROAMING_MS
 from broker.network.frames import frames
 from broker.network.frames.messages import ForgetRequested
@@ -168,23 +168,23 @@ def test_more_names_than_a_link_takes_do_not_hide_the_others():
     town.sites["b3"].hear(ActorsListening("b3", 0, tuple(many)))
     town.run(1_000)
     network = town.home.process.core.network
-    assert network.actors()["b3"] == sorted(many)[: NAMES_CHARS_MAX // 1_005]
+    assert list(network.delivery.actors.of("b3")[1]) == sorted(many)[: NAMES_CHARS_MAX // 1_005]
     for name in many:
         town.sites["b3"].listen(name, on=False)
     town.run(1_000)
-    assert network.actors()["b3"] == ["Tablet/a"]
+    assert list(network.delivery.actors.of("b3")[1]) == ["Tablet/a"]
 
 
 def test_a_result_that_is_too_long_to_travel_is_in_no_others_way():
     town = Town(1, LINE, text=TEXT + "subscription Said from x to alerts\ndetect Alarm as a")
     town.start({"alerts": "b3"})
-    limit, giving.COPY_BYTES_MAX = giving.COPY_BYTES_MAX, 400
+    limit, actor_delivery.COPY_BYTES_MAX = actor_delivery.COPY_BYTES_MAX, 400
     try:
         town.alarm("b0", room="r" * 400)
         town.alarm("b0")
         town.run(2_000)
     finally:
-        giving.COPY_BYTES_MAX = limit
+        actor_delivery.COPY_BYTES_MAX = limit
     assert len([one for one in town.found if one[0] == "alerts"]) == 4
     assert town.heard.total() == 2
     network = town.home.process.core.network

@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.core.exchange import listening
-from broker.core.networked import giving
-from broker.core.networked.giving import GivingBroker
+from broker.core.networked.actor_delivery import ActorDelivery
 from broker.network.actors.copies import Copies
 from broker.network.actors.roaming import Roaming
 from tests.simulation.network.test_actors import check, check_killed
@@ -14,7 +13,7 @@ SEEDS = 40
 
 
 def a_copy_that_nobody_hears_is_dropped(patch):
-    patch.setattr(GivingBroker, "_unheard", lambda *_: None)
+    patch.setattr(ActorDelivery, "unheard", lambda *_: None)
 
 
 def nothing_waits_for_who_has_just_left(patch):
@@ -58,7 +57,7 @@ def none_of_several_sees_to_what_nobody_heard(patch):
 
 def an_actor_that_is_back_is_as_if_it_had_stayed(patch):
     patch.setattr(
-        GivingBroker, "listens", lambda self, actor, *_, **__: self._since.get(actor) is not None
+        ActorDelivery, "listens", lambda self, actor, *_, **__: self._since.get(actor) is not None
     )
 
 
@@ -67,7 +66,7 @@ def copies_that_are_not_sent_again(patch):
 
 
 def copies_that_a_restart_forgets(patch):
-    patch.setattr(giving.Copies, "restore", lambda *_: None)
+    patch.setattr(Copies, "restore", lambda *_: None)
 
 
 def copies_that_claim_that_nothing_came_before(patch):

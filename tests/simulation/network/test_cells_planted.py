@@ -103,7 +103,7 @@ def words_about_cells_that_no_disk_holds(patch):
 
 def a_term_that_serves_before_all_origins_know_it(patch):
     def complete(self):
-        return len(self.durable.catalogue) > 0 and not self.durable.network.inactive()
+        return len(self.durable.catalogue) > 0 and not self.durable.network.activation.inactive()
 
     patch.setattr(Cell, "complete", property(complete))
 

@@ -28,7 +28,7 @@ def a_host_that_tells_its_home_nothing(patch):
 
 
 def a_home_that_forgets_to_tell_hosts(patch):
-    patch.setattr("broker.core.networked.cell_core.follow", lambda *_: None)
+    patch.setattr("broker.core.networked.networked.follow", lambda *_: None)
 
 
 def a_home_that_takes_rows_from_before_a_new_beginning(patch):

@@ -5,8 +5,8 @@ import pytest
 
 from broker.core import messages
 from broker.core.broker import BrokerOptions
-from broker.core.networked.cell_core import CellKeepingBroker
 from broker.core.networked.cell_parts import PARTED_MAX, PARTS_MAX
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery import durable_told
 from broker.engine.limits import Limits
 
@@ -16,7 +16,7 @@ DECLARED = "".join(f"event {name}(val: float)\n" for name in TYPES)
 
 def home(cells_max=1_000):
     options = BrokerOptions(name="a", networked=True, cells=True)
-    return CellKeepingBroker(options, Limits(cells_max=cells_max))
+    return NetworkedBroker(options, Limits(cells_max=cells_max))
 
 
 def submit(broker, text, cells=PARTS_MAX, client="x"):

@@ -272,7 +272,7 @@ def test_a_broker_that_was_alone_goes_on_among_others():
     for snapshot in (None, host.core.snapshot()):
         host.open(3_000, snapshot)
         assert host.core.network.sources.by_name == {"t1": {"Temp": None}}
-        assert host.core.network.inactive() == []
+        assert host.core.network.activation.inactive() == []
     host.event("2", 3_500, now=3_600)
     assert host.found == [{"Temp": ["1"]}, {"Temp": ["2"]}]
 

@@ -51,7 +51,7 @@ def test_a_copy_with_a_void_result_is_taken_over():
         catalogue=SimpleNamespace(subscriptions={}),
         book=CellBook("roof"),
         successions=SuccessionLog(),
-        inactive=list,
+        activation=SimpleNamespace(look=list),
     )
     adoption = Adoption(core, {}, None, lambda: None, lambda *_: None, lambda *_: None)
     out = Outgoing()
