@@ -284,7 +284,8 @@ class NetworkedBroker(RestorableBroker):
             follow(*to, self._matcher, self.installer.shared, self.now)
 
     def _emissions(self, results: Sequence[Result]) -> list[Emission]:
-        return super()._emissions(self.activation.of_active(results))
+        active = self.activation.of_active(results) if self.activation.dormant else results
+        return super()._emissions(active)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         super()._cancel_requested(message, out)

@@ -30,8 +30,8 @@ from broker.engine.event.event import Event
 from broker.engine.limits import Limits
 from broker.network.replication.progress import ProgressLedger
 from broker.network.routing.growing import GrowingRouter
-from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Joined, Waiting
+from broker.network.routing.matching.rows import EventView
 
 if TYPE_CHECKING:
     from broker.network.frames.told import Watermarks

@@ -32,9 +32,8 @@ from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
 from broker.network.routing.leads.rates import SourceRates, leads_of
 from broker.network.routing.leads.releases import EventReleases
-from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Compile, Part, parts_of
-from broker.network.routing.matching.rows import Condition
+from broker.network.routing.matching.rows import Condition, EventView
 from broker.network.routing.matching.strategies import (
     FILTER_SPLIT_FORWARD,
     Plan,
