@@ -358,8 +358,7 @@ class NetworkedBroker(RestorableBroker):
         if admitted.late:
             self.ledger.note("late_from_afar", len(admitted.late))
             out.publications += map(returned.late, admitted.late)
-        if admitted.events:
-            self.newest = max(self.newest, *map(_end, admitted.events))
+        self.newest = max([self.newest, *map(_end, admitted.events)])
         self._repeats(admitted.repeats)
         yield from self._feed(admitted.events, out)
         if one.whole or None in one.watermarks.values():
