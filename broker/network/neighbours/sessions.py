@@ -511,7 +511,8 @@ class LinkTraffic:
         counts = self._counts[direction].setdefault(peer, {})
         for name in types:
             # A neighbour may invent types; what it sent is still all counted.
-            counted = OTHERS if len(counts) >= TYPES_MAX and name not in counts else name
+            full = len(counts) >= TYPES_MAX and name not in counts
+            counted = OTHERS if full else name
             counts[counted] = counts.get(counted, 0) + 1
 
     def by_type(self, direction: Direction, peer: str) -> dict[str, int]:
