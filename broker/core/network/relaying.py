@@ -403,6 +403,8 @@ def _decoded(
     parts: Sequence[told.Forwarded], rows: Sequence[Row]
 ) -> list[tuple[told.Forwarded, tuple[Event, ...]]]:
     """Return the parts that `rows` were cut into, each with its events as they are."""
+    if not parts:  # it is for others
+        return []
     events = map(itemgetter(1), sorted(rows, key=itemgetter(0)))
     return [(part, tuple(islice(events, len(part.positions)))) for part in parts]
 
