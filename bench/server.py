@@ -21,6 +21,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
@@ -28,10 +29,12 @@ from typing import Any, NamedTuple
 from bench.report import Options, Report, Table, run
 
 ROWS, ROWS_QUICK = 250_000, 20_000  # of each log
-WARM = 25_000  # of each log, before anything is measured
 LIVE_S, LIVE_S_QUICK = 30.0, 10.0
 WARM_S, WARM_S_QUICK = 25.0, 5.0
 LIVE_ROWS_S = 50  # of each log
+# Java compiles what runs often while it runs, each executor for itself: before that is done it is
+# what would be measured. A server that runs for days is behind it.
+WARM_RUNS, WARM_RUNS_QUICK = 4, 1  # of executors
 LOCATIONS = 20
 STEP_MS = 10
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -361,72 +364,102 @@ def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) ->
 
 
 def rates(spark: Any, rows: int, folder: Path, repeats: int) -> dict[str, list[Road]]:
-    """Go each road once Spark is warm, all of them over the same rows in each round."""
-    large = [Served(folder / f"large{n}", rows) for n in range(2)]
-    small = [Served(folder / f"small{n}", WARM) for n in range(2)]
+    """Go each road over the same rows in each round; the first round warms Spark."""
+    logs = [Served(folder / f"log{n}", rows) for n in range(2)]
     found: dict[str, list[Road]] = {"copied": [], "cold": [], "kept": [], "detection": []}
     try:
-        to_files(spark, "history", small, folder / "warm")
-        to_files(spark, "pairs", small, folder / "warm-pairs")
-        copied(spark, folder / "warm", folder / "warm-copy")
-        for n in range(repeats):
-            for one in large:
+        for n in range(repeats + 1):
+            for one in logs:
                 one.renew()
             for name in ("cold", "kept"):
-                road = to_files(spark, "history", large, folder / f"{name}{n}")
+                road = to_files(spark, "history", logs, folder / f"{name}{n}")
                 assert road.came == 2 * rows, f"{road.came} rows came"
                 found[name].append(road)
             found["copied"].append(copied(spark, folder / f"kept{n}", folder / f"copy{n}"))
-            road = to_files(spark, "pairs", large, folder / f"pairs{n}")
+            road = to_files(spark, "pairs", logs, folder / f"pairs{n}")
             assert road.came > rows / 2, f"{road.came} pairs were detected"
             found["detection"].append(road)
     finally:
-        for one in (*large, *small):
+        for one in logs:
             one.end()
-    return found
+    return {name: roads[1:] for name, roads in found.items()}
 
 
-def spread_out(rows: int, folder: Path) -> list[list[str]]:
+def spread_out(rows: int, folder: Path, options: Options) -> list[list[str]]:
     """Detect with one executor of one core, and with two: a row of the table for each."""
     table = []
     for executors in (1, 2):
+        words = ["--executors", str(executors), str(rows), str(options.times(3))]
         done = subprocess.run(
-            [sys.executable, "-m", "bench.server", "--executors", str(executors), str(rows)],
+            [sys.executable, "-m", "bench.server", *words, *(["--quick"] if options.quick else [])],
             stdout=subprocess.PIPE,
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)},
             check=True,
         )
-        rate, cpu_us, came = json.loads(done.stdout.splitlines()[-1])
+        roads, together = json.loads(done.stdout.splitlines()[-1])
+        rates_s, each_us, came = zip(*roads, strict=True)
         table.append(
-            [str(executors), f"{2 * rows:,}", f"{rate:,.0f}", f"{cpu_us:.0f}", f"{came:,}"]
+            [
+                *(str(executors), f"{2 * rows:,}", f"{median(rates_s):,.0f}"),
+                *(f"{median(each_us):.0f}", f"{min(each_us):.0f} to {max(each_us):.0f}"),
+                *(f"{together:.0%}", f"{came[0]:,}"),
+            ]
         )
     return table
 
 
-def of_executors(executors: int, rows: int) -> Road:
-    """Detect with so many executors of one core each, once they are warm."""
+def of_executors(
+    executors: int, rows: int, repeats: int, *, quick: bool
+) -> tuple[list[Road], float]:
+    """Detect with so many executors of one core each, once they are warm.
+
+    Also the part of the time, while any of them was at work, in which all of them were.
+    """
     from server.session import SparkSettings, start
     from tests.server.cluster import Cluster
 
-    more = {
-        "spark.executor.cores": "1",
-        "spark.cores.max": str(executors),
-        "spark.executor.memory": "512m",
-    }
     with tempfile.TemporaryDirectory() as name, Cluster(Path(name)) as cluster:
         folder = Path(name)
+        (folder / "events").mkdir()
+        more = {
+            "spark.executor.cores": "1",
+            "spark.cores.max": str(executors),
+            "spark.executor.memory": "512m",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": (folder / "events").as_uri(),
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+        }
         spark = start(SparkSettings(master=cluster.url, more=more))
         logs = [Served(folder / f"log{n}", rows) for n in range(2)]
         try:
-            # Over all of the rows: each executor is a Java of its own, which compiles for itself
-            # what runs long enough, and with fewer rows that is what would be measured.
-            to_files(spark, "pairs", logs, folder / "warm")
-            return to_files(spark, "pairs", logs, folder / "pairs")
+            for n in range(WARM_RUNS_QUICK if quick else WARM_RUNS):
+                to_files(spark, "pairs", logs, folder / f"warm{n}")
+            began_ms = time.time() * 1000
+            roads = [to_files(spark, "pairs", logs, folder / f"pairs{n}") for n in range(repeats)]
         finally:
             spark.stop()
             for one in logs:
                 one.end()
+        (told,) = (folder / "events").iterdir()
+        return roads, together(told, began_ms, executors)
+
+
+def together(told: Path, began_ms: float, executors: int) -> float:
+    """Return that part of the time by what Spark has told of its tasks since then."""
+    moves: list[tuple[float, int]] = []
+    for line in told.read_text(encoding="utf-8").splitlines():
+        if line.startswith('{"Event":"SparkListenerTaskEnd"'):
+            task = json.loads(line)["Task Info"]
+            if task["Launch Time"] >= began_ms:
+                moves += [(task["Launch Time"], 1), (task["Finish Time"], -1)]
+    any_ms = all_ms = at_work = 0.0
+    for (at_ms, move), (until_ms, _) in pairwise(sorted(moves)):
+        at_work += move
+        any_ms += (until_ms - at_ms) * (at_work > 0)
+        all_ms += (until_ms - at_ms) * (at_work >= executors)
+    return all_ms / any_ms
 
 
 def report(options: Options) -> Report:
@@ -448,7 +481,7 @@ def report(options: Options) -> Report:
             spark.stop()
             for one in live:
                 one.end()
-        apart = spread_out(rows // 2, folder)
+        apart = spread_out(rows // 2, folder, options)
     cuts = quantiles(late_ms, n=100)
     own_s = median(road.rate for road in found["copied"])
     own_us = median(road.cpu_us for road in found["copied"])
@@ -486,7 +519,10 @@ def report(options: Options) -> Report:
             ),
             Table(
                 "Detection with executors of one core each",
-                ["executors", "rows", "rows a second", "CPU, µs a row", "results"],
+                [
+                    *("executors", "rows", "rows a second", "CPU, µs a row", "range, µs"),
+                    *("all at work", "results"),
+                ],
                 apart,
             ),
             Table(
@@ -523,6 +559,7 @@ if __name__ == "__main__":
         asyncio.run(serve(Path(sys.argv[2]), int(sys.argv[3])))
         sys.exit(0)
     if sys.argv[1:2] == ["--executors"]:
-        json.dump(of_executors(int(sys.argv[2]), int(sys.argv[3])), sys.stdout)
+        counts = map(int, sys.argv[2:5])
+        json.dump(of_executors(*counts, quick="--quick" in sys.argv), sys.stdout)
         sys.exit(0)
     sys.exit(run(__doc__, report))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from server.errors import ServerError
-from server.source.gaps import MENDED
+from server.source.history import MENDED
 from server.source.places import POSTPONED, Postponed, places_of
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from server.detection.firsts import Firsts
-from server.detection.garbage import look_seldom
 from server.detection.mapping import UsedParts, event_of, type_of
 from server.detection.program import DetectionProgram
 from server.detection.shards import Shards
 from server.detection.times import order_of
+from server.source.garbage import look_seldom
 from server.source.log import tell
 
 PACKED: Final = "_key string, mark_ms bigint, events binary"

@@ -23,10 +23,10 @@ from pyspark.sql.types import Row
 from server.detection.course import DetectionCourse, WaitingEvents, waiting_of
 from server.detection.event_batches import unpacked
 from server.detection.firsts import Firsts, FirstsCourse
-from server.detection.garbage import look_seldom
 from server.detection.program import DetectionProgram
 from server.detection.result_batches import packed_results, packed_rows
 from server.detection.shards import Shards
+from server.source.garbage import look_seldom
 
 OUTPUT: Final = "results binary"
 _COURSES: Final[

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from msgspec import Raw, Struct, json
 
-from server.detection.garbage import look_seldom
+from server.source.garbage import look_seldom
 from server.source.rows import COLUMNS, SPARK_COLUMNS
 
 RESULTS_MAX: Final = 10_000  # in one row

@@ -8,7 +8,7 @@ and an executor needs nothing of Headwater.
 
     Spark ─▶ source ─▶ planning (fanout: all brokers at once; alignment: by event time) ─▶ ranges
     a range ─▶ reading ─▶ log (live), or history ─▶ columnar (untouched), or rows ─▶ Spark
-                places: what was read so far          gaps: what a history does not have
+                places: what was read so far
 """
 
 from server.source.source import HeadwaterSource, register

@@ -1,8 +1,10 @@
 """The rows of brokers' logs that a history has, by broker and offset.
 
-Owns the index of a history and the reading of its files. Must not know brokers, nor how a batch is
-planned. Invariant: a range of offsets gives the rows that the broker's log gave; what is not in the
-files any more, or never came into them, is known as a gap and not taken for nothing.
+Owns the index of a history, the reading of its files and the notes of its gaps beside them. Must
+not know brokers, nor how a batch is planned. Invariant: a range of offsets gives the rows that the
+broker's log gave; what is not in the files any more, or never came into them, is known as a gap and
+not taken for nothing. Noting a gap again changes nothing, from wherever that is done, so that a
+batch which is run again notes what it noted before.
 
 Offsets of a log are left out now and then, so that a hole among rows is no gap by itself: the
 stream that wrote the history read on from where it was, always. A gap is what that stream noted, or
@@ -21,10 +23,14 @@ import pyarrow.compute as pc  # type: ignore[import-untyped, import-not-found, u
 from pyarrow import parquet  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from server.source.columnar import NAMES, ColumnPage
-from server.source.gaps import MENDED, gaps_in
 from server.source.log import LogError
 from server.source.rows import COLUMNS
 
+GAPS_FOLDER: Final = "_headwater_gaps"  # beside the files of a history
+MENDED: Final = (
+    "put the file back from a backup, or move it away: `headwater server mend` then says which"
+    " results were there, and takes them from brokers and other histories"
+)
 _NO_TIME: Final = -(10**17)  # of an end that no date can show: nothing waits for it
 _PLACED: Final = ("broker", "epoch", "offset")  # by these a row has its place in a log
 _INDEXED: Final = (*_PLACED, "end")
@@ -217,3 +223,36 @@ def _is_like(kind: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _has_null(rows: pa.Table, name: str) -> bool:
     return name in rows.column_names and rows.column(name).null_count > 0
+
+
+# --- gaps: results that retention took before a history had them ---------------------------------
+
+
+class HistoryGap(NamedTuple):
+    """A half-open range of offsets that retention took before the history had it."""
+
+    broker: str
+    epoch: str
+    begin: int
+    end: int
+
+
+def note_gap(folder: str | None, gap: HistoryGap) -> None:
+    """Keep beside a history that these results are not in it; nothing where there is no folder."""
+    if folder is None:
+        return
+    place = Path(folder) / GAPS_FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    (place / ":".join(map(str, gap))).touch()
+
+
+def gaps_in(folder: Path) -> list[HistoryGap]:
+    """Return what was noted, in the order of offsets."""
+    place = folder / GAPS_FOLDER
+    if not place.is_dir():
+        return []
+    parts = (file.name.split(":") for file in place.iterdir())
+    noted = [
+        HistoryGap(part[0], part[1], int(part[2]), int(part[3])) for part in parts if len(part) == 4
+    ]
+    return sorted(noted)

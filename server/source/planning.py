@@ -19,7 +19,7 @@ from typing import Final
 from server.source.alignment import BatchBounds, EventTimes, LogSpan, align, mark
 from server.source.backfill import Backfill
 from server.source.fanout import Fanout
-from server.source.gaps import HistoryGap, note_gap
+from server.source.history import HistoryGap, note_gap
 from server.source.log import AwayError, EpochError, LogError, LogStanding, tell
 from server.source.options import SourceOptions
 from server.source.places import CopiedRange, LogHeir, LogHeirs, LogPlace, Postponed, cut

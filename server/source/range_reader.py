@@ -17,8 +17,7 @@ from pyspark.sql.datasource import InputPartition
 
 from server.source.columnar import ColumnPage, Columns
 from server.source.fanout import ahead, at_once
-from server.source.gaps import HistoryGap, note_gap
-from server.source.history import page_in
+from server.source.history import HistoryGap, note_gap, page_in
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import LostError, gap, going_on

@@ -33,6 +33,7 @@ from server.source.backfill import (
     backfill_of,
 )
 from server.source.filters import ReadBounds
+from server.source.garbage import look_seldom
 from server.source.log import AwayError, Log, LogError, LogStanding, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import (
@@ -489,6 +490,7 @@ def register(spark: "SparkSession", *, by_value: bool = True) -> None:
 def _read(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
+    look_seldom()
     if isinstance(partition, ReadTask):
         yield from RangeReader(options, columns).task_batches(partition)
 

@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from server.config import ConfigPart, Jobs
 from server.errors import JobsError, ServerError
 from server.jobs.reading import options_of
-from server.source.gaps import FOLDER, HistoryGap, gaps_in, note_gap
-from server.source.history import History, LogHistory, page_in, read_history
+from server.source.history import (
+    GAPS_FOLDER,
+    History,
+    HistoryGap,
+    LogHistory,
+    gaps_in,
+    note_gap,
+    page_in,
+    read_history,
+)
 from server.source.log import LogError
 from server.source.options import OptionError, SourceOptions
 from server.source.range_reader import LogRange, RangeReader
@@ -91,7 +99,7 @@ def _mended(
         sentences.append(_sentence(gap, "in no log and in no history that was named"))
     for gap in gaps_in(history.folder):
         if gap not in left and history.log(gap.broker, gap.epoch) is not None:
-            (history.folder / FOLDER / ":".join(map(str, gap))).unlink()
+            (history.folder / GAPS_FOLDER / ":".join(map(str, gap))).unlink()
     gone = [listed for listed in listed_files(history.folder) if not listed.path.is_file()]
     for batch in dict.fromkeys(listed.batch for listed in gone):
         change_list(batch, gone)

@@ -172,8 +172,8 @@ STEPS = part(
     "broker/engine/pattern/fused/fusion.py",
     r"""
 expired-too-early: a candidate goes one millisecond before it may
-- store.expire(watermark + 1 - keep)
-+ store.expire(watermark + 2 - keep)
+- {store}.expire(watermark + 1 - {keep})
++ {store}.expire(watermark + 2 - {keep})
 
 latest-with-a-bound: older candidates go though a bound may choose them
 - joint.conjuncts or joint.anchors or joint.bound

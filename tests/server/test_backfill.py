@@ -6,7 +6,7 @@ import time
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from server.source.gaps import HistoryGap, note_gap
+from server.source.history import HistoryGap, note_gap
 from server.source.log import EpochError
 from server.source.options import OptionError
 from server.source.planning import LostError

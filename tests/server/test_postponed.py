@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 
 from server.config import read
 from server.history import recorded
-from server.source.gaps import HistoryGap, gaps_in
+from server.source.history import HistoryGap, gaps_in
 from server.source.log import AwayError
 from server.source.places import (
     POSTPONED,

@@ -12,8 +12,7 @@ from server.config import read
 from server.errors import JobsError, ServerError
 from server.history import table_of
 from server.process import streams_of
-from server.source.gaps import HistoryGap, gaps_in, note_gap
-from server.source.history import read_history
+from server.source.history import HistoryGap, gaps_in, note_gap, read_history
 from server.upkeep import compaction, repair
 from server.upkeep.compaction import Compaction, CompactionSettings, compact
 from server.upkeep.repair import mend

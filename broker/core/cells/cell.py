@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from broker.core import messages as core_messages
+from broker.core.cells.cell_inputs import EventInputs, FoldedInputs
 from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.effects import Effect, Emit, Publish, Reply
 from broker.core.messages import DecodedEvents
@@ -29,21 +27,13 @@ from broker.network.frames.messages import FramesReceived
 from broker.network.operators.times import Times
 from broker.network.placement import cell_messages
 from broker.network.placement.cell_messages import TextRevision
-from broker.network.placement.cell_view import CellCounts, Load, is_cell
+from broker.network.placement.cell_view import CellCounts, is_cell
 from broker.network.placement.compression import pressed
 from broker.network.placement.home_records import CellStood, Reached
 from broker.network.placement.result_queue import ResultQueue
-from broker.network.placement.snapshot_pace import Positions, Saver, Saving
+from broker.network.placement.snapshot_pace import Saver, Saving
 from broker.network.placement.suspension import Rows, standing_of
 from broker.network.replication.progress import STORED_MS, Advanced, Awaited, StoredUpto
-
-
-class _Typed(Struct):
-    type: str
-
-
-_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-_typed = msgspec.msgpack.Decoder(_Typed).decode
 
 
 class Cell(Hosting):
@@ -58,9 +48,7 @@ class Cell(Hosting):
         times: Times | None = None,
     ) -> None:
         super().__init__(durable, life, times)
-        self.which = hosted.which
-        self.host = host
-        self.life = life
+        self.which, self.host, self.life = hosted.which, host, life
         self.counted = CellCounts()
         self.faults = 0
         self.fault: BaseException | None = None  # of a message, until it is told
@@ -70,7 +58,9 @@ class Cell(Hosting):
         self._said_ends = 0  # how many ends its home was told of
         self._said_standing: Rows | None = None
         self._confirmed: Rows = ()  # how its subscriptions stand for its home
-        self.saver = Saver(self._positions(), self._now, hosted.revision)
+        kind = FoldedInputs if hosted.options.get(cell_messages.SPLITS) else EventInputs
+        self.inputs = kind(hosted.which.cell, durable.network, self.counted.inputs)
+        self.saver = Saver(self.inputs.positions(), self._now, hosted.revision)
         self._answered: dict[str, None] = {}
         self._noted: cell_messages.Origins = {}  # origins that its home knows of
         self._named: cell_messages.Origins = {}  # those that it has yet to write down
@@ -78,6 +68,7 @@ class Cell(Hosting):
         self._on_frame |= dict.fromkeys(_OF_NO_CONCERN, lambda *_: None)
         self._on_frame[frames.Doubted] = lambda _, one: self._ask_quietly(one.origin)
         self._on_frame[frames.Passed] = self._passed
+        self._on_frame |= {frames.Folded: self._folded} if self.inputs.splits else {}
         self.noted(hosted.origins, self._now)
         for origin, types in hosted.origins.items():
             self._tell_network(told.OriginNamed(origin, types))
@@ -105,15 +96,15 @@ class Cell(Hosting):
     def keep_only(self, one: cell_messages.Wanted | cell_messages.Hosted, now: int) -> None:
         """End all subscriptions but these, and have these stand as their home says."""
         wanted = set(one.keys)
-        for subscriber, name in list(self.durable.catalogue.subscriptions):
-            if (subscriber, name) not in wanted:
-                gone = core_messages.CancelRequested(subscriber, "", name, proven=True)
-                self.request(gone, now)
-        if one.revision != self.saver.revision:
-            return  # what is said is of other subscriptions of these names
-        if one.standing and one.standing != self._standing():
-            self._tell_network(CellStood("", one.standing))
-        self._confirmed = one.standing
+        for key in [key for key in self.durable.catalogue.subscriptions if key not in wanted]:
+            self.request(core_messages.CancelRequested(key[0], "", key[1], proven=True), now)
+        if one.revision == self.saver.revision:  # else what is said is of others of these names
+            if one.standing and one.standing != self._standing():
+                self._tell_network(CellStood("", one.standing))
+            self._confirmed = one.standing
+        if not self.inputs.begun:
+            self.inputs.begun = True
+            self._look_at_needs()
 
     def revise(self, revision: TextRevision, by: core_messages.Message, now: int) -> None:
         """Take up another text by this message."""
@@ -152,7 +143,7 @@ class Cell(Hosting):
             wakes.append(self.stored_reports.told_ms + STORED_MS)
         if self.complete:
             end = self.durable.outbox_end
-            wakes.append(self.saver.due_at(self._positions(), end, self._held()))
+            wakes.append(self.saver.due_at(self.inputs.positions(), end, self.inputs.held()))
         return min([wake for wake in wakes if wake is not None], default=None)
 
     def take_out(self) -> tuple[list[bytes], list[Effect]]:
@@ -176,8 +167,7 @@ class Cell(Hosting):
             match effect:
                 case Emit(results):
                     for one in results:
-                        row = (one.subscriber, one.subscription, one.actor, one.payload)
-                        self.results.add(row)
+                        self.results.add((one.subscriber, one.subscription, one.actor, one.payload))
                         self.counted.results.add(1, len(one.payload))
                 case Reply():
                     self.replies.append(effect)
@@ -194,15 +184,33 @@ class Cell(Hosting):
             self._take(one.what)  # the broker in which it runs sends what it asked for alone
 
     def _tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
-        if isinstance(what, told.Forwarded) and what.positions:
-            self.saver.came(what.origin, what.positions[-1], len(what.events))
-            _count(what, self.counted.inputs)
+        self.inputs.came(what, self.saver)
         super()._tell_network(what, events)
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         super()._offered(peer, one)
         if one.last and one.what.origin not in self.needs.asked:
             self._has_answered(one.what.origin)
+
+    def _folded(self, peer: str, one: frames.Folded) -> None:
+        origin = one.what.origin
+        known, asked = self.durable.network.upstream.get(origin), self.needs.asked.get(origin)
+        if one.host != self.me or known is None or self.ways.via.get(origin) != peer:
+            return
+        if asked is not None and asked.serial != one.serial:
+            self.counts["answers_stale"] += 1
+        elif asked is None and (known.life, known.position) != (one.what.life, one.what.after):
+            self._missed(origin)
+        else:
+            self._tell_network(one.what)
+            if one.more:
+                self._ask(origin)
+            elif one.last and asked is not None:
+                self.needs.answered(origin, one.serial)
+                self._activate()
+                self._has_answered(origin)
+            for doubted in self.durable.network.header.take_doubted(self.ways.via):
+                self._ask(doubted)
 
     def _has_answered(self, origin: str) -> None:
         self._answered[origin] = None
@@ -217,11 +225,23 @@ class Cell(Hosting):
         """Ask an origin, once its home knows of it: whatever begins in its place waits for it."""
         wanted = self.durable.network.wanted()
         types = tuple(name for name in self.ways.types[origin] if name in wanted)
-        if set(types) <= set(self._noted.get(origin, ())):
+        if self.inputs.begun and set(types) <= set(self._noted.get(origin, ())):
             super()._ask(origin)
-        elif self._named.get(origin) != types:
+        elif self.inputs.begun and self._named.get(origin) != types:
             self._named[origin] = types
             self.said_names = False
+
+    def _question(
+        self, origin: str, serial: int, types: dict[str, told.Attributes]
+    ) -> frames.Sealed:
+        fold = self.inputs.question(self.me, origin, serial, types)
+        return fold or super()._question(origin, serial, types)
+
+    def _look_at_needs(self) -> None:
+        if not isinstance(self.inputs, FoldedInputs):
+            super()._look_at_needs()
+        elif self.inputs.begun:
+            self._ask_for_needs(self.inputs.changed(), always=True)
 
     def noted(self, origins: cell_messages.Origins, now: int) -> None:
         """The home knows of these."""
@@ -241,23 +261,15 @@ class Cell(Hosting):
         is_begun = len(network.catalogue) > 0
         return is_begun and not waits and all(name in self._answered for name in network.upstream)
 
-    def _positions(self) -> Positions:
-        known = self.durable.network.upstream
-        return {
-            name: (one.life, one.position)
-            for name, one in known.items()
-            if one.position is not None
-        }
-
     def save_if_due(self) -> None:
         """Make the next snapshot, if it is time for it."""
-        end, positions = self.durable.outbox_end, self._positions()
-        due = self.saver.due_at(positions, end, self._held()) if self.complete else None
+        end, positions = self.durable.outbox_end, self.inputs.positions()
+        due = self.saver.due_at(positions, end, self.inputs.held()) if self.complete else None
         if due is not None and due <= self._now:
             self.durable.network.forget_what_is_late()
             state = pressed(self.durable.snapshot())
             revision = self.saver.revision
-            one = Saving(self.durable.number, end, positions, state, self._held(), revision)
+            one = Saving(self.durable.number, end, positions, state, self.inputs.held(), revision)
             self.counted.saved.add(1, len(one.snapshot))
             self.saver.save(one, self._now)
             self.said = False
@@ -270,25 +282,7 @@ class Cell(Hosting):
             self._said_ends = 0  # a home hears of ends from a term that serves alone
 
     def _unstored(self) -> list[tuple[str, int, int]]:
-        """Return what is stored of each origin and not reported: what the home has is stored."""
-        found = []
-        for origin, one in self.durable.network.upstream.items():
-            if origin in self.ways.via:
-                place = self._stored_at_origin(origin)
-                if place is not None and place != self.stored_reports.positions.get(origin):
-                    found.append((origin, one.life, place))
-        return found
-
-    def _stored_at_origin(self, origin: str) -> int | None:
-        """The position that an origin may be told now."""
-        one = self.durable.network.upstream[origin]
-        if one.position is None:
-            return None
-        return self.saver.may_tell(origin, one.life, one.position)
-
-    def _held(self) -> dict[str, int]:
-        """By origin, what it keeps besides: behind that position."""
-        return {}
+        return self.inputs.unstored(self.ways.via, self.stored_reports.positions, self.saver)
 
     def taken(self, next_: int) -> None:
         """The home has all results before this number."""
@@ -304,22 +298,20 @@ class Cell(Hosting):
     def to_say(self) -> list[cell_messages.Said]:
         """Return what the home has not been told yet."""
         found: list[cell_messages.Said] = []
-        settled, standing = self._settled(), self._standing()
+        settled, standing, me = self._settled(), self._standing(), (self.which, self.life)
         if standing != self._said_standing:
             self._said_standing = standing
-            place = self.which, self.life, standing
-            found.append(cell_messages.Running(*place, self.saver.revision))
+            found.append(cell_messages.Running(*me, standing, self.saver.revision))
         if self._named and not self.said_names:
             self.said_names = True
-            found.append(cell_messages.Named(self.which, self.life, dict(self._named)))
-        found += self.results.say(self.which, self.life)
+            found.append(cell_messages.Named(*me, dict(self._named)))
+        found += self.results.say(*me)
         if settled:
-            next_ = self.results.next_told
-            found.append(cell_messages.Settled(self.which, self.life, next_, settled))
+            found.append(cell_messages.Settled(*me, self.results.next_told, settled))
         saving = self.saver.waiting
         if saving is not None and not self.said and saving.end <= self.results.first:
             self.said = True
-            found.append(_saved((self.which, self.life, self.results.first), saving))
+            found.append(_saved((*me, self.results.first), saving))
         return found
 
     def _settled(self) -> list[Reached]:
@@ -340,12 +332,6 @@ class Cell(Hosting):
         """Tell whether there is something that the home has not taken."""
         waits = len(self.results) or self._named or self._standing() != self._confirmed
         return bool(waits) or self.saver.waiting is not None
-
-
-def _count(what: told.Forwarded, inputs: dict[tuple[str, str], Load]) -> None:
-    for raw in _raw(what.events):
-        place = what.origin, _typed(raw).type
-        inputs.setdefault(place, Load()).add(1, len(bytes(raw)))
 
 
 def _saved(place: tuple[cell_messages.Which, int, int], saving: Saving) -> cell_messages.Saved:

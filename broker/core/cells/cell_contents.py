@@ -13,7 +13,6 @@ import msgspec
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.cells.cell import Cell
-from broker.core.cells.header_cell import HeaderCell
 from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.durable_listed import RecoveryError
 from broker.network.placement.book import Kept
@@ -45,8 +44,8 @@ class CellMaker:
 
     def make(self, hosted: Hosted, life: int, now: int) -> Cell:
         """Return a cell in a life. Raises CellRefusedError."""
-        durable, kind = self._durable, HeaderCell if hosted.options.get(SPLITS) else Cell
-        return kind(_core_of(hosted, durable, now), hosted, durable.options.name, life)
+        durable = self._durable
+        return Cell(_core_of(hosted, durable, now), hosted, durable.options.name, life)
 
     def install(self, cell: Cell, hosted: Hosted, home: str, now: int) -> str:
         """Have it begin from its text; why that is refused, "" where it is not."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from broker.core.cells.cell import Cell
-from broker.core.cells.header_cell import HeaderCell
 from broker.core.networked.networked import NetworkedBroker
 from broker.network.host.needs import Needs
 from broker.network.neighbours.ways import Ways
@@ -202,5 +201,5 @@ def status_of(cell: Cell) -> dict[str, Any]:
         "faults": cell.faults,
         "promised": promised(network),
         "suspended": {sub.name: sub.suspended for sub in installed.values()},
-        **({"split": cell.split_status()} if isinstance(cell, HeaderCell) else {}),
+        **cell.inputs.status(),
     }

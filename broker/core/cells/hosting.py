@@ -8,6 +8,8 @@ that holds it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
@@ -16,6 +18,8 @@ from broker.core.messages import DecodedEvents
 from broker.core.recovery.durable import DurableBroker
 from broker.network.frames import frames, told
 from broker.network.host.needs import Needs
+from broker.network.host.upstream import Upstream
+from broker.network.neighbours.ways import Ways
 from broker.network.operators.heard import keys_for
 from broker.network.operators.times import Times
 from broker.network.replication.absence_watch import AbsenceWatch
@@ -60,16 +64,21 @@ class Hosting(Linking):
             self._routed(self.router.operator_added(LOCAL, operator))
         for name in gone:
             self._routed(self.router.operator_removed(LOCAL, name))
+        self._ask_for_needs(bool(came or gone))
+
+    def _ask_for_needs(self, changed: bool, *, always: bool = False) -> None:
+        """Ask origins, where others are needed; new subscriptions wait, `always`: all do."""
+        network = self.durable.network
         new = [key for key in network.activation.inactive() if key not in self.needs.waits]
         for key in new:
-            self.needs.wait(key, self._known_origins(network.wanted_by(key)))
-        if came or gone or new:
+            self.needs.wait(key, _senders(network.wanted_by(key), self.ways, network.upstream))
+        if changed or new:
             wanted = network.wanted()
             for origin, types in self.ways.types.items():
                 if origin in network.upstream or not wanted.keys().isdisjoint(types):
                     self._ask(origin)
             number = self.probes.begin(wanted)  # behind all that was asked
-            self.needs.probe = number if new else self.needs.probe
+            self.needs.probe = number if new or always else self.needs.probe
         self._activate()
 
     def _found(self, origin: str) -> None:
@@ -92,13 +101,6 @@ class Hosting(Linking):
         self._activate()
 
     # --- asking ----------------------------------------------------------------------------
-
-    def _known_origins(self, types: set[str]) -> list[str]:
-        """The origins that may send one of these types, reachable or not."""
-        found = [one for one, sent in self.ways.types.items() if types.intersection(sent)]
-        upstream = self.durable.network.upstream
-        found += [name for name, one in upstream.items() if types.intersection(one.types)]
-        return list(dict.fromkeys(found))
 
     def _ask(self, origin: str) -> None:
         """Have an origin offer all that is needed of it and not here yet."""
@@ -227,6 +229,13 @@ class Hosting(Linking):
                 self._ask(origin)
             else:
                 self.needs.asked.pop(origin)
+
+
+def _senders(types: set[str], ways: Ways, upstream: Mapping[str, Upstream]) -> list[str]:
+    """The origins that may send one of these types, reachable or not."""
+    found = [origin for origin, sent in ways.types.items() if types.intersection(sent)]
+    found += [origin for origin, heard in upstream.items() if types.intersection(heard.types)]
+    return list(dict.fromkeys(found))
 
 
 def _times(durable: DurableBroker) -> Times:

@@ -13,11 +13,14 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core.effects import Effect
-from broker.core.messages import CancelRequested
+from broker.core.messages import CancelRequested, FunctionsChanged, Message, NetworkTold
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.runtime.budget import Slices, in_one_go
 from broker.network.effects import Note, SendFrame
 from broker.network.frames import frames
 from broker.network.frames.frames import FrameError
 from broker.network.frames.messages import CellPlaced, CpuUsed, FramesReceived, LinkRefused, LinkUp
+from broker.network.functions.exchange import FunctionExchange
 from broker.network.neighbours.sessions import FrameSender, Sessions
 from broker.network.neighbours.ways import Ways
 from broker.network.operators.conditions import compile_condition
@@ -25,7 +28,7 @@ from broker.network.operators.heard import heard
 from broker.network.overlay import told as topologies
 from broker.network.overlay.topology import Topology
 from broker.network.placement.cell_view import is_cell
-from broker.network.replication.cancellations import Generation
+from broker.network.replication.cancellations import CancellationExchange, Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import Send
@@ -123,6 +126,31 @@ def cancelled_again(
     words: dict[str, str | int] = {"subscriber": subscriber, "subscription": name}
     out.append(Note("warning", "cancelled_again", words))
     return CancelRequested(subscriber, "", name, proven=True)
+
+
+def exchanges(
+    durable: DurableBroker,
+    sender: FrameSender[Effect],
+    counts: dict[str, int],
+    tell: Callable[[Message], None],
+    handle: Callable[[Message], Slices[None]],
+) -> tuple[CancellationExchange, FunctionExchange]:
+    """Return what brings to neighbours what they keep, behind the record that it rests on."""
+    network = durable.network
+
+    def behind(peer: str, body: Any) -> None:
+        sender.say(peer, body, durable.number)
+
+    cancelling = CancellationExchange(
+        network.cancellations,
+        network.catalogue.subscriptions,
+        behind,
+        lambda cancelled: tell(NetworkTold(cancelled)),
+        lambda revived: in_one_go(handle(cancelled_again(counts, sender.out, revived))),
+    )
+    return cancelling, FunctionExchange(
+        durable.given, behind, lambda files: tell(FunctionsChanged(files))
+    )
 
 
 def hear_plan(deciding: Deciding | None, peer: str, plan: frames.Planned) -> None:

@@ -24,17 +24,17 @@ from broker.core.cells.cell import Cell
 from broker.core.cells.cell_contents import CellMaker, contents
 from broker.core.cells.cell_origins import CellTerms, places
 from broker.core.cells.cell_views import network_status, views
-from broker.core.cells.hosting import ASK_AGAIN_MS
+from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.cells.inside import CellNeighbours
 from broker.core.effects import Effect
 from broker.core.exchange.announcing import Announcing
-from broker.core.exchange.linking import cancelled_again, drain, name_taken, use
+from broker.core.exchange.linking import drain, exchanges, name_taken, use
 from broker.core.exchange.listening import ActorNews
 from broker.core.exchange.showing import SourceDisplay
+from broker.core.network.event_relay import TICK_MS, EventRelay, RelayTools
 from broker.core.network.folding import FoldOrigin
-from broker.core.network.relaying import TICK_MS, Relaying
 from broker.core.networked.cell_parts import PARTS_MAX
-from broker.core.networked.networked import Fresh
+from broker.core.networked.networked import Fresh, NetworkedBroker
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
 from broker.engine.runtime.budget import Slices, in_one_go
@@ -53,7 +53,6 @@ from broker.network.frames.messages import (
     NameRefused,
 )
 from broker.network.functions import exchange as functions
-from broker.network.functions.exchange import FunctionExchange
 from broker.network.host.upstream import recalled
 from broker.network.operators.heard import judge
 from broker.network.operators.times import Times
@@ -68,19 +67,18 @@ from broker.network.placement.hosts import CellHosts, HostTools
 from broker.network.placement.mail import CellMail
 from broker.network.placement.parcels import Parcel, PartTaken
 from broker.network.replication.cancellations import (
-    CancellationExchange,
-    Generation,
     SubscriptionsCancelled,
 )
+from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.replication.progress import StoredUpto
+from broker.network.routing.advertisement.messages import Send
 from broker.network.routing.entry import Joining
 
-TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(Relaying):
+class NetworkBroker(Hosting):
     """Run a broker among brokers. `epoch` ascends with each process of this broker.
 
     `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
@@ -100,16 +98,20 @@ class NetworkBroker(Relaying):
         self._ended, self.say = durable.network.ended, self._say  # what ended was looked at
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
-        self._cancelling, self._functions = _exchanges(
-            durable,
-            self._say,
-            self._tell,
-            lambda revived: self._handle(cancelled_again(self.counts, self._sender.out, revived)),
-        )
+        lends = durable, self._sender, self.counts, self._tell, self._handle
+        self._cancelling, self._functions = exchanges(*lends)
         self.calls = CallRelay(self)
         self._mail = CellMail(self.me, epoch, self._sender, durable)
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
-        self._begin_relaying()
+        knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
+        asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
+        relayed = RelayTools(*(*knows, *asks))
+        self._relay = EventRelay(relayed, correlates=self.correlates)
+        self._progress, self.partners = self._relay.progress, self._relay.partners
+        self._owed, self._tick = self._progress.ledger, self._relay.tick
+        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(
+            durable.limits.first_events_wait_ms_max, durable.network.promises.version
+        )
         tell = self._tell_network
         self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
         lent = durable.network, self.router, self.ways, self._routed
@@ -127,7 +129,7 @@ class NetworkBroker(Relaying):
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
         durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
-        self._tick_soon(TICK_MS)
+        self._tick.by(self._now + TICK_MS)
         self._advertise()
         self._look_at_needs()
         self._homes.look()
@@ -170,6 +172,7 @@ class NetworkBroker(Relaying):
 
     def _frame_table(self) -> dict[type[Any], Callable[[str, Any], None]]:
         return {
+            **self._relay.frames(),
             frames.Reoffer: self._reoffer,
             frames.Fold: self._fold,
             Parcel: self._mail.parcel,
@@ -197,12 +200,12 @@ class NetworkBroker(Relaying):
 
     def work(self, message: Message, now: int) -> Slices[list[Effect]]:
         """Handle a message in slices; what is to be done because of it. Raises CoreFaultError."""
-        self._now = max(now, self._now)
+        self._now = self._relay.now = max(now, self._now)
         try:
             yield from self._handle(message)
             while self._go_on_probing():
                 pass
-            self._tick_soon(self._progress.look(self._now))
+            self._tick.by(self._now + self._progress.look(self._now))
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
@@ -305,7 +308,7 @@ class NetworkBroker(Relaying):
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
-        wakes = [self.durable.core.next_wake(), self._tick_at, self.topology.wake_at]
+        wakes = [self.durable.core.next_wake(), self._tick.due_at, self.topology.wake_at]
         wakes += [self.probes.wake_at, self._hold.due, self.incarnation.due_ms]
         wakes += [self.absence.wake_at, self.sessions.outlet.wake_at]
         wakes += [self.stored_reports.due(), self._owed.next_wake(), self.partners.asks_at]
@@ -386,7 +389,7 @@ class NetworkBroker(Relaying):
     def _spread_fresh(self, fresh: list[Fresh]) -> None:
         if self.durable.network.sources.changed:
             self._advertise()  # ahead of what they send
-        self._spread_own(fresh, lacking=self._shows.lacks(fresh))
+        self._relay.spread_own(fresh, lacking=self._shows.lacks(fresh))
         self._folds.spread(fresh)
 
     def _promise_less(self) -> None:
@@ -444,12 +447,42 @@ class NetworkBroker(Relaying):
             if one.origin != self.me:
                 self._pass_on(peer, one.origin, one)
             elif self._folds.ask(peer, one):
-                self._tick_soon(TICK_MS)
+                self._tick.by(self._now + TICK_MS)
 
     def _gone(self, origin: str, peer: str) -> None:
         self._folds.gone(origin)
         self._terms.gone(origin, self._now)
+        self._relay.gone(origin)
         super()._gone(origin, peer)
+        self.partners.doubt()
+
+    def _leave(self, peer: str) -> None:
+        self._relay.leave(peer)
+        super()._leave(peer)
+
+    def _routed(self, sends: Sequence[Send]) -> None:
+        self.partners.operators_changed()
+        super()._routed(sends)
+        self._relay.routed(sends)
+
+    def _routed_here(self, peer: str, one: frames.Routed) -> None:
+        self.partners.wants(peer, one.message)
+        super()._routed_here(peer, one)
+        self.partners.look_again(self._now)
+
+    def _here(self, peer: str, one: frames.Here) -> None:
+        if self.ways.via.get(one.origin, peer) == peer:
+            self.partners.here(one.origin)
+        super()._here(peer, one)
+        self.partners.doubt()
+        self.partners.look_again(self._now)
+
+    def _offered(self, peer: str, one: frames.Offered) -> None:
+        self.partners.passes(peer, one, self._now)
+        super()._offered(peer, one)
+
+    def _cores(self) -> list[NetworkedBroker]:
+        return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
 
     def _found(self, origin: str) -> None:
         super()._found(origin)
@@ -515,7 +548,7 @@ class NetworkBroker(Relaying):
             self._say(peer, body, self.durable.number, len(what.positions))
             self.partners.answered(peer, body, self._now)
         if not one.quiet:
-            self._tick_soon(TICK_MS)
+            self._tick.by(self._now + TICK_MS)
 
     def _stored_upto(self, peer: str, stored: StoredUpto) -> None:
         if not self._comes_from(stored.host, peer):
@@ -535,11 +568,7 @@ class NetworkBroker(Relaying):
     def _woken(self, message: core_messages.Woken) -> Slices[None]:
         now = self._now
         due = self.durable.next_wake()
-        promise = self._tick_at is not None and self._tick_at <= now
-        if promise:
-            self._tick_at = None
-            self._tick_soon(self._tick_ms)
-            self._tick_ms = min(2 * self._tick_ms, TICK_MS_MAX)
+        if promise := self._tick.is_due(now):
             self._folds.note_unconcerned()
         network = self.durable.network
         if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
@@ -562,30 +591,6 @@ class NetworkBroker(Relaying):
         self._let_leave()
         if self.deciding is not None:
             self.deciding.wake()
-
-
-def _exchanges(
-    durable: DurableBroker,
-    say: Callable[[str, Any, int], None],
-    tell: Callable[[core_messages.Message], None],
-    cancel: Callable[[Generation], Slices[None]],
-) -> tuple[CancellationExchange, FunctionExchange]:
-    """Return what brings to neighbours what they keep, behind the record that it rests on."""
-    network = durable.network
-
-    def behind(peer: str, body: Any) -> None:
-        say(peer, body, durable.number)
-
-    cancelling = CancellationExchange(
-        network.cancellations,
-        network.catalogue.subscriptions,
-        behind,
-        lambda cancelled: tell(core_messages.NetworkTold(cancelled)),
-        lambda revived: in_one_go(cancel(revived)),
-    )
-    return cancelling, FunctionExchange(
-        durable.given, behind, lambda files: tell(core_messages.FunctionsChanged(files))
-    )
 
 
 _REQUESTS = (core_messages.SpecificationSubmitted, core_messages.CancelRequested)

@@ -12,7 +12,7 @@ whether that life shares what came of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from broker.core import returned
@@ -79,6 +79,11 @@ class WindowHeader:
     def doubted(self, origin: str) -> int | None:
         """Behind which position it is to send again what is not complete; None: it need not."""
         return None if origin in self.unsure else self.gathered.doubted.get(self._maker(origin))
+
+    def take_doubted(self, reachable: Container[str]) -> list[str]:
+        """Return those that are to be asked anew: their sources are shared, or are so no more."""
+        to_ask, self.to_ask = self.to_ask, {}
+        return [origin for origin in to_ask if origin in reachable]
 
     def safe(self, origin: str) -> int | None:
         """The position up to which an origin will never be asked again."""

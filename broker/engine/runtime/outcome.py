@@ -220,9 +220,14 @@ class DefinitionOutcome:
         if len(places) == 1 and plain:
             return [*lines, *(f"    {n} = e0.{n}" for n, _ in span)]
         if self._is_plain:
-            each = {n: ", ".join([f"e{place}.{n}" for place in places]) for n, _ in span}
-            # One call for each, not a list: this is done for every event that is detected.
-            return [*lines, *(f"    {n} = {extreme}({each[n]})" for n, extreme in span)]
+            # Comparisons in place of calls: this is done for every event that is detected.
+            first, *others = places
+            for name, extreme in span:
+                lines.append(f"    {name} = e{first}.{name}")
+                for place in others:
+                    lines.append(f"    x = e{place}.{name}")
+                    lines.append(f"    if x {'<' if extreme == 'min' else '>'} {name}: {name} = x")
+            return lines
         bound = "[e for e in events if e is not None]" if self._layout.optional else "events"
         if not plain:
             self._constants.helper("flat", flat)

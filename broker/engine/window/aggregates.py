@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any
@@ -439,17 +440,15 @@ class AccumulatorKind:
 
 def _extreme(*, greatest: bool) -> AccumulatorKind:
     return AccumulatorKind(
-        lambda: Extreme(greatest=greatest),
-        lambda: MonotoneDeque(greatest=greatest),
-        lambda: Ascending(greatest=greatest),
+        partial(Extreme, greatest=greatest),
+        partial(MonotoneDeque, greatest=greatest),
+        partial(Ascending, greatest=greatest),
     )
 
 
 def _moments(kind: type[Moments], *, squared: bool) -> AccumulatorKind:
     # Sums are exact, so a value taken back leaves no rest: the same object serves everywhere.
-    def make() -> Moments:
-        return kind(squared)
-
+    make = partial(kind, squared)
     return AccumulatorKind(make, make, make)
 
 

@@ -124,6 +124,11 @@ class Constituents(Lazy):
         """Return the first id; nothing is sorted for it unless the first events tie."""
         if self._first is None:
             events = self._events
+            if len(events) == 1:
+                ids = events[0].ids
+                if ids.__class__ is tuple and ids:
+                    self._first = ids[0]
+                    return self._first
             first = first_of(self._first_of(events).ids) if events else None
             # A detected event may be of no ids at all: then a later one gives the first.
             self._first = super().first() if first is None else first
@@ -241,7 +246,8 @@ def put_in_order(events: list[Any]) -> None:
 
 
 def _first_id(event: Any) -> Any:
-    first = first_of(event.constituents)
+    ids = event.constituents
+    first = ids.first() if ids.__class__ is Constituents else first_of(ids)
     return () if first is None else (first,)
 
 

@@ -157,7 +157,8 @@ class Moments:
 
     def sum_float(self) -> float | None:
         """The sum as a float, 0.0 over none; None beyond a float's range."""
-        self.settle()
+        if self.loose:
+            self.settle()
         return ratio(self.total, self.unit)
 
     def sum_int(self) -> int:
@@ -167,7 +168,8 @@ class Moments:
 
     def mean(self) -> float | None:
         """The arithmetic mean; None over none."""
-        self.settle()
+        if self.loose:
+            self.settle()
         return ratio(self.total, self.unit * self.n) if self.n else None
 
     def deviation(self) -> float | None:

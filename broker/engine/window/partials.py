@@ -146,7 +146,10 @@ class Partial(Heads):
             self.start = start
         if high > self.end:  # noqa: PLR1730
             self.end = high
-        self.keep_first(events, low)
+        if self.bound == NEVER and len(self.events) + len(events) <= self.most:
+            self.events += events
+        elif low <= self.bound:
+            self.keep_first(events, low)
         if detected and not self.maybe:
             self.maybe = any(event.certainty != "yes" for event in events)
         if fold is not None:

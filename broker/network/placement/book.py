@@ -65,7 +65,7 @@ class Kept(Struct, array_like=True):
     ids: dict[str, dict[int, int]] = field(default_factory=dict)
     origins: dict[str, list[str]] = field(default_factory=dict)  # with the types needed of them
     held: list[Row] = field(default_factory=list)  # found before it is active
-    splits: bool = False  # its windows are split: see `header_cell`
+    splits: bool = False  # its windows are split: see `cell_inputs`
     revision: int = 0
     revisions: list[TextRevision] = field(default_factory=list)
     apart: list[RowApart] = field(default_factory=list)

@@ -15,14 +15,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import islice, repeat
+from itertools import islice, pairwise, repeat
 from operator import itemgetter, le, lt
 from typing import Any
 
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event, Order
-from broker.engine.event.occurrence import Occurrence, lead_of, sort_by
+from broker.engine.event.occurrence import Occurrence, lead, sort_by
 from broker.engine.pattern.agent.staged_partition import FRESH_MAX, Entry, Group, Partition
 from broker.engine.pattern.layout.prospects import Prospect, Reach
 from broker.engine.runtime.budget import Budget
@@ -48,7 +48,7 @@ def _start(entry: Entry) -> int:
 
 def _lead(same: Sequence[Entry]) -> tuple[int, tuple[str, ...]]:
     event = same[0][1]
-    return (event.start, lead_of(event))
+    return (event.start, lead(event.ids))
 
 
 def _order(entry: Entry) -> tuple[int, Order, int]:
@@ -189,21 +189,25 @@ class Pending:
 
 def _sort_runs(entries: list[Entry]) -> None:
     """Sort those of one end, which stand together."""
-    begin = 0
-    end = entries[0][1].end
-    for place in range(1, len(entries) + 1):
-        if place < len(entries) and entries[place][1].end == end:
+    ends = [event.end for _, event in entries]
+    stop = 0
+    for begin, (end, following) in enumerate(pairwise(ends)):
+        if end != following or begin < stop:
             continue
-        if place - begin > 1:
-            entries[begin:place] = _sorted_run(entries[begin:place])
-        if place < len(entries):
-            begin, end = place, entries[place][1].end
+        stop = begin + 2
+        if stop < len(ends) and ends[stop] == end:
+            stop = bisect_right(ends, end, begin)
+        elif entries[begin][1] is entries[begin + 1][1]:  # for two atoms: the usual tie
+            if entries[begin][0] > entries[begin + 1][0]:
+                entries[begin:stop] = entries[begin + 1], entries[begin]
+            continue
+        entries[begin:stop] = _sorted_run(entries[begin:stop])
 
 
 def _sorted_run(run: list[Entry]) -> list[Entry]:
     """Return those of one end in order."""
     events = [event for _, event in run]
-    if events.count(events[0]) == len(run):  # one for several atoms is the usual tie
+    if events.count(events[0]) == len(run):  # one for several atoms
         return sorted(run, key=_atom)
     starts = [event.start for event in events]
     if len(set(starts)) == len(run):  # a match and the reading that completes it, say

@@ -134,7 +134,8 @@ class FusedPlan:
         self._latest_only = not consuming
         self.foresight, self._doubt = foresight, builder.doubt
         self.sweep_ms = WATERMARK_END  # how often silent groups forget what has expired
-        self._kept: list[tuple[int, int | None, int | None]] = []
+        self.expire = self._compiled_expiry()
+        self._begins = (WATERMARK_NONE, 0, 0)  # of which watermark and durations, and the time
         # Asked again only when a type has begun to last, or lasts longer than it did.
         self._changes = (-1, 0)  # of durations and doubts, when it was asked how long is kept
         # `new` in `step` holds leaves first and then each operator's result, bottom-up: one list
@@ -179,7 +180,7 @@ class FusedPlan:
             fused.keep_left_ms, fused.keep_right_ms = keeps_ms
             if self._latest_only and _latest_only(joint):
                 fused.latest_within_ms = duration_max_ms if joint.operator in FOLLOWS else 0
-        self._kept = self._keeps()
+        self.expire = self._compiled_expiry()
         horizon_ms = self._horizon_ms()
         self.sweep_ms = WATERMARK_END if horizon_ms is None else max(SWEEP_MS, horizon_ms)
 
@@ -290,35 +291,41 @@ class FusedPlan:
             return DeniedStore(node.plan, group, site.budget)
         return None if node.follows is None else Further(node.joint, node.follows, site)
 
-    def expire(self, stores: list[Store], watermark: int) -> int:
-        """Drop what no event after the watermark can join; return how many are held."""
-        for number, keep, latest_within_ms in self._kept:
-            store = stores[number]
-            ends = store.ends
-            if not ends:
-                continue
-            if keep is not None:
-                # Looked at before the call: with each step there are as many stores to ask as
-                # operators, and mostly nothing is due.
-                if ends[0] <= watermark - keep:
-                    store.expire(watermark + 1 - keep)
-            elif latest_within_ms is not None:
-                store.keep_latest(watermark + 1 - latest_within_ms)
-        held = 0
-        for store in stores:
-            held += len(store.ends)
-        return held
+    def _compiled_expiry(self) -> Callable[[list[Store], int], int]:
+        """`expire(stores, watermark)`: drop what no later event can join; how many are held.
 
-    def _keeps(self) -> list[tuple[int, int | None, int | None]]:
-        """The stores that forget: (store, for so long, or the latest of so long ago)."""
+        Written out: each step asks two stores an operator, and mostly nothing is due.
+        """
+        constants, lines, counts = Constants(), ["def expire(stores, watermark):"], ["0"]
+        for number, (kept_ms, latest_within_ms) in enumerate(self._keeps()):
+            store, ends = f"stores[{number}]", f"e{number}"
+            lines.append(f"    {ends} = {store}.ends")
+            counts.append(f"len({ends})")
+            if kept_ms is not None:
+                keep = constants.add(kept_ms)
+                lines.append(f"    if {ends} and {ends}[0] <= watermark - {keep}:")
+                lines.append(f"        {store}.expire(watermark + 1 - {keep})")
+            elif latest_within_ms is not None:
+                since = f"watermark + 1 - {constants.add(latest_within_ms)}"
+                lines.append(f"    if len({ends}) > 1: {store}.keep_latest({since})")
+        text = "\n".join([*lines, f"    return {' + '.join(counts[1:] or counts)}\n"])
+        return build(text, "expire", constants)
+
+    def begins(self, watermark: int) -> int:
+        """Return when events still to come begin at the earliest; all groups ask it in a step."""
+        asked, version, begins = self._begins
+        if asked != watermark or version != self.foresight.durations.version:
+            begins = self.foresight.begins(watermark)
+            self._begins = (watermark, self.foresight.durations.version, begins)
+        return begins
+
+    def _keeps(self) -> list[tuple[int | None, int | None]]:
+        """Return of each store for how long it keeps, or from how long ago the latest alone."""
         return [
-            (number, keep, fused.latest_within_ms)
+            (kept_ms, fused.latest_within_ms)
             for fused in self.joints
-            for number, keep in (
-                (fused.left_store, fused.keep_left_ms),
-                (fused.right_store, fused.keep_right_ms),
-            )
-            if number >= 0 and (keep is not None or fused.latest_within_ms is not None)
+            if fused.left_store >= 0
+            for kept_ms in (fused.keep_left_ms, fused.keep_right_ms)
         ]
 
 
@@ -428,19 +435,16 @@ class FusedStage(Fused):
         """Drop what is too old, and return how many are held."""
         self.watermark = watermark
         held = self._plan.expire(self._stores, watermark)
-        if self._plan.asks:
-            self._expire_asked(watermark)
-            held = self.held()
-        return held
+        return self._expire_asked(watermark) if self._plan.asks else held
 
-    def _expire_asked(self, watermark: int) -> None:
-        """Forget what `nth`, `next` and `without` will not ask about any more."""
+    def _expire_asked(self, watermark: int) -> int:
+        """Forget what `nth`, `next` and `without` ask of no more; return how many are held."""
         plan, others = self._plan, 0
         for node, asked in zip(plan.nodes, self._asked, strict=True):
             if isinstance(node, FusedJoint) and isinstance(asked, Further):
                 left, right = self._stores[node.left_store], self._stores[node.right_store]
                 if node.joint.next and not node.stores_right:
-                    left.drop_before(asked.shut_before(plan.foresight.begins(watermark)))
+                    left.drop_before(asked.shut_before(plan.begins(watermark)))
                 ends = [store.ends[0] for store in (left, right) if store.ends]
                 asked.expire(min(ends, default=watermark), watermark)
             elif asked is not None:
@@ -452,11 +456,18 @@ class FusedStage(Fused):
                 asked.expire(begins)
             self.asked_max = max(OTHERS_MIN, 2 * sum([len(asked.items) for asked in kept_others]))
         self._site.forget_named()
+        held = 0
+        for store in self._stores:
+            held += len(store.ends)
+        for asked in self._asked:
+            if asked is not None:
+                held += len(asked.items)
+        return held
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""
         beneath = [each.begins() for each in self.beneath.values()]
-        return min([self.eldest(), self._plan.foresight.begins(self.watermark), *beneath])
+        return min([self.eldest(), self._plan.begins(self.watermark), *beneath])
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the lists of what is held."""

@@ -286,13 +286,14 @@ class GatheredStage(Over):
 
     def hold(self) -> int:
         """Return the time after which later occurrences end, by the chains that are open."""
-        return min([self.inboxes[0].stage.hold(), *(end_of(one) - 1 for one in self._open)])
+        return min([self.inboxes[0].stage.hold(), *[end_of(one) - 1 for one in self._open]])
 
     def due(self) -> int | None:
         """Return the next watermark that may complete a list without events; None if none."""
         if self._due is not None and self._due <= self.watermark:
             self._due = self._due_of(self._open, None)
-        return least([super().due(), self._due])
+        beneath = super().due()
+        return self._due if beneath is None else least([beneath, self._due])
 
     def _due_of(self, several: list[Occurrence], other: int | None) -> int | None:
         """Return the next watermark that completes one of several, or the other."""
@@ -308,7 +309,7 @@ class GatheredStage(Over):
 
     def kept(self) -> list[list[Occurrence]]:
         """Return the open chains and the candidates of each list."""
-        return [self._open, *(candidates.items for candidates in self._candidates)]
+        return [self._open, *[candidates.items for candidates in self._candidates]]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """Hold these lists in place of those of `kept`."""

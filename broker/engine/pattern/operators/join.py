@@ -327,11 +327,18 @@ class JoinWriter:
         conjuncts = self._conjuncts((self._left, self._right))
         if conjuncts:
             parts.append(conjuncts)
-        if self._joint.nth is not None or self._joint.next:
+        if timed and self._asks_next_alone():
+            parts.append(f"not x.between({self._left.end}, {self._right.start})")
+        elif self._joint.nth is not None or self._joint.next:
             parts.append("x(l, r)")
         if not timed:
             parts.append("(v := weigh(l, r))")
         return " and ".join(parts) or "True"
+
+    def _asks_next_alone(self) -> bool:
+        """Tell whether other events have a say only by lying between a left one and a later one."""
+        joint = self._joint
+        return joint.next and joint.nth is None and joint.operator in FOLLOWS
 
     def _conjuncts(self, sides: tuple[Side, ...]) -> str:
         def code_of(place: int) -> str | None:

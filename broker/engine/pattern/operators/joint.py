@@ -138,16 +138,16 @@ class Further:
         """Tell whether the pair belongs together."""
         joint = self._joint
         # Cheaper than the count of `nth`, which walks what came after the left one.
-        if joint.next and self._between(left, right):
-            return False
+        if joint.next:
+            low, high = end_of(left), start_of(right)
+            if joint.operator not in FOLLOWS and low >= high:
+                low, high = end_of(right), start_of(left)
+            if self.between(low, high):
+                return False
         return joint.nth is None or self._number(left, right) == joint.nth
 
-    def _between(self, left: Occurrence, right: Occurrence) -> bool:
-        """Tell whether another event of the types named lies wholly and strictly between."""
-        if self._joint.operator in FOLLOWS or end_of(left) < start_of(right):
-            low, high = end_of(left), start_of(right)
-        else:
-            low, high = end_of(right), start_of(left)
+    def between(self, low: int, high: int) -> bool:
+        """Tell whether an event of the types named lies wholly and strictly between two times."""
         named = self._site.named
         # Backwards from the later side: the nearest events are the likeliest to lie between, and
         # the walk ends at the first that ended before.

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 class Stage(Protocol):
     """One operator of one partition; see the module for what it promises."""
 
-    # Most operators pass on out of order and their Inbox sorts; an atom never does, so that plain
-    # chains pay for no sorting.
-    ordered: bool  # whether what it passes on is in order, from one time to the next as well
+    # Most operators pass on out of order and their Inbox sorts, and many hold something open; an
+    # atom does neither, so that plain chains pay for no sorting, and atoms are not asked in vain.
+    is_atom: bool
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """Return what is decided by now and was not passed on before."""
@@ -154,10 +154,11 @@ def next_of(times: Iterable[int], watermark: int) -> int | None:
 class Inbox:
     """Keep what a stage beneath has passed on and is not yet taken, to be taken in order."""
 
-    __slots__ = ("_budget", "items", "limit", "stage")
+    __slots__ = ("_budget", "is_atom", "items", "limit", "stage")
 
     def __init__(self, stage: Stage, budget: Budget) -> None:
         self.stage = stage
+        self.is_atom = stage.is_atom
         self._budget = budget  # of the stage that takes from it
         self.items: list[Occurrence] = []
         self.limit = WATERMARK_NONE
@@ -169,12 +170,13 @@ class Inbox:
         new = self.stage.advance(watermark)
         if new:
             self.items += new
-            if not self.stage.ordered and len(self.items) > 1:
+            if not self.is_atom and len(self.items) > 1:
                 self._budget.spend(len(self.items))
                 sort_in_order(self.items, tied=self._budget.tie)
         # Never back: a later hold may be earlier than a former one where something new has been
         # opened, but what was passed on up to the limit stays all that ends by then.
-        self.limit = max(self.limit, min(watermark, self.stage.hold()))
+        until = watermark if self.is_atom else min(watermark, self.stage.hold())
+        self.limit = max(self.limit, until)
         return self.limit
 
     def take(self, limit: int) -> list[Occurrence]:
@@ -237,7 +239,7 @@ class Inbox:
 class Over:
     """Base of the stages over others; `inboxes` are of those beneath."""
 
-    ordered = False
+    is_atom = False
     __slots__ = ("_asked", "_begins", "inboxes", "site", "span", "watermark")
 
     def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span: Span | None) -> None:
@@ -278,7 +280,8 @@ class Over:
 
     def hold(self) -> int:
         """Return the least hold of the stages beneath."""
-        return min(inbox.stage.hold() for inbox in self.inboxes)
+        beneath = [inbox.stage.hold() for inbox in self.inboxes if not inbox.is_atom]
+        return min(beneath, default=WATERMARK_END)
 
     def view(self) -> Ahead:
         """Return what may yet be passed on, by what is known of the types and what it keeps."""
@@ -324,11 +327,12 @@ class Over:
 
     def due(self) -> int | None:
         """Return the next watermark at which a stage beneath may decide something; None if none."""
-        return least([inbox.stage.due() for inbox in self.inboxes])
+        times = [inbox.stage.due() for inbox in self.inboxes if not inbox.is_atom]
+        return least(times) if times else None
 
     def held(self) -> int:
         """Count the occurrences that it and those beneath it hold."""
-        own = sum(map(len, self.kept()))
+        own = sum([len(items) for items in self.kept()])
         return own + sum([len(inbox.items) + inbox.stage.held() for inbox in self.inboxes])
 
     def idle(self) -> bool:

@@ -17,7 +17,7 @@ from broker.engine.pattern.stage.base import Site
 class LeafStage:
     """One atom of one partition; the agent gives it events in order, none after the watermark."""
 
-    ordered = True
+    is_atom = True
     __slots__ = ("_asked_ms", "_site", "_type", "_watermark", "events")
 
     def __init__(self, site: Site, event_type: str, asked_ms: int | None = None) -> None:

@@ -82,6 +82,7 @@ class Durations:
 
     def _forget(self, event_type: str) -> None:
         """Forget what was found by the text that made such events."""
+        self.version += 1
         self._made.pop(event_type, None)
         self._known.pop(event_type, None)
         for sure in (False, True):

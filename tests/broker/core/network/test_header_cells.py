@@ -5,7 +5,6 @@ import json
 import pytest
 
 from broker.core import messages
-from broker.core.cells.header_cell import HeaderCell
 from broker.core.network import folding
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.recovery import durable_told
@@ -93,9 +92,9 @@ def net():
 
 
 def test_without_the_setting_or_where_it_cannot_be_nothing_is_split():
-    assert isinstance(Split().header(), HeaderCell)
+    assert Split().header().inputs.splits
     for one in (Split(split_windows=False), Split(WHOLE)):
-        assert not isinstance(one.header(), HeaderCell)
+        assert not one.header().inputs.splits
         one.both()
         one.run(LATER_MS)
         assert one.counts() == [2]
@@ -133,7 +132,7 @@ def test_an_event_at_two_brokers_counts_once(net):
     net.say("c", "s", again=said)
     net.run(LATER_MS)
     assert net.counts() == [3]
-    status = net.header().split_status()
+    status = net.header().inputs.status()["split"]
     assert status["conflicts"] == 2
     assert status["conflicts_unresolved"] == 0
     assert sorted(status["raw"]) == ["b", "c"]
@@ -144,7 +143,7 @@ def test_events_come_until_no_source_is_shared_for_some_windows(net):
     net.say("c", "s", again=net.say("b", "s"))
     for _ in range(5 * (RAW_PANES + 4)):
         net.both()
-    assert net.header().split_status()["raw"] == []
+    assert net.header().inputs.status()["split"]["raw"] == []
     net.run(LATER_MS)
     assert sum(net.counts()) == net.sent
     assert net.noted("split_conflicts") == 2
@@ -155,7 +154,7 @@ def test_a_broker_that_is_away_is_waited_for_before_a_window_is_told(net):
     net.cut("b")
     net.say("c", "s", again=said)
     net.run(LATER_MS)
-    assert (net.counts(), net.header().split_status()["doubted"]) == ([], ["b"])
+    assert (net.counts(), net.header().inputs.status()["split"]["doubted"]) == ([], ["b"])
     net.cut("b", on=False)
     net.run(LATER_MS)
     assert net.counts() == [3, 1]

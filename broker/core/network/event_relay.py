@@ -14,10 +14,11 @@ from functools import partial
 from itertools import islice
 from math import inf
 from operator import itemgetter
-from typing import cast
+from typing import Any, NamedTuple, cast
 
-from broker.core.cells.cell import Cell
-from broker.core.cells.hosting import Hosting
+from msgspec import Struct
+
+from broker.core.effects import Effect
 from broker.core.networked.networked import PROMISE_MS, Fresh, NetworkedBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
@@ -26,11 +27,9 @@ from broker.network.frames import frames, told
 from broker.network.frames.frames import Passage, Row, advanced, forwarded
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
-from broker.network.neighbours.sessions import Sessions
+from broker.network.neighbours.sessions import FrameSender, Sessions
 from broker.network.neighbours.ways import ArrivalTools, Claim, ClaimArrivals, Ways
 from broker.network.placement.cell_view import is_cell
-from broker.network.placement.hosts import CellHosts
-from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.progress import (
     PROGRESS_SINCE,
     Advanced,
@@ -40,37 +39,43 @@ from broker.network.replication.progress import (
 )
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import LOCAL
+from broker.network.routing.growing import GrowingRouter
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
+TICK_MS_MAX = 8_000
 FEW = 8  # events of one frame
 _END = 2**62
 
 
-class ProgressRelay:
-    """Progress among the neighbours of one broker, along its ways.
+class RelayTools(NamedTuple):
+    """The parts of a broker that its relay works with.
 
-    `waiting` returns the cores in this process whose tasks may wait, `promised` what was promised
-    of an origin.
+    `take` takes what hosts here need, `missed` has it offered again, and `waiting` returns the
+    cores in this process whose tasks may wait.
     """
 
-    def __init__(  # noqa: PLR0917  # what a broker lends it
-        self,
-        durable: DurableBroker,
-        ways: Ways,
-        sessions: Sessions,
-        waiting: Callable[[], list[NetworkedBroker]],
-        promised: Callable[[str], told.Watermarks],
-        say: Callable[[str, frames.Sealed, int, int], None],
-    ) -> None:
-        self.ledger = ProgressLedger(durable.limits.progress_ms_max)
-        self._durable = durable
+    durable: DurableBroker
+    ways: Ways
+    sessions: Sessions
+    router: GrowingRouter
+    counts: dict[str, int]
+    sender: FrameSender[Effect]
+    stored: StoredReports
+    ask_quietly: Callable[[str], None]
+    take: Callable[[told.Forwarded, tuple[Event, ...]], None]
+    missed: Callable[[str], None]
+    waiting: Callable[[], list[NetworkedBroker]]
+
+
+class ProgressRelay:
+    """Progress among the neighbours of one broker; `promised` is what an origin has."""
+
+    def __init__(self, tools: RelayTools, promised: Callable[[str], told.Watermarks]) -> None:
+        self._durable, self._along, self._sessions, *_ = tools
+        self._say, self._waiting, self._promised = tools.sender.say, tools.waiting, promised
+        self.ledger = ProgressLedger(self._durable.limits.progress_ms_max)
         self._number = 0  # the record after which tasks were fed last
-        self._me = durable.options.name
-        self._along = ways
-        self._sessions = sessions
-        self._waiting = waiting
-        self._promised = promised
-        self._say = say
+        self._me = self._durable.options.name
 
     def speaks(self, peer: str) -> bool:
         """Return if a neighbour is a broker that knows of progress that is owed."""
@@ -208,78 +213,92 @@ class ProgressRelay:
         return least, whole
 
 
-class Relaying(Hosting):
-    """Relay what passes a broker on its way from an origin to hosts."""
+class Tick(Struct):
+    """When it is looked whether time alone lets something be promised: `due_at`.
 
-    _hosts: CellHosts[Cell]
+    Each time twice as late as before, while nothing else happens.
+    """
 
-    def _begin_relaying(self) -> None:
-        """Begin; to be called once."""
-        self._tick_at: int | None = None
-        self._tick_ms = TICK_MS
-        self._told_before: told.Watermarks = dict(self.durable.network.told)
-        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(
-            self.durable.limits.first_events_wait_ms_max, self.durable.network.promises.version
-        )
-        lent = (self.durable, self.ways, self.sessions, self._cores, self._promised)
-        self._progress = ProgressRelay(*lent, self._say)
-        self._owed = self._progress.ledger
-        asked = self.router.operators, self._say, self._ask_quietly
-        tools = CertaintyTools(
-            self.me,
-            self.ways,
-            lambda: self.sessions.standing,
-            self._inside,
-            self.durable.network.sources.types,
-            lambda name: self.router.matcher(name).joined(),
-            *asked,
-            lambda: self._withheld,  # it is made below
-        )
-        self.partners = PartnerCertainty(tools, correlates=self.correlates)
-        parts = self.ways, self.router, self.counts, self.durable.limits
-        further = self._progress, self.partners, self._promised, self._say_claim
-        self._withheld = Withholding(WithholdingTools(*parts, *further))
-        self._on_frame[frames.Doubted] = self.partners.doubted
-        hurry = partial(self._progress.hurry, stored=self.stored_reports)
-        lends = self.ways, self.counts, self._not_all_came, hurry, self._spread
-        came = (partial(f, "received") for f in (self.traffic.count, self.traffic.count_types))
-        arrivals = ClaimArrivals(ArrivalTools(*lends, *came), correlates=self.correlates)
-        self._on_frame[frames.Passed] = lambda peer, one: arrivals.take(peer, [_of_a_life(one)])
-        self._on_frame[Advanced] = arrivals.take_frames
-        self._on_frame[Awaited] = self._awaited
+    due_at: int | None = None
+    wait_ms: int = TICK_MS
 
-    def _tick_soon(self, wait_ms: int) -> None:
-        self._tick_at = min(self._now + wait_ms, self._tick_at or _END)
+    def by(self, time: int) -> None:
+        """Look at that time at the latest."""
+        self.due_at = min(time, self.due_at or _END)
+
+    def is_due(self, now: int) -> bool:
+        """Tell whether it is time, and if so when it is the next time."""
+        if self.due_at is None or self.due_at > now:
+            return False
+        self.due_at = now + self.wait_ms
+        self.wait_ms = min(2 * self.wait_ms, TICK_MS_MAX)
+        return True
+
+
+class EventRelay:
+    """Relay what passes a broker on its way from an origin to hosts; `now` is its owner's."""
+
+    def __init__(self, tools: RelayTools, *, correlates: bool) -> None:
+        self.now = tools.durable.now
+        self.tick = Tick()
+        self._durable, self._ways, self._sessions, self._router, self._counts, *_ = tools
+        self._tools, self._correlates = tools, correlates
+        self._me, network = self._durable.options.name, self._durable.network
+        self._told_before: told.Watermarks = dict(network.told)
+        self.progress = ProgressRelay(tools, self._promised)
+        self._owed, self._say = self.progress.ledger, tools.sender.say
+        neighbours = self._me, self._ways, lambda: self._sessions.standing, tools.sender.inside
+        router = self._router
+        wants = network.sources.types, lambda name: router.matcher(name).joined(), router.operators
+        says = self._say, tools.ask_quietly, lambda: self._withheld  # it is made below
+        certain = CertaintyTools(*(*neighbours, *wants, *says))
+        self.partners = PartnerCertainty(certain, correlates=correlates)
+        waits = self._ways, self._router, self._counts, self._durable.limits, self.progress
+        says_on = self.partners, self._promised, self._say_claim
+        self._withheld: Withholding = Withholding(WithholdingTools(*(*waits, *says_on)))
+
+    def frames(self) -> dict[type[Any], Callable[..., None]]:
+        """Return what takes in the frames of neighbours."""
+        hurry = partial(self.progress.hurry, stored=self._tools.stored)
+        lends = self._ways, self._counts, self._not_all_came, hurry, self._spread
+        traffic = self._tools.sender.traffic
+        came = (partial(f, "received") for f in (traffic.count, traffic.count_types))
+        arrivals = ClaimArrivals(ArrivalTools(*lends, *came), correlates=self._correlates)
+        return {
+            frames.Doubted: self.partners.doubted,
+            frames.Passed: lambda peer, one: arrivals.take(peer, [_of_a_life(one)]),
+            Advanced: arrivals.take_frames,
+            Awaited: self._awaited,
+        }
 
     # --- events ----------------------------------------------------------------------------
 
-    def _spread_own(self, fresh: list[Fresh], *, lacking: bool) -> None:
+    def spread_own(self, fresh: list[Fresh], *, lacking: bool) -> None:
         """Pass on what happened here, all in one.
 
         `lacking` tells if somebody may want some of this who could not ask for it yet.
         """
-        rows = [row for one in fresh for row in enumerate(one.events, one.first)]
-        watermarks: told.Watermarks = {n: ms for one in fresh for n, ms in one.watermarks.items()}
+        rows = [row for each in fresh for row in enumerate(each.events, each.first)]
+        watermarks = {name: ms for each in fresh for name, ms in each.watermarks.items()}
         claim = (fresh[0].first - 1, fresh[-1].last)
         if lacking:  # a claim with a gap before it, which all are to see at once
             claim = (fresh[-1].last, fresh[-1].last)
-            watermarks = dict(self.durable.network.told)
-        life = self.durable.network.own.life
-        what = told.Forwarded(self.me, life, *claim, [], b"", watermarks)
-        before, self._told_before = self._told_before, {}
-        if self.correlates:
-            self._told_before = dict(self.durable.network.told)
+            watermarks = dict(self._durable.network.told)
+        life = self._durable.network.own.life
+        what = told.Forwarded(self._me, life, *claim, [], b"", watermarks)
+        before = self._told_before
+        self._told_before = dict(self._durable.network.told) if self._correlates else {}
         self._spread(LOCAL, what, rows, before)
         if rows:  # time may stand still for long, too
-            self._tick_soon(PROMISE_MS)
-            self._tick_ms = TICK_MS
+            self.tick.by(self.now + PROMISE_MS)
+            self.tick.wait_ms = TICK_MS
 
     def _not_all_came(self, origin: str) -> None:
         """Something of an origin was lost: all beyond are to see that, and hosts ask again."""
         self.partners.missed(origin)
-        for toward, claim in self.ways.claims(origin):
+        for toward, claim in self._ways.claims(origin):
             if toward == LOCAL:
-                self._missed(origin)
+                self._tools.missed(origin)
             else:
                 claim.serial += 1
                 claim.broken = True
@@ -293,34 +312,34 @@ class Relaying(Hosting):
         """
         events = list(map(itemgetter(1), rows))
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
-        wanted = self.router.releases.wanted(came_from, events) if events else {}
-        waiting = self.router.releases.waiting()
-        here: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
-        for toward, claim in self.ways.claims(what.origin):
+        wanted = self._router.releases.wanted(came_from, events) if events else {}
+        waiting = self._router.releases.waiting()
+        own: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
+        for toward, claim in self._ways.claims(what.origin):
             if toward == came_from:
                 continue
             claim.extend(what.after, what.upto, what.watermarks)
             going = cast("Mapping[int, Event]", wanted.get(toward, {})).items()
-            some = [(place[key], event) for key, event in going if key in place]
-            for one in waiting.get(toward, ()):
-                position = place[id(one.held.event)]
-                if not self._withheld.keep(toward, claim, (what.origin, position, one), before):
-                    one.held.sent |= self.router.bit(toward)
-                    some.append((position, cast("Event", one.held.event)))
-            if some or not (claim.may_be_owed() and self._progress.speaks(toward)):
-                here += _decoded(self._say_claim(what.origin, toward, claim, some), some)
-                self._progress.ride(toward, self._now)
+            leaving = [(place[key], event) for key, event in going if key in place]
+            for wait in waiting.get(toward, ()):
+                position = place[id(wait.held.event)]
+                if not self._withheld.keep(toward, claim, (what.origin, position, wait), before):
+                    wait.held.sent |= self._router.bit(toward)
+                    leaving.append((position, cast("Event", wait.held.event)))
+            if leaving or not (claim.may_be_owed() and self.progress.speaks(toward)):
+                own += _decoded(self._say_claim(what.origin, toward, claim, leaving), leaving)
+                self.progress.ride(toward, self.now)
             else:
-                self._owed.owe(toward, self._now)
-        for toward, found in wanted.items():
-            if others := [event for key, event in found.items() if key not in place]:
+                self._owed.owe(toward, self.now)
+        for toward, events_to in wanted.items():
+            if others := [event for key, event in events_to.items() if key not in place]:
                 self._withheld.find_partners(toward, others)
-        for part, taken in here:
-            self._take(part, taken)
-        if self._inside:
-            self._owed.feed(self._now)
-        if self._withheld.places or self.router.releases.keeps():
-            self._withheld.let_go(self._now)
+        for part, taken in own:
+            self._tools.take(part, taken)
+        if self._tools.sender.inside:
+            self._owed.feed(self.now)
+        if self._withheld.places or self._router.releases.keeps():
+            self._withheld.let_go(self.now)
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
@@ -329,16 +348,16 @@ class Relaying(Hosting):
         if not rows and not anyhow and not (claim.watermarks and claim.sayable()):
             return []
         if toward == LOCAL:
-            return self._progress.claimed(origin, claim, rows)
+            return self.progress.claimed(origin, claim, rows)
         # The times of few events cost as much as one of these, and are rarely awaited.
-        few = 0 < len(rows) < FEW and self._progress.speaks(toward)
+        few = 0 < len(rows) < FEW and self.progress.speaks(toward)
         later = few and not claim.begins and not self._owed.is_awaited(toward)
-        parts = self._progress.claimed(origin, claim, rows, promises=not later)
+        parts = self.progress.claimed(origin, claim, rows, promises=not later)
         if later and claim.watermarks:
-            self._owed.owe(toward, self._now)
-        behind = self.durable.number if origin == self.me else 0
+            self._owed.owe(toward, self.now)
+        behind = self._durable.number if origin == self._me else 0
         for part in parts:
-            if self._progress.speaks(toward):
+            if self.progress.speaks(toward):
                 body: frames.Sealed = advanced([claim.numbered(part)])
             else:
                 claim.serial += 1
@@ -347,56 +366,35 @@ class Relaying(Hosting):
         return []
 
     def _awaited(self, peer: str, frame: Awaited) -> None:
-        self._owed.hear(peer, frame, self._now)
-        self._withheld.let_go(self._now)
+        self._owed.hear(peer, frame, self.now)
+        self._withheld.let_go(self.now)
 
     # --- what waits ------------------------------------------------------------------------
 
-    def _routed(self, sends: Sequence[routing.Send]) -> None:
-        self.partners.operators_changed()
-        super()._routed(sends)
+    def routed(self, sends: Sequence[routing.Send]) -> None:
+        """Find partners among events that the router lets go."""
         for send in sends:
             if isinstance(send.message, routing.Events):
                 self._withheld.find_partners(send.to, send.message.events)
 
-    def _routed_here(self, peer: str, one: frames.Routed) -> None:
-        self.partners.wants(peer, one.message)
-        super()._routed_here(peer, one)
-        self.partners.look_again(self._now)
-
-    def _here(self, peer: str, one: frames.Here) -> None:
-        if self.ways.via.get(one.origin, peer) == peer:
-            self.partners.here(one.origin)
-        super()._here(peer, one)
-        self.partners.doubt()
-        self.partners.look_again(self._now)
-
-    def _offered(self, peer: str, one: frames.Offered) -> None:
-        self.partners.passes(peer, one, self._now)
-        super()._offered(peer, one)
-
-    def _cores(self) -> list[NetworkedBroker]:
-        return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
-
     def _promised(self, origin: str) -> told.Watermarks:
-        if origin != self.me:
-            return self.ways.came[origin].watermarks
+        if origin != self._me:
+            return self._ways.came[origin].watermarks
         # While something is held here, what was promised behind it is said to nobody.
-        return self._told_before if self.correlates else self.durable.network.told
+        return self._told_before if self._correlates else self._durable.network.told
 
     # --- what ends -------------------------------------------------------------------------
 
-    def _leave(self, peer: str) -> None:
+    def leave(self, peer: str) -> None:
+        """Forget all that a neighbour said."""
         self._withheld.leave(peer)
         self._owed.leave(peer)
         self.partners.left(peer)
-        super()._leave(peer)
 
-    def _gone(self, origin: str, peer: str) -> None:
-        self._withheld.lose(self.ways.claims(origin))
+    def gone(self, origin: str) -> None:
+        """There is no way to an origin any more."""
+        self._withheld.lose(self._ways.claims(origin))
         self.partners.gone(origin)
-        super()._gone(origin, peer)
-        self.partners.doubt()
 
 
 def _decoded(
