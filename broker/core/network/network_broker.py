@@ -105,13 +105,11 @@ class NetworkBroker(Hosting):
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
         asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
-        relayed = RelayTools(*(*knows, *asks))
-        self._relay = EventRelay(relayed, correlates=self.correlates)
+        self._relay = EventRelay(RelayTools(*(*knows, *asks)), correlates=self.correlates)
         self._progress, self.partners = self._relay.progress, self._relay.partners
         self._owed, self._tick = self._progress.ledger, self._relay.tick
-        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(
-            durable.limits.first_events_wait_ms_max, durable.network.promises.version
-        )
+        holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
+        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(*holds)
         tell = self._tell_network
         self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
         lent = durable.network, self.router, self.ways, self._routed
@@ -358,8 +356,9 @@ class NetworkBroker(Hosting):
                 self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
-        one = topologies.ForgetRequested(message.broker)
-        self._of_topology(self.topology.handle(one, self._now))
+        self._of_topology(
+            self.topology.handle(topologies.ForgetRequested(message.broker), self._now)
+        )
         self._forget(message.broker)
 
     def _advertise(self) -> None:
@@ -566,8 +565,7 @@ class NetworkBroker(Hosting):
             self._tell(message)
 
     def _woken(self, message: core_messages.Woken) -> Slices[None]:
-        now = self._now
-        due = self.durable.next_wake()
+        now, due = self._now, self.durable.next_wake()
         if promise := self._tick.is_due(now):
             self._folds.note_unconcerned()
         network = self.durable.network
