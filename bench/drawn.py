@@ -6,9 +6,12 @@ and what it finds in all of them is the same in order, late and from JSON.
 
 Results cost what they hold, so a rate counts events + 10 × results. A calibration loop runs beside
 each shape: its rate tells how fast the machine was in that moment.
+
+    python -m bench.drawn            # 50,000 events a shape; --quick: 10,000
 """
 
 import gc
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,14 +21,14 @@ from typing import Any
 
 import msgspec
 
-from bench.report import Goal, Options, Table
+from bench.report import Goal, Options, Report, Table, run
 from bench.shapes import Drawing, Shape
 from bench.workload import LATENESS_MS, Row, as_event, delayed, workload
 from broker.engine.runtime.results import told
 from headwater import Engine
 from tests.oracles import spec as s
 from tests.oracles.compare import compare
-from tests.oracles.matcher import run
+from tests.oracles.matcher import run as matches_of
 from tests.oracles.render import text_of
 
 BATCH = 1_000
@@ -53,7 +56,7 @@ def check(shape: Shape, rows: Sequence[Row]) -> None:
     """Raise SystemExit unless the engine finds what the reference matcher does."""
     engine = Engine(text_of(shape.spec), 0)
     results = engine.push([as_event(row) for row in rows]) + engine.finish()
-    expected = run(shape.spec, [mapping_of(row) for row in rows])
+    expected = matches_of(shape.spec, [mapping_of(row) for row in rows])
     if wrong := [line for line in compare(shape.spec, expected, results) if "was due" not in line]:
         raise SystemExit(f"{shape.name}: the engine differs from the reference: {wrong[0]}")
 
@@ -190,6 +193,11 @@ def tables(options: Options) -> tuple[list[Table], list[Goal]]:
     ]
 
 
+def report(options: Options) -> Report:
+    """Return the drawn shapes alone."""
+    return Report("Drawn shapes", *tables(options))
+
+
 def _goal(text: str, least: float, value: float) -> Goal:
     return Goal(text, least, [value], " M/s", at_least=True)
 
@@ -277,3 +285,7 @@ LOOPS: dict[str, Own] = {
     "and[..10 s]": _near(10_000),
     "where": loop_where,
 }
+
+
+if __name__ == "__main__":
+    sys.exit(run(__doc__, report))
