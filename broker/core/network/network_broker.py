@@ -340,12 +340,11 @@ class NetworkBroker(Hosting):
 
     def _told(self, message: core_messages.Message) -> Slices[None]:
         """Have the core handle it, and spread what others may have to hear of."""
-        before = len(self._sender.out)
+        before, network = len(self._sender.out), self.durable.network
         self._sender.out.extend((yield from self.durable.work(message, self._now)))
         self.stand_ins.told(message, self._sender.out[before:], self._now)
         if self.durable.given.fresh:
             self._functions.spread(self.sessions)
-        network = self.durable.network
         if network.promises.version != self._hold.version:
             self._promise_less()
         if network.copies.fresh:
