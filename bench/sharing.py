@@ -35,8 +35,8 @@ from broker.core.broker import Broker, BrokerOptions
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.messages import EventsReceived, Payload, SpecificationSubmitted
 from broker.engine.limits import Limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import Specification, check_text
 from tests.broker.engine.elsewhere import Apart, said
 

@@ -20,10 +20,15 @@ from broker.engine.event.own import Function
 from broker.engine.ingest import reasons
 from broker.engine.ledger import Account, Ledger
 from broker.engine.limits import Limits
-from broker.engine.runtime.budget import BYTES_MAX, CANDIDATES_ALONE, CANDIDATES_MAX
+from broker.engine.runtime.budget import (
+    BYTES_MAX,
+    CANDIDATES_ALONE,
+    CANDIDATES_MAX,
+    Slices,
+    in_one_go,
+)
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.results import told
-from broker.engine.runtime.slices import Slices, in_one_go
 from headwater.events import Event, taken_out
 from headwater.replays.reference_tables import tables_among, tables_beside
 from headwater.replays.release import Release

@@ -15,9 +15,8 @@ from broker.core.effects import Emission
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
 from broker.engine.limits import Limits
-from broker.engine.runtime.budget import UNLIMITED
+from broker.engine.runtime.budget import UNLIMITED, in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import Specification
 from simulation import texts
 from simulation.account import ArrivalAccount, CheckFailedError

@@ -34,8 +34,8 @@ from broker.engine.ingest.actors import Actors
 from broker.engine.ingest.faults import Rejection, rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.budget import Slices, in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import Slices, in_one_go
 
 _encode = msgspec.json.Encoder().encode
 

@@ -15,10 +15,11 @@ topic, so a payload must not speak for another source.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from broker.engine.clock_names import SEPARATOR
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import ByClass, Event, MetricPosition, Position
 from broker.engine.filter.filterer import sorted_by_class
@@ -40,6 +41,13 @@ if TYPE_CHECKING:
     from language.specification import EventType
 
 __all__ = ["Admitted", "ConflictError", "Decoded", "Intake", "IntakeOptions", "to_mapping"]
+
+
+class ClockReading(Protocol):
+    """Tells how far a clock is."""
+
+    def __call__(self, name: str, /, now: int = 0) -> int:
+        """Return its watermark."""
 
 
 class IntakeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,8 +108,8 @@ class Intake:
             self._by_name = WaitingClocks(self._clock, options.lateness_ms or 0)
         # Every event of a type that will be admitted ends after its watermark; asking gives it out,
         # and asking what is foreseen changes nothing.
-        self.watermark = self._by_name.watermark
-        self.foreseen = self._by_name.foreseen
+        self.watermark = _by_wait(self._clock.watermark, self._by_name.watermark)
+        self.foreseen = _by_wait(self._clock.foreseen, self._by_name.foreseen)
         self._ahead_ms = 0
 
     # --- types ---------------------------------------------------------------------------
@@ -326,6 +334,13 @@ def _clock(options: IntakeOptions, limits: Limits) -> Clock:
         raise ValueError("clocks by source need a lateness")
     clocks = NetworkClocks if options.networked else SourceClocks
     return clocks(options.lateness_ms, options.idle_timeout_ms, sources_max=limits.sources_max)
+
+
+def _by_wait(plain: ClockReading, waiting: ClockReading) -> ClockReading:
+    """Return what asks a clock by its name: one with a wait, or a type's own."""
+    if plain == waiting:
+        return plain
+    return lambda name, now=0: (waiting if SEPARATOR in name else plain)(name, now)
 
 
 def to_mapping(event: Event) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from broker.engine.event.event import Event
 from broker.engine.ingest.registry import Format
 from broker.network.frames.told import Told
 from broker.network.functions.files import FunctionFile
@@ -19,6 +20,7 @@ from broker.network.functions.files import FunctionFile
 if TYPE_CHECKING:
     from language import Checked
 
+DecodedEvents: TypeAlias = tuple[Event, ...] | None
 Done: TypeAlias = Literal["cancelled", "resumed"]  # what a request about a subscription does
 
 
@@ -163,9 +165,13 @@ Request: TypeAlias = SpecificationSubmitted | CancelRequested | RequestRefused
 
 
 class NetworkTold(Struct, frozen=True):
-    """Something of the network of brokers that outlasts the process; see `broker.core.network`."""
+    """Something of the network of brokers that outlasts the process; see `broker.core.network`.
+
+    `events` are those that `what` holds, where they are decoded already; a record has their bytes.
+    """
 
     what: Told
+    events: DecodedEvents = None
 
 
 class Started(Struct, frozen=True):

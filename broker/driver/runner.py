@@ -38,7 +38,7 @@ from broker.core.broker import Broker
 from broker.core.effects import Acknowledge, Effect, Emit, Publish, Reply
 from broker.core.messages import ClockSet, EventsReceived, Payload, RequestRefused, Woken
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
-from broker.engine.runtime.slices import Slices
+from broker.engine.runtime.budget import Slices
 from broker.network.effects import Note
 
 if TYPE_CHECKING:  # a broker without links does without that half of the core, and its memory

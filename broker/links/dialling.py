@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from broker.bridge.backoff import Backoff
-from broker.links.socket import LinkSocket
 
 if TYPE_CHECKING:
-    from broker.links.face import LinkFace
+    from collections.abc import Callable
+
+    from broker.links.face import LinkFace, LinkSocket
 
 CONNECT_S = 5.0  # a peer that takes longer is not there
 
@@ -24,16 +25,25 @@ logger = logging.getLogger(__name__)
 
 
 class Dialler:
-    """Dial one peer until it answers. `why`: why the last try failed, "" if there was none."""
+    """Dial one peer until it answers, each time with a new `connection`.
+
+    `why`: why the last try failed, "" if there was none.
+    """
 
     def __init__(
-        self, face: "LinkFace", peer: str, where: tuple[str, int], backoff: Backoff
+        self,
+        face: "LinkFace",
+        peer: str,
+        where: tuple[str, int],
+        backoff: Backoff,
+        connection: "Callable[[], LinkSocket]",
     ) -> None:
         self.why = "not connected yet"
         self._face = face
         self._peer = peer
         self._where = where
         self._backoff = backoff
+        self._connection = connection
         self._tell = True
         self._wanted = asyncio.Event()
         self._wanted.set()
@@ -105,7 +115,7 @@ class Dialler:
         if not self._face.told(self._peer, self.why):
             logger.warning("no link to %s at %s: %s", self._peer, self.address, self.why)
 
-    async def _dial(self) -> LinkSocket | None:
+    async def _dial(self) -> "LinkSocket | None":
         """A connection whose TLS handshake is done, or None and `why`."""
         loop = asyncio.get_running_loop()
         host, port = self._where
@@ -113,7 +123,7 @@ class Dialler:
         try:
             async with asyncio.timeout(CONNECT_S):
                 _, socket = await loop.create_connection(
-                    lambda: LinkSocket(self._face, self._peer),
+                    self._connection,
                     host,
                     port,
                     ssl=tls,

@@ -7,8 +7,8 @@ order, then by the subscription's place in the file, however the input was cut i
 from __future__ import annotations
 
 from broker.engine.event.agent import Result
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.results import sort_results
-from broker.engine.runtime.slices import in_one_go
 
 
 class Release:

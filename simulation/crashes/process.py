@@ -32,7 +32,7 @@ from broker.core.messages import Message, Woken
 from broker.core.recovery.durable import DurableBroker, head_of
 from broker.core.recovery.records import Record
 from broker.engine.limits import Limits
-from broker.engine.runtime.slices import CANDIDATES_EACH, Slices
+from broker.engine.runtime.budget import CANDIDATES_EACH, Slices
 from broker.network.effects import Note, SendFrame
 from broker.network.overlay.calls import CallArrived
 from simulation.crashes.journal import SimulatedJournal

@@ -11,7 +11,7 @@ from typing import Any
 
 from broker.core.effects import Effect
 from broker.core.network.network_broker import NetworkBroker
-from broker.engine.runtime.slices import Slices
+from broker.engine.runtime.budget import Slices
 from broker.network.effects import SendFrame
 from broker.network.routing.entry import Joining
 from simulation.crashes.process import Machine, Process, ProcessWatcher

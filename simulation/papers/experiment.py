@@ -22,6 +22,7 @@ from simulation.papers import drawing
 from simulation.papers.bound import lower_bound
 from simulation.papers.holding import estimate
 from simulation.papers.recording import read_recording
+from simulation.papers.sampler import sampler
 from simulation.papers.settings import BEYOND, PAPER, WIDTHS, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
@@ -41,8 +42,9 @@ HOLDING = "hold and probe"
 ALONE = "pairwise covering before sending"
 """Each operator is compared with one other at a time; of this only operators are counted."""
 
+USUAL = 1_000
 POINTS = (0, 1, 3, 10, 100)
-"""Fewer points than the usual 1,000: the fewer, the more probable is an error. With none, all that
+"""Fewer points than the usual: the fewer, the more probable is an error. With none, all that
 the exact tests before the points leave open counts as covered."""
 
 
@@ -55,15 +57,15 @@ AT_ARRIVAL, AT_SENDER = "at arrival", "before sending"
 GUESSED = {
     **{
         guessed(points, AT_ARRIVAL): Strategy(
-            guessed(points, AT_ARRIVAL), received=Check.SAMPLED, points=points
+            guessed(points, AT_ARRIVAL), received=Check.SAMPLED, sampler=sampler(points)
         )
         for points in POINTS
     },
     **{
         guessed(points, AT_SENDER): Strategy(
-            guessed(points, AT_SENDER), sent=Check.SAMPLED, points=points
+            guessed(points, AT_SENDER), sent=Check.SAMPLED, sampler=sampler(points)
         )
-        for points in (*POINTS, 1000)
+        for points in (*POINTS, USUAL)
     },
 }
 """With an error, at the fewest subscriptions of each setting."""
@@ -83,7 +85,7 @@ SHOWING = ("__main__.py", "plots.py", "tables.py")
 COMPARED = {ALONE: Strategy(ALONE, received=Check.PAIRWISE, sent=Check.PAIRWISE)}
 VARIANTS = {
     ARRIVAL: Strategy(ARRIVAL, received=Check.EXACT),
-    SAMPLED: Strategy(SAMPLED, received=Check.SAMPLED),
+    SAMPLED: Strategy(SAMPLED, received=Check.SAMPLED, sampler=sampler(USUAL)),
     **COMPARED,
     **GUESSED,
 }

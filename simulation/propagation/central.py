@@ -18,8 +18,8 @@ from broker.network.routing.advertisement.messages import (
     Want,
 )
 from broker.network.routing.advertisement.operator import Operator
-from broker.network.routing.matching.held import EventView, Store
 from broker.network.routing.matching.matching import Compile, Matcher, Released, parts_of
+from broker.network.routing.matching.rows import EventView, Store
 from broker.network.routing.router import no_conditions
 
 Addressed = tuple[EventView, tuple[str, ...]]

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised
-from broker.engine.runtime.slices import in_one_go
+from broker.engine.runtime.budget import in_one_go
 from broker.network.frames.messages import FramesReceived
 from broker.network.session.limits import make_link_limits
 from broker.network.session.links import Links

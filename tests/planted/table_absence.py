@@ -90,11 +90,11 @@ gap-not-lost: what an origin has not any more is not counted as lost
 + lost = 0
 
 unread-and-begun: a life begins with an answer that cannot be read
-- rows = events_of(one)
+- rows = events_of(one, events)
 -         if rows is None:
 + if one.whole:
 +             self.begin(one.life, one.after)
-+         rows = events_of(one)
++         rows = events_of(one, events)
 +         if rows is None:
 """,
         tests=("tests/broker/network/host/test_upstream.py",),

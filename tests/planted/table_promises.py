@@ -311,7 +311,7 @@ known-for-little: those of what is asked for besides are looked for behind the a
         tests=("tests/broker/network/neighbours/test_partner_certainty.py",),
     ),
     *part(
-        "broker/network/neighbours/carriage.py",
+        "broker/network/neighbours/sessions.py",
         r"""
 carried-in-another-life: an answer names an event of a life before, at the same position
 - if carried is None or (life and life != carried.life):

@@ -26,13 +26,13 @@ sum-goes-back: a clock that is ahead takes from the sum
         tests=("tests/broker/metrics/test_histogram.py",),
     ),
     *part(
-        "broker/network/overlay/traffic.py",
+        "broker/network/neighbours/sessions.py",
         r"""
 types-without-end: a neighbour that invents types fills the memory
-- full = len(counts) >= TYPES_MAX and event.type not in counts
-+ full = len(counts) < 0 and event.type not in counts
+- full = len(counts) >= TYPES_MAX and name not in counts
++ full = len(counts) < 0 and name not in counts
 """,
-        tests=("tests/broker/network/overlay/test_traffic.py",),
+        tests=("tests/broker/network/neighbours/test_traffic.py",),
     ),
     *part(
         "headwater/cli/network/picture.py",

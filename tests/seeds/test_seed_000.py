@@ -5,8 +5,8 @@ from __future__ import annotations
 import headwater
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.limits import Limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 DECLARED = "event A(n: text) event B(n: text) event C(n: text) event D(n: text)"

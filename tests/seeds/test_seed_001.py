@@ -11,8 +11,8 @@ import headwater
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.limits import Limits
 from broker.engine.pattern.stage.store import TRIM_MIN
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 Span = tuple[int, int]

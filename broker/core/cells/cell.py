@@ -17,6 +17,7 @@ from broker.core import messages as core_messages
 from broker.core.cells.cell_inputs import EventInputs, FoldedInputs
 from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.effects import Effect, Emit, Publish, Reply
+from broker.core.messages import DecodedEvents
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.topics import is_of_suspended
 from broker.engine.ingest.times import TIME_MAX_MS
@@ -32,8 +33,7 @@ from broker.network.placement.home_records import CellStood, Reached
 from broker.network.placement.result_queue import ResultQueue
 from broker.network.placement.snapshot_pace import Saver, Saving
 from broker.network.placement.suspension import Rows, standing_of
-from broker.network.replication.progress import Advanced, Awaited, StoredUpto
-from broker.network.replication.stored_reports import STORED_MS
+from broker.network.replication.progress import STORED_MS, Advanced, Awaited, StoredUpto
 
 
 class Cell(Hosting):
@@ -183,9 +183,9 @@ class Cell(Hosting):
         if self.ways.via.get(one.what.origin) == peer:
             self._take(one.what)  # the broker in which it runs sends what it asked for alone
 
-    def _tell_network(self, what: told.Told) -> None:
+    def _tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
         self.inputs.came(what, self.saver)
-        super()._tell_network(what)
+        super()._tell_network(what, events)
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         super()._offered(peer, one)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from broker.core import messages as core_messages
 from broker.core.exchange.linking import Linking
+from broker.core.messages import DecodedEvents
 from broker.core.recovery.durable import DurableBroker
 from broker.network.frames import frames, told
 from broker.network.host.needs import Needs
@@ -22,7 +23,7 @@ from broker.network.neighbours.ways import Ways
 from broker.network.operators.heard import keys_for
 from broker.network.operators.times import Times
 from broker.network.replication.absence_watch import AbsenceWatch
-from broker.network.replication.stored_reports import StoredReports
+from broker.network.replication.progress import StoredReports
 from broker.network.replication.time_promises import KnownPromises
 from broker.network.routing.advertisement.messages import LOCAL
 
@@ -50,8 +51,8 @@ class Hosting(Linking):
         """Have the core handle it."""
         self._sender.out += self.durable.handle(message, self._now)
 
-    def _tell_network(self, what: told.Told) -> None:
-        self._tell(core_messages.NetworkTold(what))
+    def _tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
+        self._tell(core_messages.NetworkTold(what, events))
 
     # --- what is needed --------------------------------------------------------------------
 
@@ -163,8 +164,8 @@ class Hosting(Linking):
 
     # --- taking ----------------------------------------------------------------------------
 
-    def _take(self, what: told.Forwarded) -> None:
-        """Something of an origin for the tasks here."""
+    def _take(self, what: told.Forwarded, events: DecodedEvents = None) -> None:
+        """Something of an origin for the tasks here; `events` as in `NetworkTold`."""
         known = self.durable.network.upstream.get(what.origin)
         if known is None or self._is_open(what.origin):
             return
@@ -172,7 +173,7 @@ class Hosting(Linking):
         if not fits or what.after > known.ahead:
             self._missed(what.origin)
             return
-        self._tell_network(what if self.correlates else replace(what, held_after=None))
+        self._tell_network(what if self.correlates else replace(what, held_after=None), events)
 
     def _missed(self, origin: str) -> None:
         """Something of an origin was lost on its way here: have it offered again."""

@@ -15,7 +15,7 @@ import msgspec
 from broker.core.effects import Effect
 from broker.core.messages import CancelRequested, FunctionsChanged, Message, NetworkTold
 from broker.core.recovery.durable import DurableBroker
-from broker.engine.runtime.slices import Slices, in_one_go
+from broker.engine.runtime.budget import Slices, in_one_go
 from broker.network.effects import Note, SendFrame
 from broker.network.frames import frames
 from broker.network.frames.frames import FrameError

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
@@ -23,15 +24,19 @@ from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.network.frames import frames, told
-from broker.network.frames.sending import Passage, Row, advanced, forwarded
-from broker.network.neighbours.arrivals import ArrivalTools, ClaimArrivals
+from broker.network.frames.frames import Passage, Row, advanced, forwarded
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import FrameSender, Sessions
-from broker.network.neighbours.ways import Claim, Ways
+from broker.network.neighbours.ways import ArrivalTools, Claim, ClaimArrivals, Ways
 from broker.network.placement.cell_view import is_cell
-from broker.network.replication.progress import PROGRESS_SINCE, Advanced, Awaited, ProgressLedger
-from broker.network.replication.stored_reports import StoredReports
+from broker.network.replication.progress import (
+    PROGRESS_SINCE,
+    Advanced,
+    Awaited,
+    ProgressLedger,
+    StoredReports,
+)
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import LOCAL
 from broker.network.routing.growing import GrowingRouter
@@ -57,7 +62,7 @@ class RelayTools(NamedTuple):
     sender: FrameSender[Effect]
     stored: StoredReports
     ask_quietly: Callable[[str], None]
-    take: Callable[[told.Forwarded], None]
+    take: Callable[[told.Forwarded, tuple[Event, ...]], None]
     missed: Callable[[str], None]
     waiting: Callable[[], list[NetworkedBroker]]
 
@@ -256,7 +261,9 @@ class EventRelay:
         """Return what takes in the frames of neighbours."""
         hurry = partial(self.progress.hurry, stored=self._tools.stored)
         lends = self._ways, self._counts, self._not_all_came, hurry, self._spread
-        arrivals = ClaimArrivals(ArrivalTools(*lends), correlates=self._correlates)
+        traffic = self._tools.sender.traffic
+        came = (partial(f, "received") for f in (traffic.count, traffic.count_types))
+        arrivals = ClaimArrivals(ArrivalTools(*lends, *came), correlates=self._correlates)
         return {
             frames.Doubted: self.partners.doubted,
             frames.Passed: lambda peer, one: arrivals.take(peer, [_of_a_life(one)]),
@@ -307,7 +314,7 @@ class EventRelay:
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self._router.releases.wanted(came_from, events) if events else {}
         waiting = self._router.releases.waiting()
-        own: list[told.Forwarded] = []
+        own: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
         for toward, claim in self._ways.claims(what.origin):
             if toward == came_from:
                 continue
@@ -320,18 +327,19 @@ class EventRelay:
                     wait.held.sent |= self._router.bit(toward)
                     leaving.append((position, cast("Event", wait.held.event)))
             if leaving or not (claim.may_be_owed() and self.progress.speaks(toward)):
-                own += self._say_claim(what.origin, toward, claim, leaving)
+                own += _decoded(self._say_claim(what.origin, toward, claim, leaving), leaving)
                 self.progress.ride(toward, self.now)
             else:
                 self._owed.owe(toward, self.now)
         for toward, events_to in wanted.items():
             if others := [event for key, event in events_to.items() if key not in place]:
                 self._withheld.find_partners(toward, others)
-        for part in own:
-            self._tools.take(part)
+        for part, taken in own:
+            self._tools.take(part, taken)
         if self._tools.sender.inside:
             self._owed.feed(self.now)
-        self._withheld.let_go(self.now)
+        if self._withheld.places or self._router.releases.keeps():
+            self._withheld.let_go(self.now)
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
@@ -387,6 +395,16 @@ class EventRelay:
         """There is no way to an origin any more."""
         self._withheld.lose(self._ways.claims(origin))
         self.partners.gone(origin)
+
+
+def _decoded(
+    parts: Sequence[told.Forwarded], rows: Sequence[Row]
+) -> list[tuple[told.Forwarded, tuple[Event, ...]]]:
+    """Return the parts that `rows` were cut into, each with its events as they are."""
+    if not parts:  # it is for others
+        return []
+    events = map(itemgetter(1), sorted(rows, key=itemgetter(0)))
+    return [(part, tuple(islice(events, len(part.positions)))) for part in parts]
 
 
 def _of_a_life(one: frames.Passed) -> Passage:

@@ -20,13 +20,13 @@ from broker.core.networked.networked import Fresh
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event, slot_of
-from broker.engine.ingest.event_bytes import packed, said_again
+from broker.engine.ingest.event_bytes import packed, written_out
 from broker.engine.limits import Limits
 from broker.engine.window.constituents import IDS_MAX
 from broker.engine.window.splitting import Folder, Split, split_of
 from broker.network.effects import Note
 from broker.network.frames import fold_rows, frames, told
-from broker.network.frames.sending import Row, cut
+from broker.network.frames.frames import Row, cut
 from broker.network.neighbours.sessions import FrameSender
 from broker.network.origin.offers import rows_since
 from language import EventType, Task, check_text
@@ -154,7 +154,7 @@ class _Declared:
         """The same events, with all attributes that are declared."""
         if all(self._is_whole(type(one)) for one in events):
             return events
-        return self._intake.from_mappings(said_again(packed(events))).events
+        return self._intake.from_mappings(written_out(events)).events
 
     def _is_whole(self, kind: type[Event]) -> bool:
         known = self._whole.get(kind)

@@ -37,7 +37,7 @@ from broker.core.networked.cell_parts import PARTS_MAX
 from broker.core.networked.networked import Fresh, NetworkedBroker
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
-from broker.engine.runtime.slices import Slices, in_one_go
+from broker.engine.runtime.budget import Slices, in_one_go
 from broker.network.effects import Note
 from broker.network.frames import frames, told
 from broker.network.frames.messages import (
@@ -105,13 +105,11 @@ class NetworkBroker(Hosting):
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
         asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
-        relayed = RelayTools(*(*knows, *asks))
-        self._relay = EventRelay(relayed, correlates=self.correlates)
+        self._relay = EventRelay(RelayTools(*(*knows, *asks)), correlates=self.correlates)
         self._progress, self.partners = self._relay.progress, self._relay.partners
         self._owed, self._tick = self._progress.ledger, self._relay.tick
-        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(
-            durable.limits.first_events_wait_ms_max, durable.network.promises.version
-        )
+        holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
+        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(*holds)
         tell = self._tell_network
         self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
         lent = durable.network, self.router, self.ways, self._routed
@@ -280,7 +278,8 @@ class NetworkBroker(Hosting):
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
-        self._hosts.run()
+        if self.hosted or self._mail.own:
+            self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
         if not unanswered and probes.is_idle and not announcing.batches and self._hold.due is None:
@@ -328,9 +327,11 @@ class NetworkBroker(Hosting):
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
-        self._hosts.run()
+        if self.hosted or self._mail.own:
+            self._hosts.run()
         self._sender.out += self.stand_ins.look(self._now)
-        self._hosts.run()
+        if self.hosted or self._mail.own:
+            self._hosts.run()
         out, self._sender.out = self._sender.out, []
         return self.sessions.outlet.pass_on(out, self._now)
 
@@ -339,12 +340,11 @@ class NetworkBroker(Hosting):
 
     def _told(self, message: core_messages.Message) -> Slices[None]:
         """Have the core handle it, and spread what others may have to hear of."""
-        before = len(self._sender.out)
+        before, network = len(self._sender.out), self.durable.network
         self._sender.out.extend((yield from self.durable.work(message, self._now)))
         self.stand_ins.told(message, self._sender.out[before:], self._now)
         if self.durable.given.fresh:
             self._functions.spread(self.sessions)
-        network = self.durable.network
         if network.promises.version != self._hold.version:
             self._promise_less()
         if network.copies.fresh:
@@ -355,8 +355,9 @@ class NetworkBroker(Hosting):
                 self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
-        one = topologies.ForgetRequested(message.broker)
-        self._of_topology(self.topology.handle(one, self._now))
+        self._of_topology(
+            self.topology.handle(topologies.ForgetRequested(message.broker), self._now)
+        )
         self._forget(message.broker)
 
     def _advertise(self) -> None:
@@ -563,8 +564,7 @@ class NetworkBroker(Hosting):
             self._tell(message)
 
     def _woken(self, message: core_messages.Woken) -> Slices[None]:
-        now = self._now
-        due = self.durable.next_wake()
+        now, due = self._now, self.durable.next_wake()
         if promise := self._tick.is_due(now):
             self._folds.note_unconcerned()
         network = self.durable.network

@@ -32,7 +32,7 @@ class Activation:
     """
 
     def __init__(self, catalogue: Catalogue, elsewhere: Container[Key], finish: Finish) -> None:
-        self._dormant = False  # whether any subscription is not active yet
+        self.dormant = False  # whether any subscription is not active yet
         self._catalogue, self._elsewhere, self._finish = catalogue, elsewhere, finish
         self._waiting: dict[Key, tuple[SpecificationSubmitted, Answer]] = {}
 
@@ -64,14 +64,12 @@ class Activation:
 
     def look(self) -> None:
         """Note whether any subscription is not active yet, and wait for none that is gone."""
-        self._dormant = bool(self.inactive())
+        self.dormant = bool(self.inactive())
         for key in [key for key in self._waiting if key not in self._catalogue.subscriptions]:
             del self._waiting[key]
 
     def of_active(self, results: Sequence[Result]) -> Sequence[Result]:
         """Return those results that are given out."""
-        if not self._dormant:
-            return results
         subscriptions, rows = self._catalogue.subscriptions, [each.to_dict() for each in results]
         keys = [(row["subscriber"], row["subscription"]) for row in rows]
         return list(compress(results, [subscriptions[key].state == "active" for key in keys]))

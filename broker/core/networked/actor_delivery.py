@@ -17,7 +17,7 @@ from broker.engine.ingest.actors import Actors
 from broker.engine.ledger import Ledger
 from broker.network.actors.copies import Copies
 from broker.network.actors.roaming import Roaming
-from broker.network.frames.sending import PART_BYTES
+from broker.network.frames.frames import PART_BYTES
 from broker.network.frames.told import Asks, CopyUnheard
 from broker.network.placement.cell_view import is_cell
 

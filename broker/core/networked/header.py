@@ -23,9 +23,9 @@ from broker.engine.event.event import Event
 from broker.engine.ingest import reasons
 from broker.engine.ingest.event_bytes import said_again
 from broker.engine.ledger import Ledger
+from broker.engine.runtime.budget import Slices
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.seats import Seat
-from broker.engine.runtime.slices import Slices
 from broker.engine.window.agent import WindowAgent
 from broker.engine.window.panes import PaneWindows
 from broker.engine.window.splitting import KEY_CHARS, Rows, Sources, Split, sources_of, split_of

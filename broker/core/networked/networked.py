@@ -18,6 +18,7 @@ from broker.core import messages, returned
 from broker.core.broker import BrokerOptions, Work
 from broker.core.effects import Emission, Notes, Outgoing
 from broker.core.intake import Admitted, ConflictError, Decoded, Intake
+from broker.core.messages import DecodedEvents
 from broker.core.networked.activation import Activation, Key
 from broker.core.networked.actor_delivery import ActorDelivery
 from broker.core.networked.cell_beginnings import CellBeginnings
@@ -35,9 +36,9 @@ from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
 from broker.engine.ledger import Ledger
 from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.runtime.budget import Slices
 from broker.engine.runtime.matcher import WatermarkOf
 from broker.engine.runtime.seats import next_report
-from broker.engine.runtime.slices import Slices
 from broker.network.delivery.succession import SuccessionLog
 from broker.network.frames import told
 from broker.network.host.needs import primitives
@@ -120,7 +121,6 @@ class NetworkedBroker(RestorableBroker):
         tools = HeaderTools(*folds, lambda: self.now, self._feed)
         self.header = WindowHeader(self.limits.repeat_memory_events_max, tools)
         self._by_what: dict[type[Any], Any] = {
-            told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
             told.TimesPromised: lambda one, _: self._matcher.doubt(most_ms=one.uncertainty_ms),
             told.HostInterested: self._host_interested,
@@ -144,6 +144,8 @@ class NetworkedBroker(RestorableBroker):
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> Work:
+        if isinstance(message.what, told.Forwarded):
+            return self._forwarded(message.what, message.events, out)
         return cast("Work", self._by_what[type(message.what)](message.what, out))
 
     # --- as an origin ----------------------------------------------------------------------
@@ -282,7 +284,8 @@ class NetworkedBroker(RestorableBroker):
             follow(*to, self._matcher, self.installer.shared, self.now)
 
     def _emissions(self, results: Sequence[Result]) -> list[Emission]:
-        return super()._emissions(self.activation.of_active(results))
+        active = self.activation.of_active(results) if self.activation.dormant else results
+        return super()._emissions(active)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         super()._cancel_requested(message, out)
@@ -341,10 +344,9 @@ class NetworkedBroker(RestorableBroker):
         fresh = [name for name in one.types if not clock.hears(name, one.origin)]
         clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self.now)
 
-    def _forwarded(self, one: told.Forwarded, out: Outgoing) -> Slices[None]:
+    def _forwarded(self, one: told.Forwarded, events: DecodedEvents, out: Outgoing) -> Slices[None]:
         known, clock = self.upstream.get(one.origin), self._intake.clock
-        taken = known.take(one, clock.passed) if known is not None else None
-        if taken is None:
+        if known is None or (taken := known.take(one, clock.passed, events)) is None:
             return
         new, counts = taken
         for name, count in counts.items():
@@ -356,8 +358,7 @@ class NetworkedBroker(RestorableBroker):
         if admitted.late:
             self.ledger.note("late_from_afar", len(admitted.late))
             out.publications += map(returned.late, admitted.late)
-        if admitted.events:
-            self.newest = max(self.newest, *map(_end, admitted.events))
+        self.newest = max([self.newest, *map(_end, admitted.events)])
         self._repeats(admitted.repeats)
         yield from self._feed(admitted.events, out)
         if one.whole or None in one.watermarks.values():

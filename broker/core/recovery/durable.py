@@ -57,7 +57,7 @@ from broker.core.recovery.durable_state import RestorableBroker, StateError
 from broker.core.recovery.records import Record
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits, make_limits
-from broker.engine.runtime.slices import Slices, in_one_go
+from broker.engine.runtime.budget import Slices, in_one_go
 from broker.network.effects import Note
 from broker.network.functions.register import FunctionRegister, register_of
 

@@ -28,8 +28,8 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.ingest.times import TIME_MAX_MS
 from broker.engine.ledger import Account
 from broker.engine.limits import Limits
+from broker.engine.runtime.budget import Slices
 from broker.engine.runtime.matcher import WatermarkOf
-from broker.engine.runtime.slices import Slices
 from broker.network.functions.register import FunctionRegister
 from language import Task, check_text
 

@@ -19,7 +19,7 @@ from broker.core.recovery.durable import DurableBroker
 from broker.core.refusals import ITSELF, LEASED, NO_COPY, REACHABLE, refused, trouble
 from broker.core.standby.adoption import answer_of
 from broker.core.standby.guarded_home import GuardedHome
-from broker.engine.runtime.slices import Slices
+from broker.engine.runtime.budget import Slices
 from broker.network.delivery.lease import LeaseGrants
 from broker.network.delivery.messages import (
     HomeChanged,

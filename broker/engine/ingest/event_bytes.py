@@ -11,6 +11,7 @@ thousands. Read back they are of classes made for this alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ CLASSES_MAX = 4_096
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
+_PLAIN = (bytes, bytearray, memoryview, datetime)  # that stay what they are
 
 
 def packed(events: Sequence[Event]) -> bytes:
@@ -37,7 +39,18 @@ def unpacked(data: bytes) -> list[Event]:
 
 def said_again(data: bytes) -> list[dict[str, Any]]:
     """The events as the formats write them."""
-    found = _decode(data)
+    return _timed(_decode(data))
+
+
+def written_out(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return the same of events as of their bytes, without packing them.
+
+    Raises TypeError for what only bytes can hold, as an extension of MessagePack.
+    """
+    return _timed(msgspec.to_builtins(events, builtin_types=_PLAIN))
+
+
+def _timed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for said in found:
         start, end = said.pop("start", None), said["timestamp"]
         if start is not None and start != end:

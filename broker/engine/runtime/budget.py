@@ -1,19 +1,25 @@
-"""The budget of a step: candidates to look at, and bytes of what is made of them.
+"""The budget of a step: candidates to look at, and bytes of what is made of them; and its slices.
 
-Owns how much of both is left, and which steps of a message are known to cost more. Must not know
-what a candidate is. Invariant: a step that is known to cost more is suspended before any of its
-work is done, so that a recovery from the journal repeats none.
+Owns how much of both is left, which steps of a message are known to cost more, and how work is done
+in slices, so that whoever drives it may do something else in between. Must not know what a
+candidate is. Invariant: a step that is known to cost more is suspended before any of its work is
+done, so that a recovery from the journal repeats none; what comes of work is the same in however
+many slices it is done, as nothing else happens to what it works on before its end.
 
 A candidate is an occurrence of two events that a join tests or puts together: a quarter of a
 microsecond of a desktop's core. What costs more is charged as several (see `weight` and `RESULT`).
+
+    work:    walk ──slice──▶ yield ──▶ slice ──▶ yield ──▶ … ──▶ return what came of it
+    driver:  next()          serves others       next()          carries that out
+
+A slice is counted in candidates, as is the budget: its end depends on the events alone. It ends
+between two agents or two results, so it may take as long as one agent's step more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
-from typing import Any
-
-from broker.engine.runtime.slices import CANDIDATES_EACH
+from collections.abc import Generator, Iterable, Sequence, Sized
+from typing import Any, TypeAlias, TypeVar
 
 CANDIDATES_MAX = 500_000  # of one step: an eighth of a second
 CANDIDATES_ALONE = 80 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
@@ -175,3 +181,22 @@ class Budget:
                 if member.__class__ is tuple:
                     listed += len(member)
         self.spend(RESULT * len(found) + LISTED * listed)
+
+
+Value = TypeVar("Value")
+
+Slices: TypeAlias = Generator[None, None, Value]
+
+# Of one slice: a tenth of a step's budget, some 3 ms of a desktop's core, after which a client that
+# waits for a PINGRESP is served. Less would pay more for the turns of the loop than for the work.
+CANDIDATES_EACH = 50_000
+
+
+def in_one_go(work: Slices[Value]) -> Value:
+    """Do all of the work; return what came of it."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        value: Value = end.value
+        return value

@@ -21,7 +21,7 @@ from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
 from broker.engine.pattern.times.promises import reached_at
 from broker.engine.runtime.agents import EXACT, Agents, output_name, weighed
-from broker.engine.runtime.budget import TooMuchWorkError
+from broker.engine.runtime.budget import Slices, TooMuchWorkError
 from broker.engine.runtime.instances import Needs, TaskInstance, Wiring
 from broker.engine.runtime.results import sort_results
 from broker.engine.runtime.seats import (
@@ -34,7 +34,6 @@ from broker.engine.runtime.seats import (
     on_time,
     wake,
 )
-from broker.engine.runtime.slices import Slices
 from language.taskgraph import cases_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.engine import native
 from broker.engine.event.occurrence import Key, lead_of, sort_by, sort_in_order
-from broker.engine.runtime.slices import Slices
+from broker.engine.runtime.budget import Slices
 
 if TYPE_CHECKING:
     from broker.engine.event.agent import Result

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from broker.engine.ingest.event_bytes import said_again
+from broker.engine.event.event import Event
+from broker.engine.ingest.event_bytes import said_again, written_out
 from broker.network.frames import told
 from broker.network.replication.incarnation import Place, Recalled
 
@@ -77,16 +78,20 @@ class Upstream(Struct):
         return tuple(map(sub, positions, [self.position or 0, *positions]))
 
     def take(
-        self, one: told.Forwarded, passed: Callable[[str], int]
+        self,
+        one: told.Forwarded,
+        passed: Callable[[str], int],
+        events: Sequence[Event] | None = None,
     ) -> tuple[list[dict[str, Any]], dict[str, int]] | None:
         """Go on by what came, if it follows: (events that have not come before, counts of note).
 
         None where it does not follow, or cannot be read: as if it had not come, so that what lies
-        behind it leaves a gap, which is offered again.
+        behind it leaves a gap, which is offered again. `events` are those of `one`, where they are
+        decoded already.
         """
         if one.life != self.life and not one.whole:
             return None
-        rows = events_of(one)
+        rows = events_of(one, events)
         if rows is None:
             return None
         if one.whole and (self.position is None or one.life != self.life):
@@ -145,10 +150,15 @@ class Upstream(Struct):
         return Upstream(life, position, lost, tuple(types), ahead, dict.fromkeys(order), order)
 
 
-def events_of(one: told.Forwarded) -> list[dict[str, Any]] | None:
-    """Return the events that `one` holds, one for each position; None where they make no sense."""
+def events_of(
+    one: told.Forwarded, events: Sequence[Event] | None = None
+) -> list[dict[str, Any]] | None:
+    """Return the events that `one` holds, one for each position; None where they make no sense.
+
+    `events` are the same, where they are decoded already.
+    """
     try:
-        rows = said_again(one.events)
+        rows = _rows(one.events, events)
         for row in rows:
             end = row.get("timestamp", row.get("end"))
             if type(end) is not int or not isinstance(row["type"], str):
@@ -156,6 +166,15 @@ def events_of(one: told.Forwarded) -> list[dict[str, Any]] | None:
     except (msgspec.MsgspecError, ValueError, LookupError, TypeError):
         return None
     return rows if len(rows) == len(one.positions) else None
+
+
+def _rows(data: bytes, events: Sequence[Event] | None) -> list[dict[str, Any]]:
+    if events is not None:
+        try:
+            return written_out(events)
+        except TypeError:  # it holds what only bytes can
+            pass
+    return said_again(data)
 
 
 def recalled(me: str, asker: str, cores: Sequence[OriginsHeard]) -> Recalled:

@@ -30,8 +30,8 @@ from broker.engine.event.event import Event
 from broker.engine.limits import Limits
 from broker.network.replication.progress import ProgressLedger
 from broker.network.routing.growing import GrowingRouter
-from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Joined, Waiting
+from broker.network.routing.matching.rows import EventView
 
 if TYPE_CHECKING:
     from broker.network.frames.told import Watermarks
@@ -196,7 +196,8 @@ class Withholding:
 
     def __init__(self, tools: WithholdingTools) -> None:
         self._tools = tools
-        self._places: dict[str, dict[int, Place]] = {}  # by neighbour, and identity of the event
+        # By neighbour, and identity of the event.
+        self.places: dict[str, dict[int, Place]] = {}
         self._forgotten_ms = WATERMARK_NONE  # what began before is not remembered as a partner
         self._asks_less: dict[str, None] = {}  # neighbours whose operators are not those of before
 
@@ -211,7 +212,7 @@ class Withholding:
         if not self._may_wait(toward, claim, event, before):
             return False
         claim.back[position] = event
-        self._places.setdefault(toward, {})[id(event.held.event)] = origin, position
+        self.places.setdefault(toward, {})[id(event.held.event)] = origin, position
         self._tools.counts["kept_back"] += 1
         return True
 
@@ -232,7 +233,7 @@ class Withholding:
 
     def keeping(self) -> list[str]:
         """Return the neighbours from whom something is kept back."""
-        return [toward for toward, places in self._places.items() if places]
+        return [toward for toward, places in self.places.items() if places]
 
     def ask_less(self, toward: str) -> None:
         """Note that a neighbour takes operators back: it is told when there is time.
@@ -240,7 +241,7 @@ class Withholding:
         Partners that nobody asks for any more are promised by nobody either, so what waits for them
         would wait for ever.
         """
-        if self._places.get(toward):
+        if self.places.get(toward):
             self._asks_less[toward] = None
 
     # --- what travels ----------------------------------------------------------------------
@@ -253,7 +254,7 @@ class Withholding:
 
     def send_wanted(self, toward: str, wanted: Callable[[Waiting], bool]) -> None:
         """Let travel what of that which waits before a neighbour is wanted there now."""
-        if not self._places.get(toward):
+        if not self.places.get(toward):
             return
         for origin, claim in self._tools.ways.toward(toward):
             places = [position for position, row in claim.back.items() if wanted(row)]
@@ -262,7 +263,7 @@ class Withholding:
 
     def send_all(self, toward: str) -> None:
         """Let all travel that waits before a neighbour."""
-        if not self._places.pop(toward, None):
+        if not self.places.pop(toward, None):
             return
         for origin, claim in self._tools.ways.toward(toward):
             if claim.back:
@@ -271,7 +272,7 @@ class Withholding:
     def find_partners(self, toward: str, events: Sequence[EventView]) -> None:
         """Let those of these events that wait before a neighbour travel: they found partners."""
         by_origin: dict[str, list[int]] = {}
-        places = self._places.get(toward, {})
+        places = self.places.get(toward, {})
         for event in events:
             origin, position = places.pop(id(event), ("", 0))
             if origin:
@@ -286,7 +287,7 @@ class Withholding:
         rows: list[tuple[int, Event]] = []
         for position, event in waited:
             event.held.sent |= self._tools.router.bit(toward)
-            self._places.get(toward, {}).pop(id(event.held.event), None)
+            self.places.get(toward, {}).pop(id(event.held.event), None)
             rows.append((position, cast("Event", event.held.event)))
         if rows:
             self._tools.counts["kept_back_sent"] += len(rows)
@@ -296,7 +297,7 @@ class Withholding:
 
     def let_go(self, now: int) -> None:
         """Let go of events for which no partner can come; what is waited for travels."""
-        for toward in self.keeping() if self._places else ():
+        for toward in self.keeping():
             origins = self._tools.partners.origins(toward)
             reached: dict[Types, float] = {}
             self._forget_unasked(toward, now)
@@ -347,7 +348,7 @@ class Withholding:
 
     def _forget(self, toward: str, gone: Sequence[Row]) -> None:
         for _, event in gone:
-            self._places.get(toward, {}).pop(id(event.held.event), None)
+            self.places.get(toward, {}).pop(id(event.held.event), None)
         self._tools.counts["kept_back_let_go"] += len(gone)
 
     def _go(self, origin: str, toward: str, claim: Claim, gone: Sequence[Row], now: int) -> None:
@@ -376,13 +377,13 @@ class Withholding:
 
     def leave(self, peer: str) -> None:
         """Forget what waits before a neighbour, whose session has ended."""
-        self._places.pop(peer, None)
+        self.places.pop(peer, None)
         self._asks_less.pop(peer, None)
 
     def lose(self, claims: Iterable[tuple[str, Claim]]) -> None:
         """Forget what waits of an origin to which there is no way any more."""
         for toward, claim in claims:
-            places = self._places.get(toward, {})
+            places = self.places.get(toward, {})
             for event in claim.back.values():
                 places.pop(id(event.held.event), None)
 

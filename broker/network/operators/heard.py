@@ -19,9 +19,8 @@ from broker.network.operators.conditions import compile_condition
 from broker.network.routing.advertisement.messages import LOCAL
 from broker.network.routing.advertisement.operator import Key, Operator, Range, Region
 from broker.network.routing.advertisement.sources import without_silent
-from broker.network.routing.matching.held import Held
 from broker.network.routing.matching.matching import plain
-from broker.network.routing.matching.rows import RowIndex, row_of
+from broker.network.routing.matching.rows import Held, RowIndex, row_of
 
 KEYS_MAX = 1_024  # a task has a key for each event that it binds, and few have more than ten
 CHARS_MAX = 262_144  # of the keys that go with a question, written out: a part of a link's message

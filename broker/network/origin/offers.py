@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.engine.ingest.event_bytes import packed
-from broker.network.frames.sending import Row, forwarded
+from broker.network.frames.frames import Row, forwarded
 from broker.network.frames.told import Forwarded, Watermarks
 from broker.network.origin.own import OwnLog
 

@@ -1,14 +1,12 @@
 """The network as every broker sees it: link state, graph, overlay tree, and what each link carries.
 
 Problem: filter-split-forward needs one tree without cycles, and no broker may decide it. So each
-derives it from the same link state. Whoever looks at a network asks of each link what it carries,
-and of which kind; the answer has to agree with what the links themselves count, to the event.
+derives it from the same link state. Whoever looks at a network asks what its links carry, and of
+which kind.
 
-Owns who is linked to whom, the one tree that all derive from it, and the counts of events by link,
-direction and type. Must not know sockets, what events say beside their type, nor why they travel.
-Invariant: brokers that know the same links derive the same tree (`topology`); the counts of all
-types of a link and a direction add up to the events of the frames that were sent or taken there; a
-neighbour cannot make them grow without bound.
+Owns who is linked to whom, the one tree that all derive from it, and the counts of bytes by link
+and kind (`kinds`). Must not know sockets, what events say, nor why they travel. Invariant: brokers
+that know the same links derive the same tree (`topology`); every byte of a message is of one kind.
 
 The way of link state:
 
@@ -17,9 +15,4 @@ The way of link state:
     effects = topology.handle(StatesReceived("roof", data), now)  # data is that of a Tell
     topology.tree.neighbours, topology.tree.hops["cellar"], topology.tree.next_hops["cellar"]
     topology.wake_at                                                # when to tell Woken()
-
-The way of a count: a broker tells `traffic.LinkTraffic` of each frame of events that it sends or
-takes, once for the frame; the types are read from its packed events by a decoder that skips all
-else. A table of events that was built as they are sent was rejected: frames in transit are never
-unpacked.
 """

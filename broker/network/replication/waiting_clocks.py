@@ -1,8 +1,8 @@
 """The clocks of a host where subscriptions may say how long they wait for those away.
 
-Owns the clocks that have a wait, and hands all else on to the clocks that have none. Must not know
-links or tasks. Invariant: a clock never goes back; one with a wait is where the one without is, or
-further; and what it passes over changes nothing for the one without.
+Owns the clocks that have a wait, around those that have none, which are asked for theirs. Must not
+know links or tasks. Invariant: a clock never goes back; one with a wait is where the one without
+is, or further; and what it passes over changes nothing for the one without.
 
 The watermark of a type is the least promise of all who send it. A clock with a wait leaves out the
 origins that have been away for so long. Where nobody else sends the type it goes with the foremost
@@ -76,9 +76,7 @@ class WaitingClocks:
         self._passed: dict[str, int] = {}  # of clocks with a wait
 
     def watermark(self, name: str, now: int = 0) -> int:
-        """Return the watermark of a clock; it is then given out."""
-        if SEPARATOR not in name:
-            return self._endless.watermark(name, now)
+        """Return the watermark of a clock with a wait; it is then given out."""
         reached, away = self._reached(name, now, looking=False)
         if reached > self._passed.get(name, WATERMARK_NONE):
             self._passed[name] = reached
@@ -87,8 +85,6 @@ class WaitingClocks:
 
     def foreseen(self, name: str, now: int = 0) -> int:
         """Return the watermark that would be given out; asking changes nothing."""
-        if SEPARATOR not in name:
-            return self._endless.foreseen(name, now)
         return max(self._reached(name, now, looking=True)[0], self.passed(name))
 
     def passed(self, name: str) -> int:

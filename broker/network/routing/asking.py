@@ -12,7 +12,7 @@ import msgspec
 from broker.engine.event.identity import digest
 from broker.network.routing.advertisement.messages import Unwant, Want
 from broker.network.routing.advertisement.operator import Operator
-from broker.network.routing.covering.covering import POINTS, Check
+from broker.network.routing.covering.covering import Check, Sampler
 from broker.network.routing.covering.covers import Covers
 
 Owner = tuple[str, str]  # where an operator came from, its id
@@ -26,8 +26,8 @@ class Asking:
     is sent under a name of its own.
     """
 
-    def __init__(self, check: Check, points: int = POINTS) -> None:
-        self._covers = Covers(check, points)
+    def __init__(self, check: Check, sampler: Sampler | None = None) -> None:
+        self._covers = Covers(check, sampler)
         self._owners: dict[str, dict[Owner, None]] = {}  # by the name that was sent
         self._names: dict[tuple[Owner, str], str] = {}  # where that is not the operator's id
 

@@ -32,9 +32,8 @@ from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
 from broker.network.routing.leads.rates import SourceRates, leads_of
 from broker.network.routing.leads.releases import EventReleases
-from broker.network.routing.matching.held import EventView
 from broker.network.routing.matching.matching import Compile, Part, parts_of
-from broker.network.routing.matching.rows import Condition
+from broker.network.routing.matching.rows import Condition, EventView
 from broker.network.routing.matching.strategies import (
     FILTER_SPLIT_FORWARD,
     Plan,
@@ -87,7 +86,7 @@ class Router:
         self.releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
         self._rates = SourceRates()  # of own sources alone
         self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}  # by direction, id
-        self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.points)}
+        self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.sampler)}
         self._asking: dict[str, Asking] = {}  # by neighbour
         self._directory = Directory([LOCAL])  # who is where
         self._link(neighbours)
@@ -282,7 +281,7 @@ class Router:
             out += self.withdrawn(neighbour, advertisement.source)
         out = [send for send in out if send.to != neighbour]
         self.releases.reset(neighbour)
-        self._asking[neighbour] = Asking(self._strategy.sent, self._strategy.points)
+        self._asking[neighbour] = Asking(self._strategy.sent, self._strategy.sampler)
         out += [Send(neighbour, Advertise(each)) for each in self._directory.around(neighbour)]
         for entry in self._all():
             entry.plan.pop(neighbour, None)
@@ -300,9 +299,9 @@ class Router:
         self._entries = {LOCAL: self._entries[LOCAL], **{name: {} for name in names}}
         self._received = {
             LOCAL: self._received[LOCAL],
-            **{name: Covers(received, strategy.points) for name in names},
+            **{name: Covers(received, strategy.sampler) for name in names},
         }
-        self._asking = {name: Asking(strategy.sent, strategy.points) for name in names}
+        self._asking = {name: Asking(strategy.sent, strategy.sampler) for name in names}
         own = self._directory.of(LOCAL)
         self._directory = Directory([LOCAL, *names])
         for advertisement in own:

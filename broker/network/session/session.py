@@ -3,7 +3,8 @@
 Owns which connection is used, whether a new one goes on where the last stopped, and what is said on
 it when. Must not know sockets, or what messages mean. Invariant: as long as both processes live,
 each message that was taken is delivered once and in order within its class, or an `Up` that is
-`fresh` has said on both sides that all is to be said anew.
+`fresh` has said on both sides that all is to be said anew; bytes are written once for all that was
+said together, before a close.
 
 Of the two brokers, the one whose name sorts first is the **decider**: it alone chooses which of
 several connections is used, by a Welcome with an ascending `turn`; the other takes what it is told.
@@ -28,13 +29,22 @@ from broker.network.session.frames import (
     LinkError,
     Ping,
     Welcome,
+    encode,
 )
 from broker.network.session.handshake import PeerClosedError
 from broker.network.session.inbound import Inbound
 from broker.network.session.limits import LinkLimits
 from broker.network.session.outbound import Outbound
-from broker.network.session.telling import Telling
-from broker.network.session.told import Close, Congested, Down, Effect, Refused, Up
+from broker.network.session.told import (
+    Close,
+    Congested,
+    Delivered,
+    Down,
+    Effect,
+    Refused,
+    Up,
+    Write,
+)
 
 SELDOM_SINCE = 3  # the version from which on silence of minutes is allowed
 ACK_RIDES_MS = 10_000  # an acknowledgement goes with what is said anyway at most so often
@@ -424,3 +434,61 @@ COUNTED = (
     "acks",
     "signs_of_life",
 )
+
+
+class Telling:
+    """Gather what a session wants done, until it is handed out.
+
+    `connection` is the one in use, None if there is none.
+    """
+
+    __slots__ = ("_effects", "_peer", "connection", "pieces", "said_ms")
+
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+        self.pieces: list[bytes] = []  # about to be written
+        self._effects: list[Effect] = []
+        self.connection: int | None = None
+        self.said_ms = 0  # when anything was said last
+
+    def say(self, frame: Frame) -> None:
+        """Say a frame on the connection in use."""
+        self.pieces.append(encode(frame))
+
+    def say_all(self, frames: list[bytes]) -> None:
+        """The same of frames that are encoded already."""
+        self.pieces += frames
+
+    def close(self, connection: int, reason: str, *, fault: bool = False) -> None:
+        """Close a connection and tell the other why."""
+        self._effects.append(Write(connection, encode(Bye(reason))))
+        self._effects.append(Close(connection, reason, fault, self._peer))
+
+    def add(self, effect: Effect) -> None:
+        """Any other effect."""
+        self._effects.append(effect)
+
+    def deliver(self, frame: Data) -> None:
+        """Hand up what a frame holds, with that of the one before if it is of the same class."""
+        last = self._effects[-1] if self._effects else None
+        messages, events = frame.messages, frame.events
+        if isinstance(last, Delivered) and last.control == frame.control:
+            last.messages.extend(messages)
+            messages, events = last.messages, last.events + events
+            self._effects.pop()
+        self._effects.append(Delivered(self._peer, messages, frame.control, events))
+
+    def write(self) -> None:
+        """Send out what was said, before all effects that come after."""
+        if self.pieces and self.connection is not None:
+            self._effects.append(Write(self.connection, b"".join(self.pieces)))
+        self.pieces.clear()
+
+    def taken(self, now_ms: int | None = None) -> list[Effect]:
+        """All that is to be done."""
+        if self.pieces:
+            if now_ms is not None:
+                self.said_ms = now_ms
+            self.write()
+        effects, self._effects = self._effects, []
+        return effects

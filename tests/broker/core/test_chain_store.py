@@ -18,8 +18,8 @@ from broker.engine.event.agent import WATERMARK_END
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
 from broker.engine.pattern.bounds.bounds import Inputs, bounds_of
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 LETTERS = "ABCD"

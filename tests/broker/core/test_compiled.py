@@ -31,8 +31,8 @@ from broker.engine.filter.choosing import choice_of
 from broker.engine.filter.filterer import Filterer, sorted_by_class
 from broker.engine.ingest.source_clocks import course
 from broker.engine.pattern.agent.patience import Pending
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.results import sort_results, told
-from broker.engine.runtime.slices import in_one_go
 from broker.engine.window.exact import Moments
 from headwater import Engine, Event
 from headwater.events import taken_out

@@ -17,8 +17,8 @@ from broker.engine import native
 from broker.engine.event.event import event_class
 from broker.engine.event.occurrence import Absence, sort_in_order, span_of
 from broker.engine.pattern.uncertainty.uncertainty import Maybe
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.results import sort_results, told
-from broker.engine.runtime.slices import in_one_go
 from broker.engine.runtime.subscribed import IN_ORDER, OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone

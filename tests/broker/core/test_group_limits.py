@@ -10,8 +10,8 @@ import pytest
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.ledger import Ledger
 from broker.engine.limits import Limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import check_text
 from tests.broker.core.test_bounds import EVENTS, PATTERNS, SHORT
 

@@ -6,9 +6,9 @@ import headwater
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.identity import digest
 from broker.engine.event.occurrence import flat
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
 from broker.engine.runtime.outcome import bound_ids, silent
-from broker.engine.runtime.slices import in_one_go
 from language import check_text
 
 pytestmark = pytest.mark.usefixtures("both_ways")

@@ -10,8 +10,8 @@ import pytest
 
 from broker.core.intake import IntakeOptions
 from broker.engine.event.event import Event
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from headwater.engine import Pipeline
 from language import check_text
 

@@ -12,8 +12,8 @@ from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Detected
 from broker.engine.event.identity import digest
 from broker.engine.limits import make_limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from broker.engine.window.agent import WindowAgent
 from language import check_text
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import Event, event_class
 from broker.engine.limits import make_limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from language import check_text
 from language.taskgraph import Task
 

@@ -17,9 +17,9 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE, Agent, Result
 from broker.engine.event.event import Event
 from broker.engine.limits import Limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher, WatermarkOf
 from broker.engine.runtime.shelf import Shelf
-from broker.engine.runtime.slices import in_one_go
 from headwater.engine import Extent
 from language import Specification
 from tests.oracles.generate import CONSTRUCTS_WHOLE, random_case

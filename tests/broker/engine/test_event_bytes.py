@@ -1,7 +1,7 @@
 """Events of the repeat memory come back from a snapshot with all that they say."""
 
 from broker.core.intake import Intake, to_mapping
-from broker.engine.ingest.event_bytes import packed, unpacked
+from broker.engine.ingest.event_bytes import packed, said_again, unpacked, written_out
 from language import EventType
 
 READINGS = [
@@ -50,6 +50,7 @@ def test_events_come_back_with_all_that_they_say():
     again = unpacked(packed(events))
     assert [said(one) for one in again] == [said(one) for one in events]
     assert [to_mapping(one) for one in again] == [to_mapping(one) for one in events]
+    assert written_out(again) == said_again(packed(again)) == written_out(unpacked(packed(again)))
     # Also those that came from a snapshot themselves, beside others.
     mixed = unpacked(packed([*again, *events]))
     assert [said(one) for one in mixed] == [said(one) for one in events] * 2

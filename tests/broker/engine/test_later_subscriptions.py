@@ -17,8 +17,8 @@ import pytest
 from broker.core.intake import Intake, IntakeOptions
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.limits import Limits
+from broker.engine.runtime.budget import in_one_go
 from broker.engine.runtime.matcher import Matcher
-from broker.engine.runtime.slices import in_one_go
 from headwater.engine import Extent
 from language import check_text
 from tests.broker.core.machine import NOW, Machine

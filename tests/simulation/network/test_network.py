@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.network.frames import sending
+from broker.network.frames import frames
 from broker.network.origin import offers
 from simulation.network import checks, scenario
 from simulation.network.scenario import Run, Shape
@@ -36,7 +36,7 @@ def test_nothing_is_lost_or_doubled_in_many_more_runs(first):
 @pytest.mark.timeout(60)
 def test_answers_in_many_small_parts_change_nothing(monkeypatch):
     monkeypatch.setattr(offers, "OFFER_EVENTS", 5)
-    monkeypatch.setattr(sending, "PART_EVENTS", 3)
+    monkeypatch.setattr(frames, "PART_EVENTS", 3)
     for seed in (0, 1, 5):
         scenario.run(seed)
 

@@ -17,7 +17,7 @@ from broker.network.frames import told
 from broker.network.neighbours.sessions import FrameSender
 from broker.network.neighbours.ways import Came, Claim
 from broker.network.origin.own import OwnLog
-from broker.network.replication import stored_reports
+from broker.network.replication import progress
 from broker.network.replication.progress import StoredUpto
 from broker.network.routing.advertisement.messages import Want
 from broker.network.routing.router import Router
@@ -63,8 +63,8 @@ def positions_told_before_they_are_stored(patch):
 
 def told_often(patch):
     """Origins hear at once how far a host is: else they rarely do just before one ends."""
-    patch.setattr(stored_reports, "STORED_MS", OFTEN_MS)
-    patch.setattr(stored_reports, "STORED_MS_MAX", OFTEN_MS)
+    patch.setattr(progress, "STORED_MS", OFTEN_MS)
+    patch.setattr(progress, "STORED_MS_MAX", OFTEN_MS)
 
 
 def events_kept_for_the_foremost_host_alone(patch):

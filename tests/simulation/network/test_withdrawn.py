@@ -6,7 +6,7 @@ import pytest
 
 import headwater
 from broker.core.messages import EventsReceived, Payload, SourceWithdrawn
-from broker.network.frames import sending
+from broker.network.frames import frames
 from broker.network.origin import offers
 from tests.simulation.network.town import Town
 
@@ -92,7 +92,7 @@ def test_a_silence_is_told_of_at_a_host_that_heard_of_nothing_but_the_end():
 def test_nobody_goes_past_events_of_sources_that_ended_while_a_part_of_them_is_on_its_way(
     monkeypatch,
 ):
-    monkeypatch.setattr(sending, "PART_EVENTS", 5)
+    monkeypatch.setattr(frames, "PART_EVENTS", 5)
     monkeypatch.setattr(offers, "OFFER_EVENTS", 15)
     town = Ending(WANTED, each=10)
     town.start({})

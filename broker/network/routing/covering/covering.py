@@ -9,6 +9,7 @@ else; "covered" is right unless the check is the sampling one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from operator import gt
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from broker.network.routing.covering.covering_table import Row
 
 
-POINTS = 1000  # of a sampling check, unless its strategy says otherwise
-
-
 class Check(Enum):
     """Choose how covering is decided."""
 
@@ -37,7 +35,11 @@ class Check(Enum):
     EXACT = "exact"
     """By other boxes together."""
     SAMPLED = "sampled"
-    """By other boxes together, as random points tell: see `sampling`."""
+    """By other boxes together, as a sampler tells that whoever asks brings along."""
+
+
+Sampler = Callable[[Box, "list[Row]", int], bool]
+"""Tells by a seed whether rows that all meet a box seem to cover it together."""
 
 
 @dataclass(slots=True)
@@ -75,11 +77,16 @@ class CoverIndex:
     """The boxes of one class of operators under their names."""
 
     def __init__(
-        self, axes: int, check: Check = Check.EXACT, *, budget: int = BUDGET, guesses: int = POINTS
+        self,
+        axes: int,
+        check: Check = Check.EXACT,
+        *,
+        budget: int = BUDGET,
+        sampler: Sampler | None = None,
     ) -> None:
         self._check = check  # fixed: answers by different checks cannot be mixed
         self._budget = budget  # parts of one exact search
-        self._guesses = guesses  # points of one sampled search
+        self._sampler = sampler
         self._table = Table(axes)  # of the boxes as they surely are, never wider
         self.counts = Counts()  # for the benches; no answer depends on them
 
@@ -130,8 +137,6 @@ class CoverIndex:
         return tuple(map(self._table.name, found.places)) if found.covered else None
 
     def _sample(self, box: Box, rows: list[Row], seed: int) -> tuple[str, ...] | None:
-        from broker.network.routing.covering.sampling import sample
-
-        if not sample(box, rows, seed=seed, guesses_max=self._guesses).covered:
+        if self._sampler is None or not self._sampler(box, rows, seed):
             return None
         return tuple(self._table.name(number) for number in sorted(row[-1] for row in rows))

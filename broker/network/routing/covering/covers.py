@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from broker.network.routing.advertisement.operator import Key, Operator
 from broker.network.routing.covering.boxes import ANYTHING, AXES_MAX, Box, Cuts, box_of, cuts
-from broker.network.routing.covering.covering import POINTS, Check, CoverIndex
+from broker.network.routing.covering.covering import Check, CoverIndex, Sampler
 
 _Class = tuple[Any, ...]
 
@@ -26,9 +26,9 @@ class _Item(NamedTuple):
 class Covers:
     """Operators by id, each covered by others of its class or not."""
 
-    def __init__(self, check: Check, points: int = POINTS) -> None:
+    def __init__(self, check: Check, sampler: Sampler | None = None) -> None:
         self._check = check  # for all classes
-        self._points = points  # of a sampled check
+        self._sampler = sampler
         self._items: dict[str, _Item] = {}
         self._classes: dict[_Class, CoverIndex] = {}  # an index each, made when first needed
         self._covering: dict[str, dict[str, None]] = {}  # by coverer, in the order of covering
@@ -81,7 +81,7 @@ class Covers:
     def _index(self, kind: _Class, axes: int) -> CoverIndex:
         index = self._classes.get(kind)
         if index is None:
-            index = self._classes[kind] = CoverIndex(axes, self._check, guesses=self._points)
+            index = self._classes[kind] = CoverIndex(axes, self._check, sampler=self._sampler)
         return index
 
     def _settle(self, name: str) -> None:

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from broker.network.routing.advertisement.messages import LeadEvents, Send
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.advertisement.sources import simplest
-from broker.network.routing.matching.held import EventView, Held, Store
 from broker.network.routing.matching.matching import Compile, Matcher, Released, parts_of
+from broker.network.routing.matching.rows import EventView, Held, Store
 
 SEPARATOR = "\x1e"  # between who is to be told, and what
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from broker.network.routing.advertisement.operator import Advertisement, Key, Operator
 from broker.network.routing.advertisement.sources import Directory
-from broker.network.routing.matching.held import EventView
+from broker.network.routing.matching.rows import EventView
 
 RARER = 8  # events that wait come at least so many times as often as each lead
 STILL = 4  # the same for events that wait already

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from broker.network.routing.advertisement.messages import LOCAL, Events, Results, Send
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.leads.probes import KeptEvents, Probing
-from broker.network.routing.matching.held import EventKey, EventView, Held, Store
 from broker.network.routing.matching.matching import Compile, Matcher, Part, Released, Waiting
+from broker.network.routing.matching.rows import EventKey, EventView, Held, Store
 from broker.network.routing.matching.strategies import Strategy
 
 

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.engine.event.event import distance_m
-from broker.network.routing.matching.held import Held
+from broker.network.routing.matching.rows import Held
 
 if TYPE_CHECKING:
     from broker.network.routing.matching.matching import Place

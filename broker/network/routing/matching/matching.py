@@ -19,9 +19,8 @@ from typing import NamedTuple, Protocol
 
 from broker.engine.filter.cells import slots_of
 from broker.network.routing.advertisement.operator import Key, Operator
-from broker.network.routing.matching.held import Held, insert
 from broker.network.routing.matching.joins import Hit, Variant, complete, possible
-from broker.network.routing.matching.rows import Condition, RowIndex, row_of
+from broker.network.routing.matching.rows import Condition, Held, RowIndex, insert, row_of
 from broker.network.routing.matching.wide import WideRows
 
 SHAPES_FEW = 16  # shapes that have places of one type before all their rows are looked up at once

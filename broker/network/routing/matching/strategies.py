@@ -12,7 +12,7 @@ from typing import NamedTuple
 from broker.network.routing.advertisement.messages import LOCAL
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.advertisement.sources import Directory, answerable, asked_of, project
-from broker.network.routing.covering.covering import POINTS, Check
+from broker.network.routing.covering.covering import Check, Sampler
 
 Plan = dict[str, dict[str, Operator]]
 """What is asked of each neighbour, by id."""
@@ -25,7 +25,7 @@ class Strategy(NamedTuple):
     are not sent because what was sent before covers them. `each`: each operator has its own result
     set, covered ones included; else an event goes over a link once. `rings`: operators are split
     into binary joins. `central`: everything happens at one broker. `clip`: see `project`.
-    `points`: how many a sampling check draws. `leads`: what comes often waits for what is rare.
+    `sampler`: what a sampled check asks. `leads`: what comes often waits for what is rare.
     """
 
     name: str  # as figures and options call it
@@ -35,7 +35,7 @@ class Strategy(NamedTuple):
     rings: bool = False
     central: bool = False  # everything goes to one broker
     clip: bool = False  # ranges are cut to what sources promise
-    points: int = POINTS  # of the sampled check
+    sampler: Sampler | None = None  # of the sampled check
     leads: bool = False  # the rarer travels first
 
 

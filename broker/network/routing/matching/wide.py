@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from broker.engine.filter.cells import slots_of
-from broker.network.routing.matching.held import Held
-from broker.network.routing.matching.rows import Row, RowIndex
+from broker.network.routing.matching.rows import Held, Row, RowIndex
 
 Place = TypeVar("Place")
 

@@ -8,7 +8,7 @@ from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import event_class
 from broker.network.actors.copies import Copies
 from broker.network.actors.roaming import ROAMING_MS, Roaming
-from broker.network.frames import sending
+from broker.network.frames import frames
 from broker.network.frames.frames import Frame, FrameError, Gone, decoded, encoded
 from broker.network.neighbours.sessions import Sessions
 from broker.network.neighbours.ways import LOCAL, Claim, Ways
@@ -123,7 +123,7 @@ def test_a_way_is_there_while_some_host_beyond_needs_it():
 @pytest.mark.parametrize("position", [None, 0, 5, 19, 20])
 def test_an_answer_holds_all_behind_a_position_without_a_gap(position, monkeypatch):
     monkeypatch.setattr(offers, "OFFER_EVENTS", 7)
-    monkeypatch.setattr(sending, "PART_EVENTS", 3)
+    monkeypatch.setattr(frames, "PART_EVENTS", 3)
     own = log(20)
     taken, at = [], position
     for _ in range(10):
@@ -183,7 +183,7 @@ def test_an_answer_leaves_out_what_the_host_has_already():
 def test_how_far_an_ended_type_had_come_is_said_behind_its_events_and_then_that_it_ended(
     monkeypatch,
 ):
-    monkeypatch.setattr(sending, "PART_EVENTS", 8)
+    monkeypatch.setattr(frames, "PART_EVENTS", 8)
     told = {"Wind": 7}
     parts = list(offers.offers("o", log(20), told, 0, TYPES, left_off={"Temp": 99, "Wind": 3}))
     *_, final = [what.watermarks for what, _, _ in parts]
@@ -206,7 +206,7 @@ def test_long_events_travel_in_parts_that_a_link_takes():
     rows = [
         (number, text(id=str(number), start=1, end=1, a_said="x" * 60_000)) for number in range(40)
     ]
-    parts = sending.cut(rows)
+    parts = frames.cut(rows)
     assert [row for part, _ in parts for row in part] == rows
     assert len(parts) > 3
 

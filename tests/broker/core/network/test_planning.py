@@ -14,7 +14,7 @@ from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.planning import Planning
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.limits import Limits
-from broker.engine.runtime.slices import in_one_go
+from broker.engine.runtime.budget import in_one_go
 from broker.network.effects import Note
 from planner.rounds.machine import Rounds
 from planner.rounds.settings import Settings

@@ -13,8 +13,8 @@ from broker.network.host.upstream import Upstream
 from broker.network.neighbours.certainty import Certainty
 from broker.network.neighbours.ways import Came, Claim
 from broker.network.operators.times import Times
-from broker.network.routing.matching.held import Held
 from broker.network.routing.matching.matching import Waiting
+from broker.network.routing.matching.rows import Held
 from language import check_text
 
 A = event_class("A", {})

@@ -6,11 +6,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from broker.network.frames.frames import Doubted, Offered, Passed
-from broker.network.frames.sending import Passage, advanced
+from broker.network.frames.frames import Doubted, Offered, Passage, Passed, advanced
 from broker.network.frames.told import Forwarded
-from broker.network.neighbours import carriage
-from broker.network.neighbours.carriage import CarriedEvents
+from broker.network.neighbours import sessions
+from broker.network.neighbours.sessions import CarriedEvents
 
 SEAL, BACK = (1, 2), (2, 1)
 
@@ -109,7 +108,7 @@ class Ends:
         life, kept = self.frames.get(body.origin, (0, []))
         kept = kept if life == body.life else []
         kept = [*kept, (len(body.events), body.positions)] if body.positions else kept
-        while sum(size for size, _ in kept) > carriage.CARRIED_BYTES_MAX:
+        while sum(size for size, _ in kept) > sessions.CARRIED_BYTES_MAX:
             kept = kept[1:]
         self.frames[body.origin] = body.life, kept
 

@@ -17,8 +17,8 @@ from broker.network.replication.progress import ProgressLedger
 from broker.network.routing.advertisement.messages import LOCAL, Unwant, Want
 from broker.network.routing.advertisement.operator import Key, Operator
 from broker.network.routing.growing import GrowingRouter
-from broker.network.routing.matching.held import Held
 from broker.network.routing.matching.matching import Waiting
+from broker.network.routing.matching.rows import Held
 
 TYPES = {name: event_class(name, {}) for name in "AB"}
 

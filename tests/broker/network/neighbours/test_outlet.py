@@ -4,7 +4,7 @@ import pytest
 
 from broker.network.effects import SendFrame
 from broker.network.frames import frames
-from broker.network.neighbours.outlet import HOLD_MS, LinkOutlet
+from broker.network.neighbours.sessions import HOLD_MS, LinkOutlet
 
 
 def joined(some):

@@ -15,8 +15,8 @@ from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerC
 from broker.network.neighbours.ways import Ways
 from broker.network.routing.advertisement.messages import LOCAL, Unwant, Want
 from broker.network.routing.advertisement.operator import Key, Operator, Range
-from broker.network.routing.matching.held import Held
 from broker.network.routing.matching.matching import Joined, Waiting
+from broker.network.routing.matching.rows import Held
 
 BACK = Joined(5_000, ("A", "B"))
 

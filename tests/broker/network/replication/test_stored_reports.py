@@ -2,12 +2,12 @@
 
 import pytest
 
-from broker.network.replication.progress import StoredUpto
-from broker.network.replication.stored_reports import (
+from broker.network.replication.progress import (
     FAR,
     STORED_MS,
     STORED_MS_MAX,
     StoredReports,
+    StoredUpto,
 )
 
 

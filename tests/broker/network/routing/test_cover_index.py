@@ -148,9 +148,10 @@ def test_all_that_left_leave_room_for_others() -> None:
 SCRIPT = """
 import random
 from broker.network.routing.covering.covering import Check, CoverIndex
+from simulation.papers.sampler import sampler
 from tests.broker.network.routing.covering_support import box, side
 seeded = random.Random(5)
-index, sampled = CoverIndex(3), CoverIndex(3, Check.SAMPLED, guesses=20)
+index, sampled = CoverIndex(3), CoverIndex(3, Check.SAMPLED, sampler=sampler(20))
 for number in range(300):
     written = tuple(side(seeded, 9, 0.1) for _ in range(3))
     index.add(f"s{number}", box(written))

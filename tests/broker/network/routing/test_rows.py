@@ -8,8 +8,7 @@ import pytest
 from broker.engine.event.event import MetricPosition
 from broker.engine.filter.cells import slots_of
 from broker.network.routing.advertisement.operator import Key, Range, Region
-from broker.network.routing.matching.held import Held
-from broker.network.routing.matching.rows import GATES_MAX, RowIndex, row_of
+from broker.network.routing.matching.rows import GATES_MAX, Held, RowIndex, row_of
 from tests.broker.network.routing.events import event
 
 # Of 2**53 and beyond there are integers that no two floats keep apart.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.network.routing.covering.boxes import Box
+    from broker.network.routing.covering.covering import Sampler
     from broker.network.routing.covering.covering_exact import Part
     from broker.network.routing.covering.covering_table import Row
 
@@ -82,6 +83,11 @@ def sample(
         if _misses(left, draw):
             return Sampled(covered=False, guesses=done + 1, rho=rho)
     return Sampled(covered=True, guesses=guesses, rho=rho, error=(1.0 - rho) ** guesses)
+
+
+def sampler(points: int) -> Sampler:
+    """Return what a strategy asks that draws so many points."""
+    return lambda box, rows, seed: sample(box, rows, seed=seed, guesses_max=points).covered
 
 
 def least_share(part: Part) -> float:

@@ -10,7 +10,7 @@ from broker.network.routing.covering.boxes import Box, box_of, cuts
 from broker.network.routing.covering.covering import Check, CoverIndex, covered
 from broker.network.routing.covering.covering_exact import first_part, reduced
 from broker.network.routing.covering.covering_table import Table
-from broker.network.routing.covering.sampling import guesses_for, sample
+from simulation.papers.sampler import guesses_for, sample, sampler
 
 
 def sampled(asked: Box, held: list[Box], **options):
@@ -137,7 +137,7 @@ def test_how_many_points_an_error_needs() -> None:
 
 
 def test_an_index_may_sample() -> None:
-    index = CoverIndex(1, Check.SAMPLED, guesses=300)
+    index = CoverIndex(1, Check.SAMPLED, sampler=sampler(300))
     index.add("left", box_of([cuts(0, 2)]))
     index.add("right", box_of([cuts(1, 3)]))
     assert index.covered_by(box_of([cuts(0.5, 2.5)]), seed=4) == ("left", "right")

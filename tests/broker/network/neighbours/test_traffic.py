@@ -7,7 +7,7 @@ import msgspec
 from broker.engine.ingest.event_bytes import packed, unpacked
 from broker.network.frames import frames
 from broker.network.frames.told import Forwarded
-from broker.network.overlay.traffic import OTHERS, TYPES_MAX, LinkTraffic
+from broker.network.neighbours.sessions import OTHERS, TYPES_MAX, LinkTraffic
 
 
 def body(names):
