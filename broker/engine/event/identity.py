@@ -51,9 +51,11 @@ def begun_of(task: str, case: int) -> blake2b:
 
 # A window has no occurrence that would name it, and what is in it may come from several brokers in
 # parts; its number and group are the same wherever it closes.
-def beginning_of_window(task: str, case: int, window: int | list[str | int]) -> bytes:
-    """Encode what the id of a window's event is the digest of, before its group.
+def said_of_window(
+    task: str, case: int, window: int | list[str | int], group: tuple[Any, ...]
+) -> bytes:
+    """Encode what the id of a window's event is the digest of.
 
     `window` is its number, or the closing event's [id, end].
     """
-    return ENCODE(("window", task, case, window, None))[:-1]
+    return ENCODE(("window", task, case, window, group))

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import accumulate, chain
-from operator import attrgetter
+from itertools import accumulate, chain, islice
+from operator import attrgetter, lt
 from typing import Any
 
 from broker.engine.event.event import Event, MetricPosition, Order
@@ -412,7 +412,9 @@ class Ordered:
         return list(zip(self.events, self.values, strict=True))
 
     def _fill(self, entries: list[tuple[Any, Any]]) -> None:
-        entries.sort(key=_order_of)
+        ends = [event.end for event, _ in entries]
+        if not all(map(lt, ends, islice(ends, 1, None))):
+            entries.sort(key=_order_of)
         self.events = deque([event for event, _ in entries])
         self.values = deque([value for _, value in entries])
 

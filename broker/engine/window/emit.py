@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from broker.engine.event.event import Detected, Event
 from broker.engine.event.expressions import Scope, attribute_code
 from broker.engine.event.group_keys import form_of, shown_form
-from broker.engine.event.identity import ENCODE, beginning_of_window, digests
+from broker.engine.event.identity import digests, said_of_window
 from broker.engine.runtime.budget import Budget
 from broker.engine.window.bound import says_events
 from broker.engine.window.code import (
@@ -288,8 +288,7 @@ class WindowOutcome:
         if named.__class__ is tuple:
             tie = (self._name, self._case, named[0])
             named = list(named)
-        unnamed, budget = self._unnamed, self.budget
-        begun = beginning_of_window(self._task, self._case, named)
+        unnamed, task, case, budget = self._unnamed, self._task, self._case, self.budget
         lacking: tuple[str, ...] = ()
         make = self._make(lacking)
         for group, summary in groups:
@@ -305,7 +304,7 @@ class WindowOutcome:
                 self.dropped_outside += 1
             else:
                 made.append(event)
-                unnamed.append((event, begun + ENCODE(group)))
+                unnamed.append((event, said_of_window(task, case, named, group)))
         return made
 
     def name_all(self) -> None:
