@@ -116,7 +116,7 @@ class Search:
         self.descent = FirstDescent(self.context)
         self.context.renew([piece for piece, host in enumerate(hosts) if host == ABSENT])
         self._consider()
-        if instance.pieces <= TABU_FIRST_PIECES and not instance.limited:
+        if instance.pieces <= TABU_FIRST_PIECES and not (instance.limited or instance.many):
             self.cycles = 1
             self._begin_cycle()
 

@@ -99,7 +99,7 @@ def test_the_loop_of_a_drawn_shape_finds_as_much_as_the_engine(name):
 
 
 def test_a_shape_that_finds_another_thing_stops_the_bench(monkeypatch):
-    monkeypatch.setattr(drawn, "run", lambda *_: [])
+    monkeypatch.setattr(drawn, "matches_of", lambda *_: [])
     with pytest.raises(SystemExit, match="differs from the reference"):
         drawn.check(SHAPES["or"], ROWS[:300])
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker.core.network.network_broker import TICK_MS_MAX
+from broker.core.network.event_relay import TICK_MS_MAX
 from broker.engine.ingest.network_clocks import NetworkClocks
 from broker.network.overlay.kinds import table_of
 from broker.network.replication.progress import ASK_AGAIN_MS
