@@ -247,23 +247,45 @@ class EventRelay:
         self._told_before: told.Watermarks = dict(network.told)
         self.progress = ProgressRelay(tools, self._promised)
         self._owed, self._say = self.progress.ledger, tools.sender.say
-        neighbours = self._me, self._ways, lambda: self._sessions.standing, tools.sender.inside
-        router = self._router
-        wants = network.sources.types, lambda name: router.matcher(name).joined(), router.operators
-        says = self._say, tools.ask_quietly, lambda: self._withheld  # it is made below
-        certain = CertaintyTools(*(*neighbours, *wants, *says))
+        certain = CertaintyTools(
+            me=self._me,
+            ways=self._ways,
+            standing=lambda: self._sessions.standing,
+            inside=tools.sender.inside,
+            types=network.sources.types,
+            joined=lambda name: self._router.matcher(name).joined(),
+            operators=self._router.operators,
+            say=self._say,
+            ask_quietly=tools.ask_quietly,
+            withheld=lambda: self._withheld,  # it is made below
+        )
         self.partners = PartnerCertainty(certain, correlates=correlates)
-        waits = self._ways, self._router, self._counts, self._durable.limits, self.progress
-        says_on = self.partners, self._promised, self._say_claim
-        self._withheld: Withholding = Withholding(WithholdingTools(*(*waits, *says_on)))
+        withholding = WithholdingTools(
+            ways=self._ways,
+            router=self._router,
+            counts=self._counts,
+            limits=self._durable.limits,
+            progress=self.progress,
+            partners=self.partners,
+            promised=self._promised,
+            say=self._say_claim,
+        )
+        self._withheld: Withholding = Withholding(withholding)
 
     def frames(self) -> dict[type[Any], Callable[..., None]]:
         """Return what takes in the frames of neighbours."""
         hurry = partial(self.progress.hurry, stored=self._tools.stored)
-        lends = self._ways, self._counts, self._not_all_came, hurry, self._spread
         traffic = self._tools.sender.traffic
-        came = (partial(f, "received") for f in (traffic.count, traffic.count_types))
-        arrivals = ClaimArrivals(ArrivalTools(*lends, *came), correlates=self._correlates)
+        lent = ArrivalTools(
+            ways=self._ways,
+            counts=self._counts,
+            missed=self._not_all_came,
+            hurry=hurry,
+            spread=self._spread,
+            received=partial(traffic.count, "received"),
+            received_types=partial(traffic.count_types, "received"),
+        )
+        arrivals = ClaimArrivals(lent, correlates=self._correlates)
         return {
             frames.Doubted: self.partners.doubted,
             frames.Passed: lambda peer, one: arrivals.take(peer, [_of_a_life(one)]),

@@ -305,12 +305,19 @@ def test_the_cells_of_a_home_that_is_forgotten_end(net):
     assert not net.brokers["b"].durable.network.own.hosts
 
 
-def test_what_is_kept_for_a_forgotten_home_stays_while_its_heir_may_be_out_of_reach(net):
+@pytest.fixture
+def forgotten(net):
+    """The home is forgotten, and the origin cut off from the others before that is over."""
     net.link("a", "b", LinkDown("b"))
     net.run(30_000)
     net.tell("b", ForgetRequested("a"))
     net.run(FORGOTTEN_MS // 2)
     net.link("b", "c", LinkDown("c"))
+    return net
+
+
+def test_what_is_kept_for_a_forgotten_home_stays_while_its_heir_may_be_out_of_reach(forgotten):
+    net = forgotten
     net.run(60_000)
     assert net.brokers["b"].durable.network.own.hosts  # `c` may have taken the home over
     net.link("b", "c")
@@ -320,12 +327,8 @@ def test_what_is_kept_for_a_forgotten_home_stays_while_its_heir_may_be_out_of_re
     assert not net.brokers["b"].durable.network.own.hosts
 
 
-def test_what_is_kept_for_a_forgotten_home_ends_at_an_origin_that_restarts_meanwhile(net):
-    net.link("a", "b", LinkDown("b"))
-    net.run(30_000)
-    net.tell("b", ForgetRequested("a"))
-    net.run(FORGOTTEN_MS // 2)
-    net.link("b", "c", LinkDown("c"))
+def test_what_is_kept_for_a_forgotten_home_ends_at_an_origin_that_restarts_meanwhile(forgotten):
+    net = forgotten
     before = net.brokers["b"].durable
     after, _ = DurableBroker.recover(
         before.options, before.limits, before.snapshot(), (), 0, net.now
