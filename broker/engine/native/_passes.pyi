@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 SOURCES: str
@@ -72,10 +72,6 @@ class Maker:
     def __call__(self, start: int, end: int, group: tuple[Any, ...], event: Any) -> Any: ...
     def each(self, events: list[Any]) -> list[Any] | None: ...
     def pairs(self, pairs: list[tuple[Any, tuple[Any, ...]]]) -> list[Any] | None: ...
-
-class Choice:
-    def __init__(self, sides: tuple[tuple[tuple[str, int, Any], ...], ...]) -> None: ...
-    def __call__(self, events: Sequence[Any]) -> tuple[list[Any], ...] | None: ...
 
 class Scale:
     def __init__(

@@ -166,7 +166,6 @@ int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
 int add_maker(PyObject *module);
-int add_choice(PyObject *module);
 int add_scale(PyObject *module);
 
 #endif

@@ -24,10 +24,8 @@ from hypothesis import strategies as st
 
 from broker.engine import native
 from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
-from broker.engine.event.event import Event as CoreEvent
 from broker.engine.event.event import event_class
 from broker.engine.event.identity import digest
-from broker.engine.filter.choosing import choice_of
 from broker.engine.filter.filterer import Filterer, sorted_by_class
 from broker.engine.ingest.source_clocks import course
 from broker.engine.pattern.agent.patience import Pending
@@ -313,69 +311,6 @@ def conditions(text: str) -> Any:
     (task,) = checked.graph.tasks.values()
     case: Case = task.node.case
     return case.detect.pattern.conditions
-
-
-TELLING = [
-    "x < 2",
-    "2 <= x",
-    "1 < x < 3",
-    "x >= -1.5, n <= 3",
-    "n > 2.5",
-    "n = 3",
-    "x = 3",
-    't = "b"',
-    't < "b"',
-    'location = "hall"',
-    "timestamp > 1",
-    "n > 9007199254740992",
-    "x >= 9007199254740993",
-]
-PUZZLING = ["x != 1", "not x < 2", "x < n", "x + 1 < 2", "x < 1 or x > 2", "duration > 1"]
-numbers = st.sampled_from(
-    [-2.0, -1.5, 1.0, 2.0, 2.5, 3.0, float("nan"), float("inf"), 9007199254740992.0, 1e300]
-)
-readings = st.builds(
-    Reading,
-    id=st.just("r"),
-    location=st.sampled_from([None, "hall", "yard"]),
-    start=st.integers(0, 3),
-    end=st.integers(0, 3),
-    a_n=st.none() | st.integers(-4, 4) | st.sampled_from([2**53, 2**53 + 1, 2**63 - 1]),
-    a_x=st.none() | numbers,
-    a_t=st.none() | st.sampled_from(["a", "b", "é"]),
-)
-
-
-@given(st.lists(st.sampled_from(TELLING), min_size=1, max_size=4), st.lists(readings, max_size=6))
-def test_events_are_chosen_as_by_the_generated_code(texts, events):
-    wanted = [conditions(text) for text in texts]
-    choice = choice_of(wanted)
-    assert choice is not None
-    filterers = []
-    for alone in (False, True):
-        filterer = Filterer()
-        for one in wanted:
-            filterer.add("Reading", one)
-        if alone:
-            with python_alone():
-                filterers.append(filterer.route(events))
-        else:
-            filterers.append(filterer.route(events))
-    assert filterers[0] == filterers[1]  # an event equals itself alone
-
-
-@pytest.mark.parametrize("text", PUZZLING)
-def test_what_is_more_than_a_comparison_with_a_constant_is_left_to_python(text):
-    assert choice_of([conditions("x < 2"), conditions(text)]) is None
-
-
-def test_a_choice_learns_a_class_anew_and_leaves_what_has_no_such_slot():
-    choice = choice_of([conditions("x < 2")])
-    assert choice is not None
-    mixed = [Reading(id="1", end=1, a_x=1.0), Other(id="2", end=1, a_x=1.5)]
-    assert choice(mixed) == (mixed,)
-    assert choice([*mixed, CoreEvent(id="3", end=1)]) is None
-    assert choice(mixed) == (mixed,)
 
 
 # --- results ----------------------------------------------------------------------------------

@@ -112,24 +112,6 @@ def test_a_group_that_goes_while_it_is_looked_at_is_kept_until_then():
     assert not groups
 
 
-def test_a_choice_that_is_asked_while_it_compares_reads_no_others_slots():
-    same = {"x": "float", "t": "text"}
-    of_one = event_class("Told", same)
-    of_other = event_class("Told", {"m": "int", **dict(reversed(same.items()))})
-    choice = passes.Choice(((("a_t", 0, "b"), ("a_x", 0, 2.0)),))
-
-    class Curious(str):
-        __slots__ = ()
-
-        def __lt__(self, other: str) -> bool:
-            assert choice([of_other(id="2", start=1, end=1, a_t="a", a_x=9.0)]) == ([],)
-            return True
-
-    curious: Any = Curious("a")
-    event = of_one(id="1", start=1, end=1, a_t=curious, a_x=1.0)
-    assert choice([event]) is None  # Python has to say
-
-
 def test_a_result_is_told_right_whatever_is_collected_meanwhile():
     """A collection runs where objects are made, and may run events of very many classes.
 
