@@ -14,7 +14,6 @@ from itertools import chain, islice
 from operator import attrgetter, lt
 from typing import Any
 
-from broker.engine import native
 from broker.engine.event.event import Event, Head, Order, Tie, near
 
 Occurrence = Any
@@ -179,11 +178,6 @@ def first_of(occurrences: Sequence[Occurrence], tied: Tied) -> Occurrence:
     return min(equal, key=order_of)
 
 
-def span_of_first(pair: tuple[Occurrence, Any]) -> tuple[int, int]:
-    """The same of an occurrence with its group."""
-    return span_of(pair[0])
-
-
 def head_of(occurrence: Occurrence) -> Head:
     """Its order without the places: with the ids, which decide nearly all that the span leaves."""
     if occurrence.__class__ is not tuple:
@@ -295,11 +289,6 @@ def _is_inverted(pair: list[Any], keys: Sequence[Key], tied: Tied | None) -> boo
 
 def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
     """Sort in place; where those begin and stop that are equal, if there are several."""
-    if native.passes is not None and (key is span_of or key is span_of_first):
-        found: list[tuple[int, int]] | None
-        found = native.passes.by_span(items, key is span_of_first)
-        if found is not None:
-            return found
     values = list(map(key, items))
     if len(values) == 2:
         if values[1] < values[0]:

@@ -150,8 +150,6 @@ void put_whole(Packer *packer, int64_t value);
 
 PyObject *pass_readings(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_course(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_put_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_by_span(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
 

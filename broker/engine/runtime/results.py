@@ -27,8 +27,6 @@ def sort_results(results: list[Result], each: int) -> Slices[None]:
     """Put results into the order in which they leave, about `each` of them in a slice."""
     if len(results) < 2:
         return
-    if native.passes is not None and native.passes.put_in_order(results, type(results[0])):
-        return
     ends = list(map(_end, results))
     if all(map(lt, ends, islice(ends, 1, None))):
         return

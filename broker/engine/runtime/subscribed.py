@@ -26,7 +26,7 @@ from broker.engine.event.occurrence import (
     lead_of,
     order_of,
     sort_in_order,
-    span_of_first,
+    span_of,
 )
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.layout.pattern import Layout
@@ -317,7 +317,7 @@ def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any
     return lambda found: key(found[0])
 
 
-IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, ids_of, order_of)))
+IN_ORDER = tuple(map(_of_occurrence, (span_of, lead_of, ids_of, order_of)))
 
 
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:

@@ -29,8 +29,7 @@ from broker.engine.event.identity import digest
 from broker.engine.filter.filterer import Filterer, sorted_by_class
 from broker.engine.ingest.source_clocks import course
 from broker.engine.pattern.agent.patience import Pending
-from broker.engine.runtime.budget import in_one_go
-from broker.engine.runtime.results import sort_results, told
+from broker.engine.runtime.results import told
 from broker.engine.window.exact import Moments
 from headwater import Engine, Event
 from headwater.events import taken_out
@@ -535,49 +534,6 @@ def test_what_a_maker_raises_is_raised():
         filterer.make_at_once(filterer.add("Reading", one), (partial(int, "no"),))
     with pytest.raises(TypeError):
         filterer.route([Reading(id="1", location="hall", start=1, end=1, a_x=4.0)])
-
-
-def results_of(times: list[int]) -> list[Any]:
-    """Of four subscriptions, in the order in which they leave."""
-    engine = Engine(DECLARED + SPECIFICATIONS["few"], lateness_ms=0)
-    events = [Event("A", id=f"e{at:02}", timestamp=end, v=2.0) for at, end in enumerate(times)]
-    return engine._pipeline.admit(engine._decoded(events).events)
-
-
-def test_results_in_order_are_left_as_they_are_and_others_sorted():
-    results = results_of([0, 0, 1, 1, 2, 2])
-    kind = type(results[0])
-    assert not passes.put_in_order(results[::-1], kind)
-    assert not passes.put_in_order(list(results), int)
-    apart = [one for one in results if one.occurrence.id in {"e00", "e02"}]
-    half = len(apart) // 2
-    turned = [*apart[half:], *apart[:half]]
-    assert turned != apart
-    assert passes.put_in_order(turned, kind)
-    assert turned == apart
-    assert passes.put_in_order([], kind)
-    assert not passes.put_in_order(tuple(results), kind)
-    mixed = [results[-1], object(), results[0]]
-    assert not passes.put_in_order(mixed, kind)
-    assert mixed[0] is results[-1]
-
-
-@FEWER
-@given(st.lists(st.integers(0, 30), max_size=30).map(sorted), st.randoms(use_true_random=False))
-def test_results_are_sorted_in_the_same_way(times, draw):
-    """Also where they come by events, those of one in the order of their subscriptions."""
-    results = results_of(times)
-    by_event = [[one for one in results if one.end == end] for end in dict.fromkeys(times)]
-    draw.shuffle(by_event)
-    turned = [one for some in by_event for one in some]
-    if draw.random() < 0.5:
-        draw.shuffle(turned)
-    alone = list(turned)
-    in_one_go(sort_results(turned, 3))
-    assert turned == results
-    with python_alone():
-        in_one_go(sort_results(alone, len(alone)))
-    assert alone == results
 
 
 def test_no_more_is_kept_than_python_keeps():
