@@ -262,21 +262,15 @@ def plain(value: Any) -> Any:
 class SubscriptionOutcome:
     """Makes the results of one subscription."""
 
-    __slots__ = ("_maker", "_shown", "_template", "dropped_inverted")
+    __slots__ = ("_shown", "_template", "dropped_inverted")
 
     def __init__(self, template: SubscriptionTemplate) -> None:
         self.dropped_inverted = 0  # as definitions count; a subscription assigns no times
         self._template = template
         self._shown = shown_form(template.subscription.case, template.types)
-        passes = native.passes
-        self._maker = None if passes is None else passes.Maker(OccurrenceResult, template)
 
     def make_all(self, found: list[tuple[Any, tuple[Any, ...]]]) -> list[OccurrenceResult]:
         """The results of occurrences with their groups."""
-        if self._maker is not None and self._shown is None:
-            made: list[OccurrenceResult] | None = self._maker.pairs(found)
-            if made is not None:
-                return made
         make = self.make
         return [make(occurrence, group) for occurrence, group in found]
 
@@ -299,16 +293,12 @@ class SubscriptionOutcome:
 
     def maker_of_one(self) -> Callable[[int, int, tuple[Any, ...], Event], OccurrenceResult]:
         """Return what makes a primitive event's result: from start, end, group and the event."""
-        return self._maker or partial(OccurrenceResult, self._template)
+        return partial(OccurrenceResult, self._template)
 
     def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
         """The results of events of one type, each of which is an occurrence, without a group."""
         if events and not events[0].primitive:
             return [self._of_event(event, ()) for event in events]
-        if self._maker is not None and events.__class__ is list:
-            found: list[OccurrenceResult] | None = self._maker.each(events)
-            if found is not None:
-                return found
         made, template = OccurrenceResult, self._template
         return [made(template, one.start, one.end, (), one) for one in events]
 

@@ -1,9 +1,8 @@
-"""Results are ordered, made and told alike by compiled passes and by Python."""
+"""Results are told alike by compiled passes and by Python."""
 
 from __future__ import annotations
 
 import gc
-import sys
 from contextlib import nullcontext
 from hashlib import blake2b
 from typing import Any
@@ -15,9 +14,7 @@ from hypothesis import strategies as st
 
 from broker.engine import native
 from broker.engine.event.event import event_class
-from broker.engine.pattern.uncertainty.uncertainty import Maybe
 from broker.engine.runtime.results import told
-from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
@@ -28,65 +25,6 @@ FEWER = settings(max_examples=settings.default.max_examples // 4)
 passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 Reading = event_class("Reading", {"x": "float"})
-
-
-def reading(name: str, start: int, end: int) -> Any:
-    return Reading(id=name, start=start, end=end)
-
-
-# --- making -----------------------------------------------------------------------------------
-
-
-def fields(result: Any) -> list[Any]:
-    return [getattr(result, name) for name in OccurrenceResult.__struct_fields__]
-
-
-def test_results_are_made_as_their_class_makes_them():
-    maker = passes.Maker(OccurrenceResult, "template")
-    event = reading("e", 2**70, 5)
-    wanted = OccurrenceResult("template", 2**70, 5, (), event)  # type: ignore[arg-type]
-    made = [maker(event.start, event.end, (), event), *maker.each([event])]
-    assert [fields(one) for one in made] == [fields(wanted)] * 2
-    assert {type(one) for one in made} == {OccurrenceResult}
-    occurrence = (7, 3, event, event)
-    (of_two,) = maker.pairs([(occurrence, ("hall",))])
-    assert fields(of_two) == ["template", 3, 7, ("hall",), occurrence, "yes"]
-
-
-def test_what_may_be_and_what_is_none_is_left_to_python():
-    maker = passes.Maker(OccurrenceResult, "template")
-    event = reading("e", 1, 1)
-    plain = ((1, 1, event, event), ())
-    for odd in (event, ((Maybe(1), 1, event), ()), ((1,), ()), (event, ()), [plain]):
-        assert maker.pairs([plain, odd]) is None
-    for odd in (plain, None, object(), msgspec.convert({}, msgspec.defstruct("Other", []))):
-        assert maker.each([event, odd]) is None
-    assert maker.each((event,)) is None
-    with pytest.raises(TypeError):
-        maker(1, 1, ())
-
-
-@pytest.mark.parametrize("kind", [int, Reading, msgspec.defstruct("Less", ["template", "start"])])
-def test_a_maker_makes_results_alone(kind):
-    with pytest.raises(TypeError):
-        passes.Maker(kind, "template")
-
-
-def test_as_many_references_go_as_come():
-    event, template, group = reading("e", 10**6, 10**6), object(), ("hall",)
-    occurrence = (10**6, 10**6, event)
-    shared = (OccurrenceResult, event, template, group, occurrence)
-
-    def run() -> list[int]:
-        maker = passes.Maker(OccurrenceResult, template)
-        for _ in range(1_000):
-            maker.each([event] * 3)
-            maker.pairs([(occurrence, group)] * 3)
-            maker.pairs([(occurrence, group), None])
-        del maker
-        return [sys.getrefcount(one) for one in shared]
-
-    assert run() == run()
 
 
 # --- telling ----------------------------------------------------------------------------------
