@@ -19,9 +19,6 @@ def give(
     made: list[Any],
     slow: Callable[[list[Any]], int],
 ) -> int: ...
-def merged(
-    ends: list[int], entries: list[tuple[int, Any]], batch: list[tuple[int, list[Any]]], until: int
-) -> tuple[list[tuple[int, Any]], bool, list[int], list[tuple[int, Any]]] | None: ...
 def later(
     ends: list[int], events: list[Any], watermark: int
 ) -> tuple[list[int], list[Any]] | None: ...

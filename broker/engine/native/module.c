@@ -23,8 +23,6 @@ static PyMethodDef passes[] = {
      "The digits of the digests of messages, so many side by side."},
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
      "Give events to contents by scales; how many nobody wants."},
-    {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,
-     "Entries that wait and events that came in order of time, and which of them wait on."},
     {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
      "Of ends and their events those that are greater than a time."},
     {"read_total", (PyCFunction)(void (*)(void))pass_read_total, METH_FASTCALL,

@@ -123,16 +123,6 @@ fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
         SOON(in_slot(event, reading->slots[at]));
 }
 
-/* An entry that waits for the watermark, or what makes one. */
-typedef struct {
-    int64_t end;
-    PyObject *number, *event; /* borrowed from the batch */
-    PyObject *entry;          /* borrowed where it waited; NULL where it came now */
-} Waiting;
-
-/* Sort by end; of one end what stood before stands before. `spare` has room for as many. */
-void sort_by_end(Waiting *all, Py_ssize_t count, Waiting *spare);
-
 /* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
 void digest_hex(const uint8_t *data, size_t length, char *hex);
 
@@ -152,8 +142,6 @@ PyObject *pass_readings(PyObject *module, PyObject *const *args, Py_ssize_t coun
 PyObject *pass_course(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
-
-PyObject *pass_merged(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 PyObject *pass_later(PyObject *module, PyObject *const *args, Py_ssize_t count);
 

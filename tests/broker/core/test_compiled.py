@@ -23,12 +23,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.engine import native
-from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
+from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import event_class
 from broker.engine.event.identity import digest
 from broker.engine.filter.filterer import Filterer, sorted_by_class
 from broker.engine.ingest.source_clocks import course
-from broker.engine.pattern.agent.patience import Pending
 from broker.engine.runtime.results import told
 from broker.engine.window.exact import Moments
 from headwater import Engine, Event
@@ -83,81 +82,6 @@ def test_a_clock_leaves_what_is_no_event_to_python():
     assert passes.course([object()], 0, None, 0) is None
     assert passes.course([], 0, None, 0) is None
     assert passes.course((Reading(id="1", start=0, end=0),), 0, None, 0) is None
-
-
-leaves = st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 9), max_size=5)), max_size=3)
-
-
-@given(st.lists(st.tuples(leaves, st.integers(0, 12)), max_size=4), st.booleans())
-def test_what_waits_is_released_in_the_same_order(pushes, in_order):
-    """Also where some wait from before, and whether or not any were told apart by the pass."""
-    found = []
-    batches = [
-        (
-            [
-                (leaf, [Reading(id=f"{end}", start=end, end=end) for end in sorted(ends)])
-                if in_order
-                else (leaf, [Other(id=f"{end}", start=end, end=end) for end in ends])
-                for leaf, ends in batch
-            ],
-            until,
-        )
-        for batch, until in pushes
-    ]
-    for alone in (False, True):
-        pending = Pending()
-        with python_alone() if alone else nullcontext():
-            found.append([pending.pass_through(batch, until) for batch, until in batches])
-            found[-1].append(pending.entries)
-    assert found[0] == found[1]
-
-
-ends_that_come = st.lists(st.integers(0, 400), max_size=60) | st.lists(
-    st.integers(0, 400), max_size=2
-)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 2), ends_that_come), max_size=8),
-    st.integers(0, 40) | st.just(WATERMARK_END),
-)
-def test_much_that_waits_is_released_in_the_same_order(pushes, lateness_ms):
-    """Also where few come while many wait, which go on a heap, and many again after that."""
-    batches, newest = [], 0
-    for leaf, ends in pushes:
-        on_time = [end for end in ends if end > newest - lateness_ms]
-        events = [Reading(id=f"{end}", start=end, end=end) for end in on_time]
-        newest = max([newest, *on_time])
-        batches.append(([(leaf, events), (1 - leaf, events[::3])], newest - lateness_ms))
-    batches.append(([], WATERMARK_END))
-    found = []
-    for alone in (False, True):
-        pending = Pending()
-        with python_alone() if alone else nullcontext():
-            found.append([pending.pass_through(batch, until) for batch, until in batches])
-    assert found[0] == found[1]
-    assert sum(map(len, found[0])) == sum(
-        len(events) for batch, _ in batches for _, events in batch
-    )
-
-
-def test_what_waits_is_merged_with_what_comes():
-    a, b, c, d = (Reading(id=str(end), start=end, end=end) for end in (1, 2, 3, 3))
-    assert passes.merged([], [], [(0, [c, a]), (1, [b])], 3) == (
-        *([(0, a), (1, b), (0, c)], True),
-        *([], []),
-    )
-    assert passes.merged([3], [(7, d)], [(0, [c, a]), (1, [b])], 1) == (
-        *([(0, a)], True),
-        *([2, 3, 3], [(1, b), (7, d), (0, c)]),
-    )
-    assert passes.merged([3], [(7, d)], [(0, [c])], 2**70) == ([(7, d), (0, c)], False, [], [])
-    assert passes.merged([], [], [], 3) == ([], True, [], [])
-    great = Reading(id="1", start=0, end=2**62)
-    for odd in ([(0, (a,))], [(0, [1])], [[0, [a]]], [(0, [a]), (1, [great])]):
-        assert passes.merged([], [], odd, 3) is None
-    assert passes.merged([3], [], [], 3) is None
-    assert passes.merged([2**62], [(0, great)], [], 3) is None
 
 
 whole = st.integers(-40, 40) | times | st.sampled_from([2**62, -(2**62), -(2**63), 2**63])
