@@ -26,7 +26,6 @@ from broker.engine.event.occurrence import (
     lead_of,
     order_of,
     sort_in_order,
-    span_of,
 )
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.layout.pattern import Layout
@@ -272,7 +271,15 @@ class SubscriptionOutcome:
     def make_all(self, found: list[tuple[Any, tuple[Any, ...]]]) -> list[OccurrenceResult]:
         """The results of occurrences with their groups."""
         make = self.make
-        return [make(occurrence, group) for occurrence, group in found]
+        if self._shown is not None:
+            return [make(occurrence, group) for occurrence, group in found]
+        made, template = OccurrenceResult, self._template
+        return [
+            made(template, one[1], one[0], group, one)
+            if one.__class__ is tuple and one[0].__class__ is int
+            else make(one, group)
+            for one, group in found
+        ]
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
@@ -303,11 +310,19 @@ class SubscriptionOutcome:
         return [made(template, one.start, one.end, (), one) for one in events]
 
 
+def _span(found: tuple[Any, Any]) -> tuple[int, int]:
+    occurrence = found[0]  # said anew, as it is asked of each that is found
+    if occurrence.__class__ is tuple:
+        span: tuple[int, int] = occurrence[:2]
+        return span
+    return (occurrence.end, occurrence.start)
+
+
 def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any]:
     return lambda found: key(found[0])
 
 
-IN_ORDER = tuple(map(_of_occurrence, (span_of, lead_of, ids_of, order_of)))
+IN_ORDER = (_span, *map(_of_occurrence, (lead_of, ids_of, order_of)))
 
 
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:
