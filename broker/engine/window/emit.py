@@ -79,7 +79,7 @@ class Summary(Told, Protocol):
 
     @property
     def kept(self) -> list[Any]:
-        """What aggregates keep."""
+        """Return what aggregates keep."""
 
 
 @dataclass(slots=True)

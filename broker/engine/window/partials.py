@@ -132,7 +132,7 @@ class Partial(Heads):
 
     @property
     def kept(self) -> list[Any]:
-        """What its aggregates keep."""
+        """Return what its aggregates keep."""
         kept = self.folded
         if kept is None:
             kept = self.folded = self.shape.new_in_pane()
