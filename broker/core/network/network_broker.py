@@ -34,7 +34,8 @@ from broker.core.exchange.showing import SourceDisplay
 from broker.core.network.event_relay import TICK_MS, EventRelay, RelayTools
 from broker.core.network.folding import FoldOrigin
 from broker.core.networked.cell_parts import PARTS_MAX
-from broker.core.networked.networked import Fresh, NetworkedBroker
+from broker.core.networked.local_origin import Fresh
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
 from broker.engine.runtime.budget import Slices, in_one_go
@@ -127,7 +128,7 @@ class NetworkBroker(Linking):
         self.stand_ins.join(self._on, self._on_frame)
         self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
-        durable.network.spreads = True
+        durable.network.origin.spreads = True
         durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
         self._tick.by(self._now + TICK_MS)
         self._advertise()
@@ -350,10 +351,8 @@ class NetworkBroker(Linking):
             self._promise_less()
         if network.copies.fresh:
             self._actors.send_copies()
-        if network.fresh:
-            fresh, network.fresh = network.fresh, []
-            if not self._hold.holds(fresh):
-                self._spread_fresh(fresh)
+        if (fresh := network.origin.take_fresh()) and not self._hold.holds(fresh):
+            self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         self._of_topology(
@@ -539,9 +538,9 @@ class NetworkBroker(Linking):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
-        asked = (position, one.types, judge(one.keys), network.left_off(one.types))
+        asked = (position, one.types, judge(one.keys), network.origin.left_off(one.types))
         taken = one.positions_taken(network.own.life)
-        parts = offers(self.me, network.own, network.told, *asked, taken)
+        parts = offers(self.me, network.own, network.origin.told, *asked, taken)
         for what, last, more in offers_nothing(self.me, network.own) if one.quiet else parts:
             body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
@@ -569,7 +568,7 @@ class NetworkBroker(Linking):
         if promise := self._tick.is_due(now):
             self._folds.note_unconcerned()
         network = self.durable.network
-        if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
+        if (due is not None and due <= now) or (promise and network.origin.due_to_promise(now)):
             yield from self._told(message)
         for peer in [peer for peer in self._refused if promise]:
             del self._refused[peer]
