@@ -24,17 +24,18 @@ from broker.core.cells.cell import Cell
 from broker.core.cells.cell_contents import CellMaker, contents
 from broker.core.cells.cell_origins import CellTerms, places
 from broker.core.cells.cell_views import network_status, views
-from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.cells.inside import CellNeighbours
 from broker.core.effects import Effect
 from broker.core.exchange.announcing import Announcing
-from broker.core.exchange.linking import drain, exchanges, name_taken, use
+from broker.core.exchange.host import BrokerInputs
+from broker.core.exchange.linking import Linking, drain, exchanges, name_taken, use
 from broker.core.exchange.listening import ActorNews
 from broker.core.exchange.showing import SourceDisplay
 from broker.core.network.event_relay import TICK_MS, EventRelay, RelayTools
 from broker.core.network.folding import FoldOrigin
 from broker.core.networked.cell_parts import PARTS_MAX
-from broker.core.networked.networked import Fresh, NetworkedBroker
+from broker.core.networked.local_origin import Fresh
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
 from broker.engine.runtime.budget import Slices, in_one_go
@@ -78,7 +79,7 @@ from broker.network.routing.entry import Joining
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(Hosting):
+class NetworkBroker(Linking):
     """Run a broker among brokers. `epoch` ascends with each process of this broker.
 
     `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
@@ -92,7 +93,9 @@ class NetworkBroker(Hosting):
         joining: Joining | None = None,
         identity: int = 0,
     ) -> None:
-        super().__init__(durable, epoch, times)
+        super().__init__(durable, epoch, BrokerInputs(durable.network), times)
+        hosting, self.correlates = self.hosting, self.hosting.correlates
+        tell = self._tell_network = hosting.tell_network
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
         self._ended, self.say = durable.network.ended, self._say  # what ended was looked at
@@ -104,32 +107,32 @@ class NetworkBroker(Hosting):
         self._mail = CellMail(self.me, epoch, self._sender, durable)
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
-        asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
-        self._relay = EventRelay(RelayTools(*(*knows, *asks)), correlates=self.correlates)
+        asks = hosting.stored_reports, hosting.ask_quietly, hosting.take, hosting.missed
+        lent = RelayTools(*(*knows, *asks), self._cores)
+        self._relay = EventRelay(lent, correlates=self.correlates)
         self._progress, self.partners = self._relay.progress, self._relay.partners
         self._owed, self._tick = self._progress.ledger, self._relay.tick
         holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
         self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(*holds)
-        tell = self._tell_network
         self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
-        lent = durable.network, self.router, self.ways, self._routed
-        self._shows = SourceDisplay(*lent, correlates=self.correlates)
+        ends = durable.network, self.router, self.ways, self._routed
+        self._shows = SourceDisplay(*ends, correlates=self.correlates)
         self._on = self._message_table()
         self._on_frame |= self._frame_table()
         self._homes, self._hosts = self._cell_parts()
         self.hosted: Mapping[str, Cell] = self._hosts.cells  # terms that run here, by name
         self._terms = CellTerms(durable.network, self.topology, self.ways, self._mail, tell)
         self._terms.look(self._now)
-        ways = self._sender, self.sessions, tell, self._look_at_needs, self._homes.look
+        ways = self._sender, self.sessions, tell, hosting.look_at_needs, self._homes.look
         self.stand_ins = StandIns(durable, epoch, self._mail, *ways, self._homes.leave_host)
         self.stand_ins.join(self._on, self._on_frame)
         self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
-        durable.network.spreads = True
+        durable.network.origin.spreads = True
         durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
         self._tick.by(self._now + TICK_MS)
         self._advertise()
-        self._look_at_needs()
+        self.hosting.look_at_needs()
         self._homes.look()
         if identity:
             self._tell_network(told.Incarnated(0, 0, {}))
@@ -171,6 +174,7 @@ class NetworkBroker(Hosting):
     def _frame_table(self) -> dict[type[Any], Callable[[str, Any], None]]:
         return {
             **self._relay.frames(),
+            frames.Offered: self._offered,
             frames.Reoffer: self._reoffer,
             frames.Fold: self._fold,
             Parcel: self._mail.parcel,
@@ -222,7 +226,7 @@ class NetworkBroker(Hosting):
                 each = replace(each, cells=PARTS_MAX, split=split)  # noqa: PLW2901  # written down so
             yield from self._told(cast("core_messages.Message", each))
             if isinstance(each, _REQUESTS):
-                self._look_at_needs()
+                self.hosting.look_at_needs()
                 self._homes.look()
                 self._cancelling.spread(self.sessions.standing)
             elif isinstance(each, core_messages.ActorsListening):
@@ -231,7 +235,7 @@ class NetworkBroker(Hosting):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
         if self.durable.network.ended != self._ended:  # no more is needed of what they needed
             self._ended = self.durable.network.ended
-            self._look_at_needs()
+            self.hosting.look_at_needs()
         if sources.changed:
             self._advertise()
         if self.deciding is not None:
@@ -297,7 +301,7 @@ class NetworkBroker(Hosting):
                 inside |= peer in self._inside
                 self._say(peer, body, self.durable.number)
             if probes.answered > before:
-                self._activate()
+                self.hosting.activate()
         if (released := self._hold.release(probes.answered, now)) is not None:
             self._say_on(*released)
         if (message := announcing.take(probes.answered, now)) is not None:
@@ -308,8 +312,8 @@ class NetworkBroker(Hosting):
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.core.next_wake(), self._tick.due_at, self.topology.wake_at]
         wakes += [self.probes.wake_at, self._hold.due, self.incarnation.due_ms]
-        wakes += [self.absence.wake_at, self.sessions.outlet.wake_at]
-        wakes += [self.stored_reports.due(), self._owed.next_wake(), self.partners.asks_at]
+        wakes += [*self.hosting.wakes(), self.sessions.outlet.wake_at]
+        wakes += [self._owed.next_wake(), self.partners.asks_at]
         wakes += [self._terms.asks_at, self._hosts.say_again_at]
         if (until := self._joining.until) is not None and until > self._now:
             wakes.append(until)
@@ -319,8 +323,6 @@ class NetworkBroker(Hosting):
             wakes.append(self._announcing.due)
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
-        if self.needs.asked:
-            wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
         if self._homes.wishes or self._hosts.cells:
             wakes += [*self._homes.next_wake(), *self._hosts.next_wake()]
         known = [wake for wake in wakes if wake is not None]
@@ -349,10 +351,8 @@ class NetworkBroker(Hosting):
             self._promise_less()
         if network.copies.fresh:
             self._actors.send_copies()
-        if network.fresh:
-            fresh, network.fresh = network.fresh, []
-            if not self._hold.holds(fresh):
-                self._spread_fresh(fresh)
+        if (fresh := network.origin.take_fresh()) and not self._hold.holds(fresh):
+            self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         self._of_topology(
@@ -397,12 +397,12 @@ class NetworkBroker(Hosting):
         if self.correlates and network.own.hosts:
             self._hold.begin(self.probes.begin(), self._now)  # it leaves behind what is said here
         self._advertise()
-        self._look_at_needs()
+        self.hosting.look_at_needs()
 
     def _let_leave(self) -> None:
         if self._shows.hurries:
             self._shows.hurries = False
-            self._progress.hurry(self.me, self.stored_reports)
+            self._progress.hurry(self.me, self.hosting.stored_reports)
         self._shows.let_leave()
 
     @property
@@ -421,7 +421,7 @@ class NetworkBroker(Hosting):
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
         network, cells = self.durable.network, (self.cells(), self._hosts.cells)
-        return network_status(network, self.topology, self.ways, self.needs, *cells) | {
+        return network_status(network, self.topology, self.ways, self.hosting.needs, *cells) | {
             "incarnation": self.incarnation.status(),
             "stand_ins": self.stand_ins.status(),
             "counts": self.counts | self._announcing.counts(),
@@ -477,7 +477,7 @@ class NetworkBroker(Hosting):
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         self.partners.passes(peer, one, self._now)
-        super()._offered(peer, one)
+        self.hosting.offered(peer, one)
 
     def _cores(self) -> list[NetworkedBroker]:
         return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
@@ -538,9 +538,9 @@ class NetworkBroker(Hosting):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
-        asked = (position, one.types, judge(one.keys), network.left_off(one.types))
+        asked = (position, one.types, judge(one.keys), network.origin.left_off(one.types))
         taken = one.positions_taken(network.own.life)
-        parts = offers(self.me, network.own, network.told, *asked, taken)
+        parts = offers(self.me, network.own, network.origin.told, *asked, taken)
         for what, last, more in offers_nothing(self.me, network.own) if one.quiet else parts:
             body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
@@ -556,7 +556,7 @@ class NetworkBroker(Hosting):
                 self._tell_network(told.HostStored(stored.host, position))
         if self._shows.leaving:
             self._let_leave()
-        self.stored_reports.pass_on(peer, stored)
+        self.hosting.stored_reports.pass_on(peer, stored)
 
     def _settling(self, message: core_messages.Settling) -> None:
         self._homes.settle()
@@ -568,19 +568,14 @@ class NetworkBroker(Hosting):
         if promise := self._tick.is_due(now):
             self._folds.note_unconcerned()
         network = self.durable.network
-        if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
+        if (due is not None and due <= now) or (promise and network.origin.due_to_promise(now)):
             yield from self._told(message)
         for peer in [peer for peer in self._refused if promise]:
             del self._refused[peer]
             if peer in self.sessions.peers:
                 self._begin(peer)
         self._of_topology(self.topology.handle(topologies.Woken(), now))
-        self.stored_reports.wake(now, self.durable.number)
-        self._ask_again()
-        for what in self.absence.handle(now, network, self.ways.via, self.needs):
-            self._tell_network(what)
-        self._sender.out += [Note(*line) for line in self.absence.take_lines()]
-        self._activate()
+        self.hosting.wake()
         self._hosts.wake()
         self._homes.wake()
         self._terms.wake(now)
