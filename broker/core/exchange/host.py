@@ -102,8 +102,11 @@ class BrokerInputs:
         return rows
 
 
-class HostParts(NamedTuple):
-    """The parts of a broker that it lends; `tell` has its core handle a message."""
+class LinkParts(NamedTuple):
+    """The parts of a broker with links that it lends to others.
+
+    `routed` sends what the router wants sent, `tell` has its core handle a message.
+    """
 
     durable: DurableBroker
     ways: Ways
@@ -121,26 +124,26 @@ class Host:
     """Take what subscriptions need. `correlates`: whether events may be kept back for partners."""
 
     def __init__(
-        self, tools: HostParts, inputs: HostInputs, first_serial: int, times: Times | None
+        self, parts: LinkParts, inputs: HostInputs, first_serial: int, times: Times | None
     ) -> None:
-        durable, ways = tools.durable, tools.ways
-        self.durable, self.router, self.inputs = durable, tools.router, inputs
-        self._ways, self._tools, self._say = ways, tools, tools.sender.say
+        durable, ways = parts.durable, parts.ways
+        self.durable, self.router, self.inputs = durable, parts.router, inputs
+        self._ways, self._parts, self._say = ways, parts, parts.sender.say
         self.me = durable.options.name
         self.correlates = durable.options.correlate
         joins_ms = durable.limits.kept_back_ms_max if self.correlates else None
         promised = KnownPromises(durable.network.promises, ways.promises)
         durable.network.installer.promised = promised.of
         self.needs = Needs(times or _times(durable), first_serial, joins_ms, promised)
-        lent = ways.via, tools.sessions.version, self.unstored, self._say, frames.Stored
+        lent = ways.via, parts.sessions.version, self.unstored, self._say, frames.Stored
         self.stored_reports = StoredReports(self.me, *lent)
         network = durable.network
-        self.absence = AbsenceWatch(network.absent, network.upstream, tools.clock())
+        self.absence = AbsenceWatch(network.absent, network.upstream, parts.clock())
 
     def tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
         """Have the core handle what happened in the network; `events` as in `NetworkTold`."""
         self.inputs.came(what)
-        self._tools.tell(core_messages.NetworkTold(what, events))
+        self._parts.tell(core_messages.NetworkTold(what, events))
 
     # --- what is needed --------------------------------------------------------------------
 
@@ -155,9 +158,9 @@ class Host:
         """Route the operators of all tasks here; tell whether they are others than before."""
         came, gone = self.needs.changed(self.durable.network.tasks(), self.tell_network)
         for operator in came:
-            self._tools.routed(self.router.operator_added(LOCAL, operator))
+            self._parts.routed(self.router.operator_added(LOCAL, operator))
         for name in gone:
-            self._tools.routed(self.router.operator_removed(LOCAL, name))
+            self._parts.routed(self.router.operator_removed(LOCAL, name))
         return bool(came or gone)
 
     def _ask_for_needs(self, *, changed: bool, always: bool = False) -> None:
@@ -171,7 +174,7 @@ class Host:
             for origin, types in self._ways.types.items():
                 if origin in network.upstream or not wanted.keys().isdisjoint(types):
                     self.ask(origin)
-            number = self._tools.probes.begin(wanted)  # behind all that was asked
+            number = self._parts.probes.begin(wanted)  # behind all that was asked
             self.needs.probe = number if new or always else self.needs.probe
         self.activate()
 
@@ -184,7 +187,7 @@ class Host:
     def lost(self, origin: str, back_within_ms: int) -> None:
         """There is no way to the origin any more; it may have promised to be back by then."""
         self.needs.asked.pop(origin, None)
-        self.absence.lose(origin, self._tools.clock(), back_within_ms)
+        self.absence.lose(origin, self._parts.clock(), back_within_ms)
 
     def forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
@@ -216,7 +219,7 @@ class Host:
             if upstream is None:
                 return  # more brokers than are allowed
             self._ways.open(origin, LOCAL, self.me)
-            serial = self.needs.ask(origin, self._tools.clock())
+            serial = self.needs.ask(origin, self._parts.clock())
         elif not network.is_host:
             return  # nobody can take it for one who needs something
         else:
@@ -263,7 +266,7 @@ class Host:
 
     def activate(self) -> None:
         """Activate the subscriptions for which all have answered."""
-        if self.needs.waits and self._tools.probes.answered >= self.needs.probe:
+        if self.needs.waits and self._parts.probes.answered >= self.needs.probe:
             ready = self.needs.ready(self.durable.network.activation.inactive())
             if ready:
                 self.tell_network(told.Activated(tuple(ready), apart=True))
@@ -284,7 +287,7 @@ class Host:
     def missed(self, origin: str) -> None:
         """Something of an origin was lost on its way here: have it offered again."""
         if origin in self.durable.network.upstream and not self._is_open(origin):
-            self._tools.counts["gaps"] += 1
+            self._parts.counts["gaps"] += 1
             if origin in self._ways.via:
                 self.ask(origin)
 
@@ -299,13 +302,13 @@ class Host:
     def offered(self, peer: str, one: frames.Offered) -> None:
         """An answer to a host, which may be this one."""
         if one.host != self.me:
-            self._tools.sender.pass_on(peer, one.host, one, len(one.what.positions))
+            self._parts.sender.pass_on(peer, one.host, one, len(one.what.positions))
             return
         if self.needs.is_quiet(one.serial):
             return
         asked = self.needs.asked.get(one.what.origin)
         if asked is None or asked.serial != one.serial:
-            self._tools.counts["answers_stale"] += 1
+            self._parts.counts["answers_stale"] += 1
             return
         self.tell_network(one.what)
         if one.more:
@@ -324,12 +327,12 @@ class Host:
 
     def wake(self) -> None:
         """Time has passed: tell origins what is stored, ask again, and notice who is away."""
-        now, durable = self._tools.clock(), self.durable
+        now, durable = self._parts.clock(), self.durable
         self.stored_reports.wake(now, durable.number)
         self.ask_again()
         for news in self.absence.handle(now, durable.network, self._ways.via, self.needs):
             self.tell_network(news)
-        self._tools.sender.out += [Note(*line) for line in self.absence.take_lines()]
+        self._parts.sender.out += [Note(*line) for line in self.absence.take_lines()]
         self.activate()
 
     def wakes(self) -> list[int | None]:
@@ -342,8 +345,8 @@ class Host:
 
     def ask_again(self) -> None:
         """Ask those who have not answered for long."""
-        for origin in self.needs.overdue(self._tools.clock(), ASK_AGAIN_MS):
-            self._tools.counts["asked_again"] += 1
+        for origin in self.needs.overdue(self._parts.clock(), ASK_AGAIN_MS):
+            self._parts.counts["asked_again"] += 1
             if origin in self._ways.via:
                 self.ask(origin)
             else:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core.effects import Effect
-from broker.core.exchange.host import Host, HostInputs, HostParts
+from broker.core.exchange.host import Host, HostInputs, LinkParts
 from broker.core.messages import CancelRequested, FunctionsChanged, Message, NetworkTold
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.runtime.budget import Slices, in_one_go
@@ -206,7 +206,7 @@ class Linking:
             Probe: self.probes.heard,
             Echo: self.probes.echoed,
         }
-        parts = HostParts(
+        self.parts = LinkParts(
             durable=durable,
             ways=self.ways,
             sessions=self.sessions,
@@ -218,7 +218,7 @@ class Linking:
             tell=self._tell,
             clock=lambda: self._now,
         )
-        self.hosting = Host(parts, inputs, epoch << 20, times)
+        self.hosting = Host(self.parts, inputs, epoch << 20, times)
 
     # --- for those who add to it -----------------------------------------------------------
 
@@ -240,6 +240,14 @@ class Linking:
     def _forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
         self.hosting.forget(broker)
+
+    def _announce(self, here: frames.Here) -> bool:
+        """Say to all neighbours what sources here send; tell whether that is news."""
+        if here == self._own_here:
+            return False
+        self._own_here = here
+        self._say_all("", here)
+        return True
 
     # --- what neighbours say ---------------------------------------------------------------
 
