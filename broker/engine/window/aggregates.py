@@ -140,33 +140,58 @@ class MonotoneDeque:
         return unsigned_zero(self.deque[0]) if self.deque else None
 
 
+class Bag:
+    """Keep all values of a pane, for quantiles: they are sorted when one is read."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def take(self, values: Iterable[Any]) -> None:
+        """Add `values`."""
+        self.values += values
+
+    def quantile(self, over: int, under: int) -> float | None:
+        """Return the over/under quantile; see `quantile`."""
+        values = self.values
+        values.sort()
+        return quantile(len(values), values.__getitem__, over, under)
+
+    def merged(self, others: Sequence[Bag]) -> Bag:
+        """Return all values together; sorted runs are merged when they are read."""
+        made = Bag()
+        made.values = [*self.values, *chain.from_iterable([other.values for other in others])]
+        return made
+
+    def plain(self) -> list[Any]:
+        """Return plain data."""
+        return list(self.values)
+
+    def restore(self, data: list[Any]) -> None:
+        """Take up what `plain` gave, in whatever order."""
+        self.values = list(data)
+
+
 class Ascending:
     """Keep all values ascending: for quantiles, and for extremes of what leaves in any order.
 
     Values stand in blocks, so that an insertion moves few of them: with 100,000 values a flat list
     would move 50,000 pointers, a block at most 2,048. `lasts` and `sizes` are those of the blocks.
-    What a pane takes in runs waits in `loose`; one sort when it is read beats many insertions.
     """
 
-    __slots__ = ("_upto", "blocks", "count", "greatest", "lasts", "loose", "sizes")
+    __slots__ = ("_upto", "blocks", "count", "greatest", "lasts", "sizes")
 
     def __init__(self, *, greatest: bool = False) -> None:
         self.greatest = greatest
         self.blocks: list[list[Any]] = []
         self.lasts: list[Any] = []
         self.sizes: list[int] = []
-        self.loose: list[Any] = []
         self.count = 0
         self._upto: list[int] | None = None  # the number of values in each block and before it
 
-    def take(self, values: Iterable[Any]) -> None:
-        """Add `values`."""
-        before = len(self.loose)
-        self.loose += values
-        self.count += len(self.loose) - before
-
     def add(self, value: Any) -> None:
-        """Insert a value in its place; nothing may be loose."""
+        """Insert a value in its place."""
         self.count += 1
         self._upto = None
         at = bisect_left(self.lasts, value)
@@ -188,7 +213,7 @@ class Ascending:
             self.sizes[at : at + 1] = [len(part) for part in parts]
 
     def remove(self, value: Any) -> None:
-        """Take back a value; nothing may be loose."""
+        """Take back a value."""
         self.count -= 1
         self._upto = None
         at = bisect_left(self.lasts, value)
@@ -202,8 +227,6 @@ class Ascending:
 
     def value_at(self, rank: int) -> Any:
         """Return the value of a rank, from 0."""
-        if self.loose:
-            self._settle()
         if len(self.blocks) == 1:
             return self.blocks[0][rank]
         if self._upto is None:
@@ -221,35 +244,6 @@ class Ascending:
         if not self.count:
             return None
         return unsigned_zero(self.value_at(self.count - 1 if self.greatest else 0))
-
-    def merged(self, others: Sequence[Ascending]) -> Ascending:
-        """Return all values together; sorted runs are merged when they are read."""
-        made = Ascending()
-        for part in (self, *others):
-            made.take(part.plain())
-        return made
-
-    def plain(self) -> list[Any]:
-        """Return plain data."""
-        return [*chain(*self.blocks), *self.loose]
-
-    def restore(self, data: list[Any]) -> None:
-        """Take up what `plain` gave, in whatever order."""
-        self.blocks, self.lasts, self.sizes, self.loose = [], [], [], []
-        self.count = 0
-        self._upto = None
-        self.take(data)
-
-    def _settle(self) -> None:
-        values = self.plain() if self.blocks else self.loose
-        values.sort()
-        self.blocks = [values]  # of a pane or a session, mostly
-        if len(values) > BLOCK_MAX:
-            self.blocks = [values[at : at + BLOCK_MAX] for at in range(0, len(values), BLOCK_MAX)]
-        self.lasts = [block[-1] for block in self.blocks]
-        self.sizes = list(map(len, self.blocks))
-        self.loose = []
-        self._upto = None
 
 
 class Distinct:
@@ -460,7 +454,7 @@ KINDS: dict[str, AccumulatorKind] = {
     "squares": _moments(Moments, squared=True),
     "least": _extreme(greatest=False),
     "greatest": _extreme(greatest=True),
-    "bag": AccumulatorKind(Ascending, Ascending, Ascending, grows=True),
+    "bag": AccumulatorKind(Bag, Ascending, Ascending, grows=True),
     "distinct": AccumulatorKind(Distinct, Distinct, Distinct, grows=True),
     "ends": AccumulatorKind(Ends, Ordered, Ordered, of_events=True),
     "ordered": AccumulatorKind(Ordered, Ordered, Ordered, grows=True, of_events=True),

@@ -14,7 +14,7 @@ from typing import Any
 
 from broker.engine.event.event import doubtful, lasting
 from broker.engine.window.aggregates import plain_value, value_of
-from broker.engine.window.code import Fold, Shape
+from broker.engine.window.code import Shape
 from broker.engine.window.constituents import (
     IDS_MAX,
     NEVER,
@@ -25,12 +25,14 @@ from broker.engine.window.constituents import (
 )
 from broker.engine.window.plan import Aggregation, subject_of
 
+WHOLE_MAX = 32  # events up to which a merged group is no more than the list of them
 PENDING_MAX = 2_048  # events set aside before they are taken: runs cost less than single events
 
 _order = attrgetter("order")
 _start = attrgetter("start")
 _end = attrgetter("end")
 _uncertainty = attrgetter("uncertainty")
+_whole = attrgetter("whole")
 
 
 class Heads:
@@ -101,36 +103,50 @@ class Heads:
 class Partial(Heads):
     """A group's counts, span, first events, and what its aggregates keep (see emit.Summary).
 
-    It is itself the list of its first events: one object for each group and pane, not two.
+    It is itself the list of its first events: one object for each group and pane, not two. As long
+    as these are all, and of one leaf, it is `whole`: what else is kept is made of them when it is
+    read, as most windows have few events of a group, and merging lists is the least of merging.
     """
 
-    __slots__ = ("counts", "end", "kept", "lacking", "maybe", "start", "uncertainty")
+    __slots__ = (
+        "counts", "end", "folded", "lacking", "maybe", "shape", "start", "uncertainty", "whole",
+    )  # fmt: skip
 
-    def __init__(self, shape: Shape) -> None:
-        self.events = []
+    def __init__(self, shape: Shape, events: list[Any] | None = None) -> None:
+        """`events`: with which it begins, of a simple shape (see there): its own list of them."""
+        self.shape = shape
         self.bound, self.most = NEVER, IDS_MAX
-        self.counts = [0] * len(shape.leaves)
         self.lacking: tuple[str, ...] = ()  # aggregates that were asked for after events had come
-        self.kept = shape.new_in_pane()
-        self.start = NEVER
-        self.end = -NEVER
+        self.whole = shape.single
+        self.folded: list[Any] | None = None if shape.single else shape.new_in_pane()
         self.uncertainty = 0
         self.maybe = False
+        if events is None:
+            self.events = []
+            self.counts = [0] * len(shape.leaves)
+            self.start, self.end = NEVER, -NEVER
+        else:
+            self.events = events
+            self.counts = [len(events)]
+            self.start, self.end = events[0].end, events[-1].end
 
-    def take(
-        self,
-        leaf: int,
-        events: Sequence[Any],
-        fold: Fold | None,
-        *,
-        detected: bool,
-        ascending: bool,
-        instants: bool,
-    ) -> None:
-        """Take a run of events of a leaf; only `detected` events can be of less than certainty.
+    @property
+    def kept(self) -> list[Any]:
+        """Return what its aggregates keep."""
+        kept = self.folded
+        if kept is None:
+            kept = self.folded = self.shape.new_in_pane()
+            if self.events:
+                self.shape.fold(0, kept, self.events)
+        return kept
+
+    def take(self, leaf: int, events: Sequence[Any], *, ascending: bool, instants: bool) -> None:
+        """Take a run of events of a leaf.
 
         `ascending`: none ends before the one before it; `instants`: see `are_instants`.
         """
+        if self.folded is not None:
+            self.shape.fold(leaf, self.folded, events)
         self.counts[leaf] += len(events)
         # As a rule two look-ups in place of three walks over the run, for each group and run.
         low, high = events[0].end, events[-1].end
@@ -150,10 +166,9 @@ class Partial(Heads):
             self.events += events
         elif low <= self.bound:
             self.keep_first(events, low)
-        if detected and not self.maybe:
+        # Only detected events can be of less than full certainty.
+        if self.shape.detected[leaf] and not self.maybe:
             self.maybe = any(event.certainty != "yes" for event in events)
-        if fold is not None:
-            fold(self.kept, events)
 
     def crowd(self, ids: int) -> bool:
         """Keep no more events for the sake of order than `ids`; return True if it kept more."""
@@ -165,6 +180,7 @@ class Partial(Heads):
     def merged(self, others: Sequence[Partial]) -> Partial:
         """Return a new partial of this one and others together."""
         made: Partial = Partial.__new__(Partial)
+        made.shape = self.shape
         counts, start, end = self.counts, self.start, self.end
         uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
         for other in others:
@@ -182,10 +198,14 @@ class Partial(Heads):
         made.counts = list(map(sum, zip(counts, *[other.counts for other in others], strict=True)))
         made.start, made.end = start, end
         made.uncertainty, made.maybe, made.lacking = uncertainty, maybe, lacking
-        made.kept = [
-            kept.merged([other.kept[number] for other in others])
-            for number, kept in enumerate(self.kept)
-        ]
+        made.whole = self.whole and made.counts[0] <= WHOLE_MAX and all(map(_whole, others))
+        made.folded = None
+        if not made.whole:
+            parts = [other.kept for other in others]
+            made.folded = [
+                kept.merged([part[number] for part in parts])
+                for number, kept in enumerate(self.kept)
+            ]
         made.join([self, *others])
         return made
 
@@ -199,13 +219,18 @@ class Partial(Heads):
     def of_plain(cls, shape: Shape, data: list[Any]) -> Partial:
         """Return the partial that `plain` gave as plain data."""
         made = cls(shape)
+        made.folded, made.whole = shape.new_in_pane(), False
         made.counts, span, kept = list(data[0]), data[1], data[2]
         made.start, made.end, made.uncertainty, made.maybe = span[:4]
         made.restore_heads(span[4])
-        for accumulator, plain in zip(made.kept, kept, strict=True):
+        for accumulator, plain in zip(made.folded, kept, strict=True):
             accumulator.restore(plain)
         made.lacking = tuple(data[3]) if len(data) > 3 else ()
         return made
+
+    def _cut(self) -> None:
+        self.folded, self.whole = self.kept, False
+        super()._cut()
 
 
 SUMS = ("tally", "moments", "squares")  # each keeps what those before it do
