@@ -71,9 +71,6 @@ as_whole(PyObject *object, int64_t *value)
     return as_whole_slowly(object, value);
 }
 
-/* An integer, also one of more bits, in the range of 64; 0 where it is none. */
-int as_clipped(PyObject *object, int64_t *value);
-
 /* How events of one class are read: at most SHAPES of them are known at a time, with their class. */
 typedef struct {
     PyTypeObject *type; /* owned */
