@@ -52,7 +52,7 @@ PyInit__passes(void)
     module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
-    if (add_teller(module) < 0 || add_scale(module) < 0 || add_patience(module) < 0
+    if (add_teller(module) < 0 || add_maker(module) < 0 || add_scale(module) < 0 || add_patience(module) < 0
         || add_ends(module) < 0
         || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0
         || PyModule_AddStringConstant(module, "FILES", FILES) < 0) {

@@ -148,6 +148,7 @@ PyObject *pass_read_total(PyObject *module, PyObject *const *args, Py_ssize_t co
 int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
+int add_maker(PyObject *module);
 int add_scale(PyObject *module);
 
 #endif

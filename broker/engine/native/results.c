@@ -6,8 +6,6 @@
 
 #include "results.h"
 
-/* The fields of a result. */
-enum { TEMPLATE, STARTED, ENDED, KEYED, OCCURRENCE, CERTAIN, FIELDS };
 static const char *const field_names[FIELDS] = {
     "template", "start", "end", "group", "occurrence", "certainty",
 };
@@ -23,9 +21,7 @@ static PyObject *blank; /* a dictionary with these keys, in their order, of a ce
 static const int said[SAID] = {SUBSCRIPTION, SEQ, SUBSCRIBER, ACTOR};
 static PyObject *certain;
 
-/* Where a class of results keeps its fields; 0 where it has others, or keeps them not so. Sets no
- * error. */
-static int
+int
 find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS])
 {
     static PyTypeObject *known; /* kept alive: there is one such class */

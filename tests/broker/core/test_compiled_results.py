@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from contextlib import nullcontext
 from hashlib import blake2b
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from broker.engine import native
 from broker.engine.event.event import event_class
 from broker.engine.runtime.results import told
+from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
@@ -24,7 +26,43 @@ messages = st.lists(lengths.flatmap(lambda n: st.binary(min_size=n, max_size=n))
 FEWER = settings(max_examples=settings.default.max_examples // 4)
 passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
+
+
+# --- making -----------------------------------------------------------------------------------
+
 Reading = event_class("Reading", {"x": "float"})
+
+
+def test_results_are_made_as_their_class_makes_them():
+    maker = passes.Maker(OccurrenceResult, "template")
+    event = Reading(id="e", start=2**70, end=5)
+    wanted = OccurrenceResult("template", 2**70, 5, (), event)  # type: ignore[arg-type]
+    made = maker(event.start, event.end, (), event)
+    assert type(made) is OccurrenceResult
+    for name in OccurrenceResult.__struct_fields__:
+        assert getattr(made, name) == getattr(wanted, name)
+    with pytest.raises(TypeError):
+        maker(1, 1, ())
+
+
+@pytest.mark.parametrize("kind", [int, Reading, msgspec.defstruct("Less", ["template", "start"])])
+def test_a_maker_makes_results_alone(kind):
+    with pytest.raises(TypeError):
+        passes.Maker(kind, "template")
+
+
+def test_as_many_references_go_as_come():
+    event, template, group = Reading(id="e", start=10**6, end=10**6), object(), ("hall",)
+    shared = (OccurrenceResult, event, template, group)
+
+    def run() -> list[int]:
+        maker = passes.Maker(OccurrenceResult, template)
+        for _ in range(1_000):
+            maker(event.start, event.end, group, event)
+        del maker
+        return [sys.getrefcount(one) for one in shared]
+
+    assert run() == run()
 
 
 # --- telling ----------------------------------------------------------------------------------
