@@ -14,8 +14,7 @@ from broker.engine.event.event import Event, event_class
 from broker.engine.window import partials
 from broker.engine.window.code import Shape
 from broker.engine.window.partials import Partial, are_instants
-from language import check_text
-from language.tree import Definition
+from tests.broker.core.window_support import task_of
 
 TEXT = """event A(x: float)
 event B(x: float)
@@ -37,11 +36,8 @@ runs = st.lists(readings, min_size=1, max_size=9)
 
 
 def shape_of(operands: str) -> Shape:
-    specification = check_text(TEXT.format(operands=operands)).specification
-    assert specification is not None
-    (task,) = [one for one in specification.graph.tasks.values() if one.name == "W"]
-    assert isinstance(task.node, Definition)
-    return Shape(task, task.node.cases[0])
+    task = task_of(TEXT.format(operands=operands))
+    return Shape(task, task.node.cases[0])  # type: ignore[union-attr]
 
 
 def events_of(run: Sequence[tuple[int, int, float]], at: int) -> list[Event]:
