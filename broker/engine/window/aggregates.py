@@ -294,20 +294,22 @@ class Distinct:
 class Ends:
     """Keep the first and the last value of a pane, by the order of the events they are from."""
 
-    __slots__ = ("first_at", "first_value", "last_at", "last_value")
+    __slots__ = ("first_event", "first_value", "last_event", "last_value")
 
     def __init__(self) -> None:
-        self.first_at: Order | None = None
+        self.first_event: Any = None  # or its head
         self.first_value: Any = None
-        self.last_at: Order | None = None
+        self.last_event: Any = None
         self.last_value: Any = None
 
     def take_of(self, values: Sequence[Any], events: Sequence[Event]) -> None:
         """Add the values of as many events."""
-        ends = list(map(_end, events))
-        low, high = index_of(min, ends, events), index_of(max, ends, events)
-        self._take_first(events[low].order, values[low])
-        self._take_last(events[high].order, values[high])
+        low = high = 0
+        if len(events) > 1:
+            ends = list(map(_end, events))
+            low, high = index_of(min, ends, events), index_of(max, ends, events)
+        self._take_first(events[low], values[low])
+        self._take_last(events[high], values[high])
 
     def first(self) -> Any:
         """Return the first value; None of none."""
@@ -321,28 +323,41 @@ class Ends:
         """Return the first and the last of all."""
         made = Ends()
         for part in (self, *others):
-            if part.first_at is not None and part.last_at is not None:
-                made._take_first(part.first_at, part.first_value)
-                made._take_last(part.last_at, part.last_value)
+            if part.first_event is not None:
+                made._take_first(part.first_event, part.first_value)
+                made._take_last(part.last_event, part.last_value)
         return made
 
     def plain(self) -> list[Any]:
         """Return plain data."""
-        values = [plain_value(self.first_value), plain_value(self.last_value)]
-        return [plain_order(self.first_at), plain_order(self.last_at), *values]
+        events = self.first_event, self.last_event
+        orders = [None if event is None else plain_order(event.order) for event in events]
+        return [*orders, plain_value(self.first_value), plain_value(self.last_value)]
 
     def restore(self, data: list[Any]) -> None:
         """Take up what `plain` gave."""
-        self.first_at, self.last_at = order_of(data[0]), order_of(data[1])
+        heads = [None if order is None else Head(order_of(order)) for order in data[:2]]
+        self.first_event, self.last_event = heads
         self.first_value, self.last_value = value_of(data[2]), value_of(data[3])
 
-    def _take_first(self, at: Order, value: Any) -> None:
-        if self.first_at is None or at < self.first_at:
-            self.first_at, self.first_value = at, value
+    def _take_first(self, event: Any, value: Any) -> None:
+        first = self.first_event
+        # Whole orders are asked for only where ends tie.
+        if (
+            first is None
+            or event.end < first.end
+            or (event.end == first.end and event.order < first.order)
+        ):
+            self.first_event, self.first_value = event, value
 
-    def _take_last(self, at: Order, value: Any) -> None:
-        if self.last_at is None or at > self.last_at:
-            self.last_at, self.last_value = at, value
+    def _take_last(self, event: Any, value: Any) -> None:
+        last = self.last_event
+        if (
+            last is None
+            or event.end > last.end
+            or (event.end == last.end and event.order > last.order)
+        ):
+            self.last_event, self.last_value = event, value
 
 
 class Ordered:
