@@ -120,8 +120,8 @@ fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
         SOON(in_slot(event, reading->slots[at]));
 }
 
-/* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
-void digest_hex(const uint8_t *data, size_t length, char *hex);
+/* A text of the digits of BLAKE2b with 16 bytes; NULL with an error. */
+PyObject *digits_of(const uint8_t *data, size_t length);
 
 /* Bytes of msgpack; `full` where there was no room, or a text that has no bytes. */
 typedef struct {

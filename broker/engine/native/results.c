@@ -150,7 +150,7 @@ owned(PyObject *object)
 }
 
 PyObject *
-told_of(const Teller *self, PyObject *result, Lanes *lanes)
+told_of(const Teller *self, PyObject *result)
 {
     PyObject *occurrence, *certainty, *id, *told;
     Py_ssize_t slots[FIELDS];
@@ -160,7 +160,7 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
         return NULL;
     occurrence = in_slot(result, slots[OCCURRENCE]);
     certainty = in_slot(result, slots[CERTAIN]);
-    id = id_of(self, occurrence, lanes);
+    id = id_of(self, occurrence);
     if (id == NULL)
         return NULL;
     told = PyDict_Copy(self->blank);
@@ -182,7 +182,7 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
 static PyObject *
 tell_one(const Teller *self, PyObject *result)
 {
-    PyObject *told = told_of(self, result, NULL);
+    PyObject *told = told_of(self, result);
 
     if (told == NULL && !PyErr_Occurred())
         told = PyObject_CallOneArg(self->slow, result);

@@ -117,7 +117,6 @@ PyObject *
 pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     Telling telling = {0};
-    Lanes lanes;
     PyObject *found;
     int collects;
 
@@ -131,7 +130,6 @@ pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
         Py_XDECREF(telling.plain);
         Py_RETURN_NONE;
     }
-    begin_lanes(&lanes, LANES);
     found = PyList_New(0);
     collects = PyGC_Disable();
     for (Py_ssize_t at = 0; found != NULL && at < PyList_GET_SIZE(args[0]); at++) {
@@ -139,17 +137,14 @@ pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
         const Teller *teller = teller_of(&telling, result);
 
         look_ahead(&telling, args[0], at);
-        told = teller ? told_of(teller, result, &lanes) : NULL;
-        if (told == NULL && !PyErr_Occurred()) {
-            settle_lanes(&lanes); /* before anybody else may look at a result */
+        told = teller ? told_of(teller, result) : NULL;
+        if (told == NULL && !PyErr_Occurred())
             told = told_slowly(teller, result, &collects);
-        }
         Py_DECREF(result);
         if (told == NULL || PyList_Append(found, told) < 0)
             Py_CLEAR(found);
         Py_XDECREF(told);
     }
-    settle_lanes(&lanes);
     if (collects)
         PyGC_Enable();
     Py_XDECREF(telling.template);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import nullcontext
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -20,9 +19,6 @@ from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
-# Lengths at which a message begins another block, or is too long to go with others.
-lengths = st.integers(0, 600) | st.sampled_from([0, 127, 128, 129, 256, 257, 511, 512, 513])
-messages = st.lists(lengths.flatmap(lambda n: st.binary(min_size=n, max_size=n)), max_size=20)
 FEWER = settings(max_examples=settings.default.max_examples // 4)
 passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
@@ -150,25 +146,8 @@ def test_telling_leaves_the_collector_as_it_was(collects):
         (gc.enable if before else gc.disable)()
 
 
-# --- digests side by side ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("most", [1, 4, 8])
-@given(data=messages)
-def test_digests_side_by_side_are_those_of_each_alone(most, data):
-    """By as many as are wanted of those that this processor can."""
-    wanted = [blake2b(one, digest_size=16).hexdigest() for one in data]
-    assert passes.digests(tuple(data), most) == wanted
-
-
-@pytest.mark.parametrize("odd", [((b"", "a"), 8), ([b""], 8), ((b"",), "8"), ((b"",), 2**80)])
-def test_digests_are_of_bytes_alone(odd):
-    with pytest.raises((TypeError, OverflowError)):
-        passes.digests(*odd)
-
-
-def test_ids_are_those_of_python_where_results_are_told_together_and_apart():
-    """Among those that are digested together are some that only Python tells."""
+def test_ids_are_those_of_python_however_many_results_are_told_together():
+    """Among them are some that only Python tells."""
     names = ["e" * (1 + at * 7 % 400) if at % 5 else "ü" * (1 + at) for at in range(100)]
     text = "event A(x: int)\nsubscription S seq 1 from u to a detect A"
     results = [Event("A", id=name, timestamp=at, x=at) for at, name in enumerate(names)]
