@@ -40,13 +40,6 @@ slot_in(Known *known, PyObject *object, PyObject *name)
     return known->slot;
 }
 
-/* Tell the processor that what stands there is wanted soon: objects of a batch lie far apart. */
-#if defined(__GNUC__)
-#define SOON(address) __builtin_prefetch(address)
-#else
-#define SOON(address) ((void)(address))
-#endif
-
 /* An integer of 62 bits; 0 where the object is anything else. Sets no error. */
 int as_whole_slowly(PyObject *object, int64_t *value);
 
@@ -110,14 +103,6 @@ reading_of(Readings *readings, PyTypeObject *type, PyObject *keys)
             return &readings->known[at];
     }
     return learn_reading(readings, type, keys);
-}
-
-/* Fetch the parts of an event's key that is wanted soon: texts of a batch lie far apart. */
-static inline void
-fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
-{
-    for (Py_ssize_t at = 0; at < parts; at++)
-        SOON(in_slot(event, reading->slots[at]));
 }
 
 /* A text of the digits of BLAKE2b with 16 bytes; NULL with an error. */
