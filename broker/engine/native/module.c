@@ -3,7 +3,7 @@
  * Owns its table of functions, and that whoever asks for Python alone gets it: HEADWATER_PURE_PYTHON
  * is read here, as the core reads no environment. */
 
-#include "lanes.h"
+#include "passes.h"
 #include <stdlib.h>
 
 #ifndef SOURCES
@@ -19,8 +19,6 @@ static PyMethodDef passes[] = {
     {"course", (PyCFunction)(void (*)(void))pass_course, METH_FASTCALL, "See clocks.course."},
     {"tell", (PyCFunction)(void (*)(void))pass_tell, METH_FASTCALL,
      "[result.to_dict() for result in results]."},
-    {"digests", (PyCFunction)(void (*)(void))pass_digests, METH_FASTCALL,
-     "The digits of the digests of messages, so many side by side."},
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
      "Give events to contents by scales; how many nobody wants."},
     {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
@@ -52,7 +50,7 @@ PyInit__passes(void)
     module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
-    if (add_teller(module) < 0 || add_scale(module) < 0 || add_patience(module) < 0
+    if (add_teller(module) < 0 || add_maker(module) < 0 || add_scale(module) < 0 || add_patience(module) < 0
         || add_ends(module) < 0
         || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0
         || PyModule_AddStringConstant(module, "FILES", FILES) < 0) {

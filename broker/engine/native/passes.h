@@ -40,13 +40,6 @@ slot_in(Known *known, PyObject *object, PyObject *name)
     return known->slot;
 }
 
-/* Tell the processor that what stands there is wanted soon: objects of a batch lie far apart. */
-#if defined(__GNUC__)
-#define SOON(address) __builtin_prefetch(address)
-#else
-#define SOON(address) ((void)(address))
-#endif
-
 /* An integer of 62 bits; 0 where the object is anything else. Sets no error. */
 int as_whole_slowly(PyObject *object, int64_t *value);
 
@@ -112,16 +105,8 @@ reading_of(Readings *readings, PyTypeObject *type, PyObject *keys)
     return learn_reading(readings, type, keys);
 }
 
-/* Fetch the parts of an event's key that is wanted soon: texts of a batch lie far apart. */
-static inline void
-fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
-{
-    for (Py_ssize_t at = 0; at < parts; at++)
-        SOON(in_slot(event, reading->slots[at]));
-}
-
-/* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
-void digest_hex(const uint8_t *data, size_t length, char *hex);
+/* A text of the digits of BLAKE2b with 16 bytes; NULL with an error. */
+PyObject *digits_of(const uint8_t *data, size_t length);
 
 /* Bytes of msgpack; `full` where there was no room, or a text that has no bytes. */
 typedef struct {
@@ -148,6 +133,7 @@ PyObject *pass_read_total(PyObject *module, PyObject *const *args, Py_ssize_t co
 int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
+int add_maker(PyObject *module);
 int add_scale(PyObject *module);
 
 #endif

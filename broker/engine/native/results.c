@@ -6,8 +6,6 @@
 
 #include "results.h"
 
-/* The fields of a result. */
-enum { TEMPLATE, STARTED, ENDED, KEYED, OCCURRENCE, CERTAIN, FIELDS };
 static const char *const field_names[FIELDS] = {
     "template", "start", "end", "group", "occurrence", "certainty",
 };
@@ -23,9 +21,7 @@ static PyObject *blank; /* a dictionary with these keys, in their order, of a ce
 static const int said[SAID] = {SUBSCRIPTION, SEQ, SUBSCRIBER, ACTOR};
 static PyObject *certain;
 
-/* Where a class of results keeps its fields; 0 where it has others, or keeps them not so. Sets no
- * error. */
-static int
+int
 find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS])
 {
     static PyTypeObject *known; /* kept alive: there is one such class */
@@ -154,7 +150,7 @@ owned(PyObject *object)
 }
 
 PyObject *
-told_of(const Teller *self, PyObject *result, Lanes *lanes)
+told_of(const Teller *self, PyObject *result)
 {
     PyObject *occurrence, *certainty, *id, *told;
     Py_ssize_t slots[FIELDS];
@@ -164,7 +160,7 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
         return NULL;
     occurrence = in_slot(result, slots[OCCURRENCE]);
     certainty = in_slot(result, slots[CERTAIN]);
-    id = id_of(self, occurrence, lanes);
+    id = id_of(self, occurrence);
     if (id == NULL)
         return NULL;
     told = PyDict_Copy(self->blank);
@@ -186,7 +182,7 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
 static PyObject *
 tell_one(const Teller *self, PyObject *result)
 {
-    PyObject *told = told_of(self, result, NULL);
+    PyObject *told = told_of(self, result);
 
     if (told == NULL && !PyErr_Occurred())
         told = PyObject_CallOneArg(self->slow, result);

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _end = attrgetter("end")
 _span = attrgetter("end", "start")
-_place = attrgetter("place")
+_place = attrgetter("template.place")  # as `place`, without a call for each
 _occurrence = attrgetter("occurrence")
 
 
@@ -35,11 +35,16 @@ def sort_results(results: list[Result], each: int) -> Slices[None]:
         results.sort(key=_end)
         ends = list(map(_end, results))
     # A thousand subscriptions to one event are a run of a thousand equal ends, mostly in place.
-    occurred = list(map(_occurrence, results))
-    same_one = list(map(is_, occurred, islice(occurred, 1, None)))
+    occurred, places = list(map(_occurrence, results)), list(map(_place, results))
+    pairs = zip(
+        map(eq, ends, islice(ends, 1, None)),
+        map(is_, occurred, islice(occurred, 1, None)),
+        map(lt, places, islice(places, 1, None)),
+        strict=True,
+    )
     stop = 0
-    for at in [at for at, same in enumerate(map(eq, ends, islice(ends, 1, None))) if same]:
-        if at < stop or (same_one[at] and results[at].place < results[at + 1].place):
+    for at in [at for at, (same, of_one, up) in enumerate(pairs) if same and not (of_one and up)]:
+        if at < stop:
             continue
         begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
         same_end = results[begin:stop]

@@ -300,7 +300,12 @@ class SubscriptionOutcome:
 
     def maker_of_one(self) -> Callable[[int, int, tuple[Any, ...], Event], OccurrenceResult]:
         """Return what makes a primitive event's result: from start, end, group and the event."""
-        return partial(OccurrenceResult, self._template)
+        if native.passes is None:
+            return partial(OccurrenceResult, self._template)
+        made: Callable[..., OccurrenceResult] = native.passes.Maker(
+            OccurrenceResult, self._template
+        )
+        return made
 
     def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
         """The results of events of one type, each of which is an occurrence, without a group."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
 from contextlib import nullcontext
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -15,16 +15,50 @@ from hypothesis import strategies as st
 from broker.engine import native
 from broker.engine.event.event import event_class
 from broker.engine.runtime.results import told
+from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
-# Lengths at which a message begins another block, or is too long to go with others.
-lengths = st.integers(0, 600) | st.sampled_from([0, 127, 128, 129, 256, 257, 511, 512, 513])
-messages = st.lists(lengths.flatmap(lambda n: st.binary(min_size=n, max_size=n)), max_size=20)
 FEWER = settings(max_examples=settings.default.max_examples // 4)
 passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
+
+
+# --- making -----------------------------------------------------------------------------------
+
 Reading = event_class("Reading", {"x": "float"})
+
+
+def test_results_are_made_as_their_class_makes_them():
+    maker = passes.Maker(OccurrenceResult, "template")
+    event = Reading(id="e", start=2**70, end=5)
+    wanted = OccurrenceResult("template", 2**70, 5, (), event)  # type: ignore[arg-type]
+    made = maker(event.start, event.end, (), event)
+    assert type(made) is OccurrenceResult
+    for name in OccurrenceResult.__struct_fields__:
+        assert getattr(made, name) == getattr(wanted, name)
+    with pytest.raises(TypeError):
+        maker(1, 1, ())
+
+
+@pytest.mark.parametrize("kind", [int, Reading, msgspec.defstruct("Less", ["template", "start"])])
+def test_a_maker_makes_results_alone(kind):
+    with pytest.raises(TypeError):
+        passes.Maker(kind, "template")
+
+
+def test_as_many_references_go_as_come():
+    event, template, group = Reading(id="e", start=10**6, end=10**6), object(), ("hall",)
+    shared = (OccurrenceResult, event, template, group)
+
+    def run() -> list[int]:
+        maker = passes.Maker(OccurrenceResult, template)
+        for _ in range(1_000):
+            maker(event.start, event.end, group, event)
+        del maker
+        return [sys.getrefcount(one) for one in shared]
+
+    assert run() == run()
 
 
 # --- telling ----------------------------------------------------------------------------------
@@ -112,25 +146,8 @@ def test_telling_leaves_the_collector_as_it_was(collects):
         (gc.enable if before else gc.disable)()
 
 
-# --- digests side by side ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("most", [1, 4, 8])
-@given(data=messages)
-def test_digests_side_by_side_are_those_of_each_alone(most, data):
-    """By as many as are wanted of those that this processor can."""
-    wanted = [blake2b(one, digest_size=16).hexdigest() for one in data]
-    assert passes.digests(tuple(data), most) == wanted
-
-
-@pytest.mark.parametrize("odd", [((b"", "a"), 8), ([b""], 8), ((b"",), "8"), ((b"",), 2**80)])
-def test_digests_are_of_bytes_alone(odd):
-    with pytest.raises((TypeError, OverflowError)):
-        passes.digests(*odd)
-
-
-def test_ids_are_those_of_python_where_results_are_told_together_and_apart():
-    """Among those that are digested together are some that only Python tells."""
+def test_ids_are_those_of_python_however_many_results_are_told_together():
+    """Among them are some that only Python tells."""
     names = ["e" * (1 + at * 7 % 400) if at % 5 else "ü" * (1 + at) for at in range(100)]
     text = "event A(x: int)\nsubscription S seq 1 from u to a detect A"
     results = [Event("A", id=name, timestamp=at, x=at) for at, name in enumerate(names)]
