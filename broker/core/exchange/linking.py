@@ -187,7 +187,7 @@ class Linking:
         self.durable, self._now = durable, durable.now
         self.topology = Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
-        self.ways = Ways()
+        self.ways = Ways(me)
         self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
@@ -195,7 +195,6 @@ class Linking:
         self.traffic, self._inside = self._sender.traffic, self._sender.inside
         self._say, self._say_all = self._sender.say, self._sender.say_all
         self._pass_on, self._hello = self._sender.pass_on, self._sender.hello
-        self._own_here = frames.Here(me, ())
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
         self._on_frame: dict[type[Any], Callable[..., None]] = {
@@ -240,14 +239,6 @@ class Linking:
     def _forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
         self.hosting.forget(broker)
-
-    def _announce(self, here: frames.Here) -> bool:
-        """Say to all neighbours what sources here send; tell whether that is news."""
-        if here == self._own_here:
-            return False
-        self._own_here = here
-        self._say_all("", here)
-        return True
 
     # --- what neighbours say ---------------------------------------------------------------
 
@@ -326,7 +317,7 @@ class Linking:
             self._hello(peer, answer)
         if stands:
             self._routed(self.router.neighbour_reset(peer))
-            self._say(peer, self._own_here)
+            self._say(peer, self.ways.own)
             for origin, via in self.ways.via.items():
                 if via != peer:
                     self._say(peer, frames.Here(origin, *self.ways.said(origin)))

@@ -106,7 +106,7 @@ class NetworkBroker(Linking):
         self._relay = EventRelay(lent, correlates=self.correlates)
         self._progress, self.partners = self._relay.progress, self._relay.partners
         self._owed, self._tick = self._progress.ledger, self._relay.tick
-        around = hosting, self.incarnation, self._relay, self._announce, self._understood
+        around = hosting, self.incarnation, self._relay, self._understood
         self._origin = OriginExchange(self.parts, OriginTools(*around))
         self._on = self._message_table()
         self._on_frame |= self._frame_table()

@@ -28,16 +28,11 @@ Question = frames.Reoffer | frames.Fold
 
 
 class OriginTools(NamedTuple):
-    """The parts of a broker that know of its sources, and of who else does.
-
-    `announce` says to neighbours what is sent here, and tells whether that is news; `hear` takes a
-    frame of a neighbour.
-    """
+    """The parts of a broker that know who needs what; `hear` takes a frame of a neighbour."""
 
     hosting: Host
     incarnation: Incarnation
     relay: EventRelay
-    announce: Callable[[frames.Here], bool]
     hear: Callable[[str, Question], None]
 
 
@@ -77,7 +72,10 @@ class OriginExchange:
         self.let_leave()
         types = network.sources.types()
         bounds = network.promises.said_of(types) if self._tools.hosting.correlates else None
-        if self._tools.announce(frames.Here(self._me, types, bounds)):
+        own, ways = frames.Here(self._me, types, bounds), self._parts.ways
+        if own != ways.own:
+            ways.own = own
+            self._parts.sender.say_all("", own)
             self._tools.relay.partners.doubt()
 
     def let_leave(self) -> None:
@@ -88,7 +86,7 @@ class OriginExchange:
         self.shows.let_leave()
 
     def look_at_promises(self) -> None:
-        """Where less is promised by now, tell others, and nothing else until they know."""
+        """If less is promised by now, tell others, and nothing else until they know."""
         hosting, network = self._tools.hosting, self._parts.durable.network
         if network.promises.version == self.held.version:
             return

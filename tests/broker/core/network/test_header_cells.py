@@ -238,7 +238,9 @@ def test_a_question_that_cannot_be_answered_is_refused(net, changed):
     cell = net.header()
     question = cell.inputs.question(cell.me, "b", 1, {"Temp": {"val": "float"}})
     fields = {name: getattr(question, name) for name in question.__struct_fields__}
-    net.brokers["b"]._fold("a", frames.Fold(**{**fields, "host": "a/9#1", **changed}))
+    net.brokers["b"]._origin.handlers()[frames.Fold](
+        "a", frames.Fold(**{**fields, "host": "a/9#1", **changed})
+    )
     assert net.brokers["b"].counts["folds_refused"] == 1
     assert "a/9#1" not in net.brokers["b"]._origin.folds._foldings
     net.run(LATER_MS)
