@@ -53,8 +53,8 @@ class Partial:
         self.shape = shape
         self.bound, self.most = NEVER, IDS_MAX  # what ends after `bound` is not among the first
         self.lacking: tuple[str, ...] = ()  # aggregates that were asked for after events had come
-        self.whole = shape.single
-        self.folded: list[Any] | None = None if shape.single else shape.new_in_pane()
+        self.whole = shape.whole
+        self.folded: list[Any] | None = None if shape.whole else shape.new_in_pane()
         self.uncertainty = 0
         self.maybe = False
         if events is None:
