@@ -23,7 +23,8 @@ from broker.engine.window.constituents import IDS_CROWDED, IDS_MAX, Lineage
 from broker.engine.window.plan import Aggregation, Argument, Names, OperandNames
 from language.functions import AGGREGATES, is_aggregate
 from language.taskgraph import Task
-from language.tree import Assignment, Attribute, Call, Case, Expression, Name
+from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Node
+from language.walk import descendants
 
 if TYPE_CHECKING:
     from broker.engine.window.partials import Partial
@@ -84,13 +85,18 @@ class Shape:
         self.leaves = range(len(operands))
         self._asked = tuple(leaf for leaf in self.leaves if not operands[leaf].outer)
         self.single = len(operands) == 1
+        # Whether groups may be lists of events, of which arguments are made for each window anew:
+        # a function of the user's own is called once for an event.
+        arguments = [argument.value for argument in self.aggregation.arguments]
+        own = [each for value in arguments for each in descendants(value) if _is_given(each)]
+        self.whole = self.single and not own
         self._always = not self._asked or self.single  # a group has an event
         self.distinct_keys = [_distinct_key(operand.distinct) for operand in operands]
         self.distinct = any(key is not None for key in self.distinct_keys)
         # Only detected events can be of less than full certainty.
         self.detected = [operand.event_type in task.needs for operand in operands]
         # Of sure instants in order the first and the last tell all that is told of their times.
-        self.simple = self.single and not any(self.detected)
+        self.simple = self.whole and not any(self.detected)
         self.growing = [self._growing(leaf) for leaf in self.leaves]
         self.new_in_pane = compile_new(self.aggregation, "in_pane")
         self.new_sliding = compile_new(self.aggregation, "sliding")
@@ -134,6 +140,10 @@ class Shape:
             if argument.leaf == leaf
             for what in argument.kept
         )
+
+
+def _is_given(node: Node) -> bool:
+    return isinstance(node, Call) and node.own is not None
 
 
 def _distinct_key(names: tuple[str, ...] | None) -> Callable[[Any], Any] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -26,7 +27,7 @@ from broker.engine.window.code import (
     compile_new,
     group_of,
 )
-from broker.engine.window.constituents import Constituents, Lineage, united
+from broker.engine.window.constituents import Constituents, Lineage
 from broker.engine.window.plan import Aggregation, OperandNames, kind_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
@@ -45,8 +46,8 @@ TIMES = ("timestamp", "start", "end", "duration")
 CLOSING = 16  # candidates that each group of a closing window costs
 PUT_BYTES = 256  # of the event that is made of it
 
-_summary, _maybe, _start, _end, _uncertainty = map(
-    attrgetter, ("summary", "maybe", "start", "end", "uncertainty")
+_summary, _maybe, _start, _end, _uncertainty, _events = map(
+    attrgetter, ("summary", "maybe", "start", "end", "uncertainty", "events")
 )
 
 # A window's number, the event that closes it, or the id and end of the one that opens it: an id may
@@ -80,6 +81,10 @@ class Summary(Told, Protocol):
     @property
     def kept(self) -> list[Any]:
         """Return what aggregates keep."""
+
+    @property
+    def events(self) -> list[Any]:
+        """Return the events that come first, and perhaps more."""
 
 
 @dataclass(slots=True)
@@ -157,6 +162,11 @@ class RowsTogether:
     counts: list[int] = field(default_factory=list)
     lacking: tuple[str, ...] = ()
 
+    @property
+    def events(self) -> list[Any]:
+        """Implement Summary."""
+        return self.ids.events()
+
     def constituents(self) -> Constituents:
         """Implement Summary."""
         return self.ids
@@ -191,9 +201,13 @@ class PostStage:
         if self._fold is not None:
             self._fold(kept, rows)
         summaries = list(map(_summary, rows))
+        if len(summaries) == 1:
+            ids = summaries[0].constituents()
+        else:
+            ids = Constituents(list(chain.from_iterable(map(_events, summaries))))
         return RowsTogether(
             kept,
-            united([summary.constituents() for summary in summaries]),
+            ids,
             min(map(_start, summaries)),
             max(map(_end, summaries)),
             max(map(_uncertainty, summaries)),

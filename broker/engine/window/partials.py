@@ -53,8 +53,8 @@ class Partial:
         self.shape = shape
         self.bound, self.most = NEVER, IDS_MAX  # what ends after `bound` is not among the first
         self.lacking: tuple[str, ...] = ()  # aggregates that were asked for after events had come
-        self.whole = shape.single
-        self.folded: list[Any] | None = None if shape.single else shape.new_in_pane()
+        self.whole = shape.whole
+        self.folded: list[Any] | None = None if shape.whole else shape.new_in_pane()
         self.uncertainty = 0
         self.maybe = False
         if events is None:
@@ -138,7 +138,7 @@ class Partial:
         """Return a new partial of this one and others together, none of which is changed."""
         made: Partial = Partial.__new__(Partial)
         shape = made.shape = self.shape
-        events, most, bound = list(self.events), self.most, self.bound
+        events, ids_max, bound = list(self.events), self.most, self.bound
         start, end, whole = self.start, self.end, self.whole
         uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
         for other in others:
@@ -150,8 +150,8 @@ class Partial:
                 end = other.end
             if other.uncertainty > uncertainty:  # noqa: PLR1730
                 uncertainty = other.uncertainty
-            if other.most < most:  # noqa: PLR1730
-                most = other.most
+            if other.most < ids_max:  # noqa: PLR1730
+                ids_max = other.most
             if other.bound < bound:  # noqa: PLR1730
                 bound = other.bound
             if other.maybe:
@@ -159,11 +159,13 @@ class Partial:
             if other.lacking:
                 lacking = tuple(dict.fromkeys([*lacking, *other.lacking]))
             whole = whole and other.whole
-        made.start, made.end, made.most, made.bound = start, end, most, bound
+        made.start, made.end, made.most, made.bound = start, end, ids_max, bound
         made.uncertainty, made.maybe, made.lacking = uncertainty, maybe, lacking
         made.whole = whole and len(events) <= WHOLE_MAX
         # Beyond the bound, the lists of some are not whole.
-        made.events = events if bound == NEVER else [one for one in events if one.end <= bound]
+        made.events = (
+            events if bound == NEVER else [event for event in events if event.end <= bound]
+        )
         if made.whole:
             made.counts, made.folded = [len(events)], None
         else:
@@ -171,7 +173,7 @@ class Partial:
             made.counts = [sum([part.counts[leaf] for part in parts]) for leaf in shape.leaves]
             columns = zip(*[part.kept for part in parts], strict=True)
             made.folded = [kept.merged(same) for kept, *same in columns]
-        if len(made.events) > 2 * most:
+        if len(made.events) > 2 * ids_max:
             made._cut()
         return made
 

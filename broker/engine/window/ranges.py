@@ -109,9 +109,14 @@ class Group:
                     del self.alike[leaf][key]
         return count
 
+    @property
+    def events(self) -> list[Any]:
+        """Return the first events that count."""
+        return self.members.first_events()
+
     def constituents(self) -> Constituents:
-        """Return the ids of the events that count."""
-        return self.members.constituents()
+        """Return the ids of the events that count; later changes do not touch them."""
+        return Constituents(self.events)
 
     def summarise(self) -> None:
         """Set the span and the rest that a Summary tells."""

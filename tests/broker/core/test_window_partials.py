@@ -14,6 +14,7 @@ from broker.engine.event.event import Event, event_class
 from broker.engine.window import partials
 from broker.engine.window.code import Shape
 from broker.engine.window.partials import Partial, are_instants
+from headwater import Engine, Function
 from tests.broker.core.window_support import task_of
 
 TEXT = """event A(x: float)
@@ -126,3 +127,26 @@ def test_a_group_tells_of_its_events_whatever_way_they_came(
 
 
 SHAPES = {operands: shape_of(operands) for operands in ("A", "A and outer B")}
+
+
+def test_a_function_of_the_users_own_is_called_once_for_an_event():
+    """Six windows of 30 s have each of the events, of which the first pane is read alone."""
+    asked: list[float] = []
+
+    def twice(value: float) -> float:
+        asked.append(value)
+        return 2 * value
+
+    text = (
+        "event A(x: float)\ndefine W(total) aggr every 5 s range 30 s\n  detect A\n"
+        "  assign total = Sum(Twice(A.x))\nsubscription S from t to o\n  detect W\n"
+    )
+    engine = Engine(text, 0, functions={"Twice": Function(twice, "float")})
+    events = [{"type": "A", "timestamp": 1_000 * at, "x": float(at)} for at in range(40)]
+    results = [result for event in events for result in engine.push([event])]
+    results += engine.finish()
+    assert asked == [event["x"] for event in events]
+    ends = [5_000 * window for window in range(1, 14)]
+    inside = [[e["x"] for e in events if end - 30_000 <= e["timestamp"] < end] for end in ends]
+    totals = [result["values"]["W"]["total"] for result in results]
+    assert totals == [2 * sum(values) for values in inside if values]

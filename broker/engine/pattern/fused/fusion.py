@@ -159,11 +159,12 @@ class FusedPlan:
         # Of whom `nth`, `next` or `without` ask about what no match is made of; with two of these
         # their stores, and whether the left one is cut off by what came.
         self.further = [
-            (at, node.left_store, node.right_store, node.joint.next and not node.stores_right)
-            for at, node in enumerate(self.nodes)
+            (number, node.left_store, node.right_store, node.joint.next and not node.stores_right)
+            for number, node in enumerate(self.nodes)
             if isinstance(node, FusedJoint) and node.follows is not None
         ]
-        self.denials = [at for at, one in enumerate(self.nodes) if isinstance(one, FusedNegation)]
+        nodes = enumerate(self.nodes)
+        self.denials = [number for number, node in nodes if isinstance(node, FusedNegation)]
         self.asks = bool(self.further or self.denials)
         # Where each may choose the latest of the other, instants go one by one.
         self.stepwise = any(fused.right_first for fused in self.joints)
