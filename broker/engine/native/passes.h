@@ -71,9 +71,6 @@ as_whole(PyObject *object, int64_t *value)
     return as_whole_slowly(object, value);
 }
 
-/* An integer, also one of more bits, in the range of 64; 0 where it is none. */
-int as_clipped(PyObject *object, int64_t *value);
-
 /* How events of one class are read: at most SHAPES of them are known at a time, with their class. */
 typedef struct {
     PyTypeObject *type; /* owned */
@@ -123,16 +120,6 @@ fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
         SOON(in_slot(event, reading->slots[at]));
 }
 
-/* An entry that waits for the watermark, or what makes one. */
-typedef struct {
-    int64_t end;
-    PyObject *number, *event; /* borrowed from the batch */
-    PyObject *entry;          /* borrowed where it waited; NULL where it came now */
-} Waiting;
-
-/* Sort by end; of one end what stood before stands before. `spare` has room for as many. */
-void sort_by_end(Waiting *all, Py_ssize_t count, Waiting *spare);
-
 /* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
 void digest_hex(const uint8_t *data, size_t length, char *hex);
 
@@ -150,12 +137,8 @@ void put_whole(Packer *packer, int64_t value);
 
 PyObject *pass_readings(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_course(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_put_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_by_span(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
-
-PyObject *pass_merged(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 PyObject *pass_later(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
@@ -165,8 +148,6 @@ PyObject *pass_read_total(PyObject *module, PyObject *const *args, Py_ssize_t co
 int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
-int add_maker(PyObject *module);
-int add_choice(PyObject *module);
 int add_scale(PyObject *module);
 
 #endif

@@ -6,6 +6,12 @@
 
 #include "results.h"
 
+/* The fields of a result. */
+enum { TEMPLATE, STARTED, ENDED, KEYED, OCCURRENCE, CERTAIN, FIELDS };
+static const char *const field_names[FIELDS] = {
+    "template", "start", "end", "group", "occurrence", "certainty",
+};
+
 enum { SUBSCRIPTION, SEQ, ID, SUBSCRIBER, ACTOR, START, END, CERTAINTY, GROUP, VALUES, EVENTS, KEYS };
 static const char *const key_names[KEYS] = {
     "subscription", "seq", "id", "subscriber", "actor", "start", "end", "certainty", "group",
@@ -16,6 +22,35 @@ static PyObject *known[KEYS];
 static PyObject *blank; /* a dictionary with these keys, in their order, of a certain result */
 static const int said[SAID] = {SUBSCRIPTION, SEQ, SUBSCRIBER, ACTOR};
 static PyObject *certain;
+
+/* Where a class of results keeps its fields; 0 where it has others, or keeps them not so. Sets no
+ * error. */
+static int
+find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS])
+{
+    static PyTypeObject *known; /* kept alive: there is one such class */
+    static Py_ssize_t known_slots[FIELDS];
+    PyObject *names;
+    int found;
+
+    if (known == kind) {
+        memcpy(slots, known_slots, sizeof(known_slots));
+        return 1;
+    }
+    names = PyObject_GetAttrString((PyObject *)kind, "__struct_fields__");
+    found = names != NULL && PyTuple_CheckExact(names) && PyTuple_GET_SIZE(names) == FIELDS;
+    Py_XDECREF(names);
+    PyErr_Clear();
+    for (int at = 0; found && at < FIELDS; at++) {
+        slots[at] = slot_of(kind, field_names[at]);
+        found = slots[at] != NO_SLOT;
+    }
+    if (found) {
+        memcpy(known_slots, slots, sizeof(known_slots));
+        Py_XSETREF(known, (PyTypeObject *)Py_NewRef(kind));
+    }
+    return found;
+}
 
 /* The attributes of an event that are not null; NULL with or without an error. */
 static PyObject *

@@ -5,13 +5,6 @@
 
 #include "lanes.h"
 
-/* The fields of a result. */
-enum { TEMPLATE, STARTED, ENDED, KEYED, OCCURRENCE, CERTAIN, FIELDS };
-
-/* Where a class of results keeps its fields; 0 where it has others, or keeps them not so. Sets no
- * error. */
-int find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS]);
-
 #define SAID 4 /* constants: subscription, seq, subscriber, actor */
 
 /* Of many subscriptions, so all that each result needs lies together. */

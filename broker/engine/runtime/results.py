@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import islice
-from operator import attrgetter, eq, le, lt
+from operator import attrgetter, eq, is_, le, lt
 from typing import TYPE_CHECKING, Any
 
 from broker.engine import native
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 _end = attrgetter("end")
 _span = attrgetter("end", "start")
 _place = attrgetter("place")
+_occurrence = attrgetter("occurrence")
 
 
 def sort_results(results: list[Result], each: int) -> Slices[None]:
     """Put results into the order in which they leave, about `each` of them in a slice."""
     if len(results) < 2:
-        return
-    if native.passes is not None and native.passes.put_in_order(results, type(results[0])):
         return
     ends = list(map(_end, results))
     if all(map(lt, ends, islice(ends, 1, None))):
@@ -35,15 +34,13 @@ def sort_results(results: list[Result], each: int) -> Slices[None]:
     if not all(map(le, ends, islice(ends, 1, None))):
         results.sort(key=_end)
         ends = list(map(_end, results))
+    # A thousand subscriptions to one event are a run of a thousand equal ends, mostly in place.
+    occurred = list(map(_occurrence, results))
+    same_one = list(map(is_, occurred, islice(occurred, 1, None)))
     stop = 0
     for at in [at for at, same in enumerate(map(eq, ends, islice(ends, 1, None))) if same]:
-        if at < stop:
+        if at < stop or (same_one[at] and results[at].place < results[at + 1].place):
             continue
-        one, other = results[at], results[at + 1]
-        # Checked pair by pair before anything is sorted: a thousand subscriptions to one event are
-        # a run of a thousand equal ends, already in place.
-        if one.occurrence is other.occurrence and one.place < other.place:
-            continue  # as a rule several subscriptions to one event, in their order
         begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
         same_end = results[begin:stop]
         yield from _sort(same_end, each)

@@ -206,7 +206,8 @@ class Sliding(Moving):
         group = self._come(entry, end - self._range_ms)
         if group is not None and self._shape.stands(group.counts):
             group.summarise()
-            self._outcome.add((event, end - self._range_ms, end + 1), key, group, made)
+            frame = event, end - self._range_ms, end + 1
+            made += self._outcome.each([(frame, key, group)])
 
     def _settle(self, watermark: int, made: list[Detected]) -> None:  # noqa: ARG002
         """Let go of what no window still to come reaches back to, in silent groups too.
