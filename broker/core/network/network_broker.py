@@ -1,9 +1,10 @@
 """A broker among brokers: the durable broker, the topology, the router and what they say.
 
-Owns the order in which these are told, what an origin tells hosts, and what passes on its way
-between others. Must not know sockets, files or clocks. Invariant: whatever others rely on (an
-event, a promise, a position) leaves only behind the record that holds it, by `after`; a host's
-position is passed only by a frame that carries all that the host needs up to there.
+Owns the parts of a broker among others, and the order in which they are told: as a host (`hosting`),
+as an origin (`origin`), as a home, and between others (`event_relay`). Must not know sockets, files
+or clocks. Invariant: whatever others rely on (an event, a promise, a position) leaves only behind
+the record that holds it, by `after`; a host's position is passed only by a frame that carries all
+that the host needs up to there.
 
 See docs/network.md for the protocol. In short: `Here` leads to origins; a host that needs one sends
 `Reoffer` there behind its operators, and so opens the way; the origin answers with `Offered`, and
