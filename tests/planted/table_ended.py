@@ -34,7 +34,7 @@ end-never: nothing is ever over
 )
 
 OVER = part(
-    "broker/core/settlement.py",
+    "broker/core/frontiers.py",
     r"""
 end-before-active: what is not active yet comes to its end
 - if installed.state == "active" and self.reached.get(key) != TIME_MAX_MS:

@@ -93,8 +93,8 @@ class NetworkBroker(Linking):
         tell = self._tell_network = hosting.tell_network
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
-        self._settlement, self.say = durable.network.settlement, self._say
-        self._ended = self._settlement.ended
+        self._frontiers, self.say = durable.network.frontiers, self._say
+        self._ended = self._frontiers.ended
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         lends = durable, self._sender, self.counts, self._tell, self._handle
@@ -223,8 +223,8 @@ class NetworkBroker(Linking):
                 self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
-        if self._settlement.ended != self._ended:  # no more is needed of what they needed
-            self._ended = self._settlement.ended
+        if self._frontiers.ended != self._ended:  # no more is needed of what they needed
+            self._ended = self._frontiers.ended
             self.hosting.look_at_needs()
         if sources.changed:
             self._origin.advertise()
@@ -345,9 +345,8 @@ class NetworkBroker(Linking):
         self._origin.spread()
 
     def _forget_requested(self, message: ForgetRequested) -> None:
-        self._of_topology(
-            self.topology.handle(topologies.ForgetRequested(message.broker), self._now)
-        )
+        forgotten = topologies.ForgetRequested(message.broker)
+        self._of_topology(self.topology.handle(forgotten, self._now))
         self._forget(message.broker)
 
     @property
@@ -436,7 +435,7 @@ class NetworkBroker(Linking):
 
     def _settling(self, message: core_messages.Settling) -> None:
         self._homes.settle()
-        if self._settlement.is_due(self._now):
+        if self._frontiers.is_due(self._now):
             self._tell(message)
 
     def _woken(self, message: core_messages.Woken) -> Slices[None]:

@@ -58,7 +58,7 @@ class NetworkedBroker(RestorableBroker):
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
-        self.settlement.keeps_on = is_cell(self.options.name)
+        self.frontiers.keeps_on = is_cell(self.options.name)
         self.upstream: dict[str, Upstream] = {}
         self.cancellations = CancellationLog(self.options.name)
         self.successions, self.standing_in = SuccessionLog(), CopiesKept()
@@ -71,10 +71,10 @@ class NetworkedBroker(RestorableBroker):
         self.sources, self.promises = self.origin.sources, self.origin.promises
         self.book = CellBook(self.options.name)
         self.activation = Activation(self.catalogue, self.book.of, super()._activate)
-        self.settlement.elsewhere = lambda: self.book.settled
-        self.settlement.host_of = self.book.host_of
+        self.frontiers.elsewhere = lambda: self.book.settled
+        self.frontiers.host_of = self.book.host_of
         lent = self.book, self.catalogue, self._matcher
-        does = self.ledger, self.activation.activate, self.settlement.end, self._nearest, self._give
+        does = self.ledger, self.activation.activate, self.frontiers.end, self._nearest, self._give
         self.cells = HomeCells(*(*lent, *does))
         given = self._texts, lambda: self.given
         self._beginnings = CellBeginnings(self.options, self.limits, *lent, *given)

@@ -24,7 +24,7 @@ from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
 from broker.core.effects import Entry, Outgoing, Reply
 from broker.core.installer import reader_of
-from broker.core.settlement import Settlement
+from broker.core.frontiers import Frontiers
 from broker.engine.ledger import Account
 from broker.engine.limits import Limits
 from broker.engine.runtime.budget import Slices
@@ -59,15 +59,15 @@ class RestorableBroker(Broker):
         self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
         self.left: tuple[Key, ...] = ()  # and those that it ended
         parts = self._intake, self._matcher, self.catalogue, self._notes, lambda: self.now
-        self.settlement = Settlement(*parts)
+        self.frontiers = Frontiers(*parts)
         self._handlers[messages.Settling] = self._settling
         self._handlers[messages.FunctionsChanged] = self._functions_changed
-        self._end_over = self.settlement.end_what_is_over
+        self._end_over = self.frontiers.end_what_is_over
 
     def _settling(self, _message: messages.Settling, out: Outgoing) -> Slices[None]:
         """Decide what is due, and promise."""
         yield from self._feed((), out)
-        self.settlement.settle()
+        self.frontiers.settle()
 
     # --- which text what came from ---------------------------------------------------------
 
@@ -86,7 +86,7 @@ class RestorableBroker(Broker):
             self._texts[one.key] = (one, source)
             came.append(one.key)
         self.came = tuple(reversed(came))
-        self.settlement.forget(came)
+        self.frontiers.forget(came)
 
     def _functions_changed(self, message: messages.FunctionsChanged, out: Outgoing) -> None:
         self.know(self.given.change(message.files, self.callers()))
@@ -111,7 +111,7 @@ class RestorableBroker(Broker):
         self.left = tuple([key for key in meant if key not in self.catalogue.subscriptions])
         for key in self.left:
             del self._texts[key]
-        self.settlement.forget(self.left)
+        self.frontiers.forget(self.left)
 
     def entries(self, keys: Iterable[Key] | None = None) -> list[Entry]:
         """Return what the catalogue on disk is to hold of these subscriptions, or all, in order."""
@@ -142,7 +142,7 @@ class RestorableBroker(Broker):
             "intake": self._intake.state(),
             "lives": self._lives.state(),
             "actors": self._actors.state(),
-            "settled": self.settlement.state(),
+            "settled": self.frontiers.state(),
             "ledger": {
                 "events": _account_state(self.ledger.events),
                 "detected": _account_state(self.ledger.detected),
@@ -164,7 +164,7 @@ class RestorableBroker(Broker):
         self._intake.restore(state["intake"])
         self._lives.restore(state["lives"])
         self._actors.restore(state.get("actors", ()))
-        self.settlement.restore(state.get("settled", ()))
+        self.frontiers.restore(state.get("settled", ()))
         ledger = state["ledger"]
         _restore_account(self.ledger.events, ledger["events"])
         _restore_account(self.ledger.detected, ledger["detected"])

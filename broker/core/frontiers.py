@@ -21,7 +21,7 @@ Key = tuple[str, str]
 _NEVER = WATERMARK_NONE // 2
 
 
-class Settlement:
+class Frontiers:
     """Keep how far subscriptions are settled. `ended` counts those that are over, in this process.
 
     `elsewhere` returns how far those are that run at other brokers, `host_of` at which. `keeps_on`:
@@ -50,14 +50,14 @@ class Settlement:
 
         The watermarks that this rests on are given out by it: what comes behind them is late.
         """
-        for key, reached in self._frontiers(self._watermark_of).items():
+        for key, reached in self._known(self._watermark_of).items():
             if reached > self.reached.get(key, _NEVER):
                 self.reached[key] = reached
 
     def is_due(self, now: int) -> bool:
         """Tell whether more would be promised; asking changes nothing."""
         moment = max(now, self._clock())
-        frontiers = self._frontiers(lambda name: self._intake.foreseen(name, moment))
+        frontiers = self._known(lambda name: self._intake.foreseen(name, moment))
         return any(reached > self.reached.get(key, _NEVER) for key, reached in frontiers.items())
 
     def waits_for(self, key: Key) -> str:
@@ -79,7 +79,7 @@ class Settlement:
     def _foreseen(self, type_name: str) -> int:
         return self._intake.foreseen(type_name, self._clock())
 
-    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
+    def _known(self, watermark_of: WatermarkOf) -> dict[Key, int]:
         """By subscription: up to when all of its results are known."""
         by_task = self._matcher.frontiers(watermark_of)
         tasks = [(key, each.task) for key, each in self._catalogue.subscriptions.items()]
