@@ -23,8 +23,8 @@ from broker.core import messages
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
 from broker.core.effects import Entry, Outgoing, Reply
-from broker.core.installer import reader_of
 from broker.core.frontiers import Frontiers
+from broker.core.installer import reader_of
 from broker.engine.ledger import Account
 from broker.engine.limits import Limits
 from broker.engine.runtime.budget import Slices
