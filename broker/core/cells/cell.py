@@ -257,13 +257,13 @@ class Cell(Linking):
         asked, reports.settle_asked = reports.settle_asked, False
         ends = reports.ends_said
         if not len(reports.results):  # an end is told behind all results
-            ends = sum(at == TIME_MAX_MS for at in core.settled.values())
+            ends = sum(at == TIME_MAX_MS for at in core.frontiers.reached.values())
         if not self.complete or not (asked or ends != reports.ends_said):
             return []
         reports.ends_said = ends
-        if core.due_to_settle(self._now):
+        if core.frontiers.is_due(self._now):
             self._tell(core_messages.Settling())
-        return [(*key, reached) for key, reached in core.settled.items()]
+        return [(*key, reached) for key, reached in core.frontiers.reached.items()]
 
 
 _OF_NO_CONCERN: tuple[type[Any], ...] = (

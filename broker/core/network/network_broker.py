@@ -1,9 +1,10 @@
 """A broker among brokers: the durable broker, the topology, the router and what they say.
 
-Owns the order in which these are told, what an origin tells hosts, and what passes on its way
-between others. Must not know sockets, files or clocks. Invariant: whatever others rely on (an
-event, a promise, a position) leaves only behind the record that holds it, by `after`; a host's
-position is passed only by a frame that carries all that the host needs up to there.
+Owns the parts of a broker among others, and the order in which they are told: as a host (`host`),
+as an origin (`origin`), as a home, and between others (`event_relay`). Must not know sockets, files
+or clocks. Invariant: whatever others rely on (an event, a promise, a position) leaves only behind
+the record that holds it, by `after`; a host's position is passed only by a frame that carries all
+that the host needs up to there.
 
 See docs/network.md for the protocol. In short: `Here` leads to origins; a host that needs one sends
 `Reoffer` there behind its operators, and so opens the way; the origin answers with `Offered`, and
@@ -92,7 +93,8 @@ class NetworkBroker(Linking):
         tell = self._tell_network = hosting.tell_network
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
-        self._ended, self.say = durable.network.ended, self._say  # what ended was looked at
+        self._frontiers, self.say = durable.network.frontiers, self._say
+        self._ended = self._frontiers.ended
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         lends = durable, self._sender, self.counts, self._tell, self._handle
@@ -221,8 +223,8 @@ class NetworkBroker(Linking):
                 self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
-        if self.durable.network.ended != self._ended:  # no more is needed of what they needed
-            self._ended = self.durable.network.ended
+        if self._frontiers.ended != self._ended:  # no more is needed of what they needed
+            self._ended = self._frontiers.ended
             self.hosting.look_at_needs()
         if sources.changed:
             self._origin.advertise()
@@ -343,9 +345,8 @@ class NetworkBroker(Linking):
         self._origin.spread()
 
     def _forget_requested(self, message: ForgetRequested) -> None:
-        self._of_topology(
-            self.topology.handle(topologies.ForgetRequested(message.broker), self._now)
-        )
+        forgotten = topologies.ForgetRequested(message.broker)
+        self._of_topology(self.topology.handle(forgotten, self._now))
         self._forget(message.broker)
 
     @property
@@ -434,7 +435,7 @@ class NetworkBroker(Linking):
 
     def _settling(self, message: core_messages.Settling) -> None:
         self._homes.settle()
-        if self.durable.core.due_to_settle(self._now):
+        if self._frontiers.is_due(self._now):
             self._tell(message)
 
     def _woken(self, message: core_messages.Woken) -> Slices[None]:

@@ -34,7 +34,6 @@ from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
 from broker.engine.limits import Limits
 from broker.engine.runtime.budget import Slices
-from broker.engine.runtime.matcher import WatermarkOf
 from broker.engine.runtime.seats import next_report
 from broker.network.delivery.succession import SuccessionLog
 from broker.network.frames import told
@@ -59,7 +58,7 @@ class NetworkedBroker(RestorableBroker):
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
-        self.runs_for_others = is_cell(self.options.name)
+        self.frontiers.keeps_on = is_cell(self.options.name)
         self.upstream: dict[str, Upstream] = {}
         self.cancellations = CancellationLog(self.options.name)
         self.successions, self.standing_in = SuccessionLog(), CopiesKept()
@@ -72,8 +71,10 @@ class NetworkedBroker(RestorableBroker):
         self.sources, self.promises = self.origin.sources, self.origin.promises
         self.book = CellBook(self.options.name)
         self.activation = Activation(self.catalogue, self.book.of, super()._activate)
+        self.frontiers.elsewhere = lambda: self.book.settled
+        self.frontiers.host_of = self.book.host_of
         lent = self.book, self.catalogue, self._matcher
-        does = self.ledger, self.activation.activate, self._end, self._nearest, self._give
+        does = self.ledger, self.activation.activate, self.frontiers.end, self._nearest, self._give
         self.cells = HomeCells(*(*lent, *does))
         given = self._texts, lambda: self.given
         self._beginnings = CellBeginnings(self.options, self.limits, *lent, *given)
@@ -188,14 +189,6 @@ class NetworkedBroker(RestorableBroker):
         super()._cancel_requested(message, out)
         self.activation.look()
         self.cells.forget_cancelled()
-
-    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
-        return {**super()._frontiers(watermark_of), **self.book.settled}
-
-    def waits_for(self, key: Key) -> str:
-        """Return what keeps a subscription from being settled further; for a cell, its broker."""
-        cell = self.book.cells.get(self.book.of.get(key, ""))
-        return super().waits_for(key) if cell is None else f"what runs at {cell.serving.broker}"
 
     # --- as a host -------------------------------------------------------------------------
 
