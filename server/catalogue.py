@@ -4,14 +4,15 @@ Owns the list for `headwater server tables`, and the names of the same in Spark 
 streams. Invariant: it only reads; what is not there yet is listed without rows.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from server.checkpoint import begun_of
 from server.config import ConfigPart, Jobs, read
 from server.errors import ServerError
-from server.history import LIST, files_of, shown_folder
+from server.history import LIST, check_there, files_of, shown_folder
 from server.jobs.reading import options_of
 from server.sinks.database import opened
 from server.sinks.shown import TableName, views_of
@@ -20,6 +21,8 @@ from server.sinks.views import CATALOGUE, catalogue_of, columns_of, seen_of, vie
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlalchemy import Connection, Engine
+
+_DAY: Final = re.compile(r"day=\d{4}-\d\d-\d\d")
 
 
 def tables(path: Path) -> list[dict[str, Any]]:
@@ -94,10 +97,35 @@ def _folder(path: Path) -> dict[str, Any]:
         files = files_of(path)
     except ServerError:  # nothing was written yet
         return entry
+    check_there(files)
     entry["rows"] = sum(parquet.read_metadata(file).num_rows for file in files)
     if files:
         entry["columns"] = [*parquet.read_schema(files[0]).names, "day"]
-    return entry
+    return entry | _first_and_last(files)
+
+
+def _first_and_last(files: Iterable[Path]) -> dict[str, str]:
+    """Return the first and the last event time; files are parted by the day of theirs."""
+    import pyarrow.compute as pc  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    from pyarrow import parquet
+
+    days: dict[str, list[Path]] = {}
+    for path in files:
+        if _DAY.fullmatch(path.parent.name):
+            days.setdefault(path.parent.name, []).append(path)
+    times: list[Any] = []
+    for day in {min(days), max(days)} if days else ():
+        for path in days[day]:
+            with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                ends = pc.min_max(file.read(columns=["end"]).column("end")).as_py()
+            times += [end for end in ends.values() if end is not None]
+    if not times:
+        return {}
+    first, last = (time.replace(tzinfo=None) for time in (min(times), max(times)))
+    return {
+        "first": first.isoformat(" ", "microseconds"),
+        "last": last.isoformat(" ", "microseconds"),
+    }
 
 
 def _database(sink: ConfigPart, tables: Iterable[TableName]) -> list[dict[str, Any]]:

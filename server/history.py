@@ -89,12 +89,7 @@ def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Ta
     wanted = None if columns is None else list(columns)
     # Spark's times are read as nanoseconds otherwise, which go from 1677 to 2262 and then around.
     paths = files_of(shown_folder(Path(folder)))
-    gone = [path for path in paths if not path.is_file()]
-    if gone:
-        raise ServerError(
-            f"{gone[0]} is gone, as are {len(gone) - 1} other files of the history:"
-            " `headwater server mend` says which results were there, and takes them from elsewhere"
-        )
+    check_there(paths)
     parts: list[Any] = []
     for path in paths:
         try:
@@ -105,6 +100,17 @@ def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Ta
         if faults := _unlike(parts[0].schema, parts[-1].schema):
             raise ServerError(f"{path} of the history is unlike {paths[0]}: {faults}; {MENDED}")
     return pa.concat_tables(parts) if parts else pa.table({})
+
+
+def check_there(paths: Sequence[Path]) -> None:
+    """Raise ServerError where files that the list has are gone."""
+    gone = [path for path in paths if not path.is_file()]
+    if gone:
+        more = f", as are {len(gone) - 1} other files" if len(gone) > 1 else ""
+        raise ServerError(
+            f"{gone[0]} of the history is gone{more}:"
+            " `headwater server mend` says which results were there, and takes them from elsewhere"
+        )
 
 
 def _unlike(first: "pa.Schema", other: "pa.Schema") -> str:

@@ -48,6 +48,18 @@ DEEP: Final = "-Xss16m"
 # What comes from a process of Python is looked at value by value, and Arrow checks for each that it
 # lies within what came: a fifth of what detection takes of Java. Spark asks for no other.
 ARROW: Final = "-Darrow.enable_unsafe_memory_access=true"
+# What runs once a batch or a task, as planning does, Java would go on compiling for hours with its
+# slower compiler, in each executor, for nothing: this is ten times as often as it asks for by
+# itself. What is done with each row is compiled so within a batch all the same.
+LATE: Final = " ".join(
+    f"-XX:Tier4{name}Threshold={count}"
+    for name, count in (
+        ("Invocation", 50_000),
+        ("MinInvocation", 6_000),
+        ("Compile", 150_000),
+        ("BackEdge", 400_000),
+    )
+)
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # Where Spark's usual way puts a file of a checkpoint in its place, Hadoop begins a program for each
 # look at what may be a link: ten for a file, forty a batch, most of what a small batch takes. This
@@ -96,9 +108,9 @@ def settings_of(spark: SparkSettings, log_file: Path) -> dict[str, str]:
         "spark.driver.memory": spark.memory,
         "spark.sql.shuffle.partitions": str(spark.partitions),
         "spark.driver.extraJavaOptions": (
-            f"{DEEP} {ARROW} -Dlog4j2.configurationFile={log_file.as_uri()}"
+            f"{DEEP} {ARROW} {LATE} -Dlog4j2.configurationFile={log_file.as_uri()}"
         ),
-        "spark.executor.extraJavaOptions": ARROW,
+        "spark.executor.extraJavaOptions": f"{ARROW} {LATE}",
         "spark.executorEnv.PYTHONHASHSEED": "0",
         "spark.sql.streaming.stopTimeout": "60s",
     }

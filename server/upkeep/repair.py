@@ -58,11 +58,24 @@ def mend(path: Path, name: str, others: Iterable[Path], *, check: bool = False) 
             history = read_history(folder)
             copies = [read_history(other) for other in others]
             missing = list(_missing(history))
+            if not missing and (gone := _gone(folder)):
+                # Before the first row that is left, or of a log of which no row is: who knows.
+                return MendedHistory(gone, False)
             if check or not missing:
                 return MendedHistory([_sentence(gap, "missing") for gap in missing], not missing)
             return _mended(jobs, job, history, copies, missing)
         except (LogError, OptionError) as error:
             raise ServerError(str(error)) from None
+
+
+def _gone(folder: Path) -> list[str]:
+    """Say which files of the list are gone."""
+    return [
+        f"{listed.path} is gone, and no row beside it tells which results it had: put it back from"
+        " a backup"
+        for listed in listed_files(folder)
+        if not listed.path.is_file()
+    ]
 
 
 def _missing(history: History) -> Iterator[HistoryGap]:

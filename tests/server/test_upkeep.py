@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from headwater.cli import main
+from server.catalogue import tables
 from server.checkpoint import begun_of, hold
 from server.config import read
 from server.errors import JobsError, ServerError
@@ -181,6 +182,26 @@ def test_a_note_that_lies_in_a_hole_is_mended_once(folder, file, torn):
 
 def test_a_hole_that_the_broker_left_is_not_missing(folder, file):
     assert mend(file, "history", ()) == ([], True)
+
+
+def test_a_history_without_a_file_is_told_of_even_where_no_row_is_left(folder, file):
+    files = read_history(folder).files
+    for path in files:
+        path.unlink()
+    mended = mend(file, "history", ())
+    assert not mended.whole
+    assert sorted(sentence.partition(" is gone")[0] for sentence in mended.sentences) == sorted(
+        map(str, files)
+    )
+
+
+def test_a_folder_is_listed_with_its_times_or_with_what_mends_it(folder, file):
+    (entry,) = tables(file)
+    assert (entry["rows"], entry["first"]) == (61, "1970-01-01 00:00:00.000000")
+    assert entry["last"] == "1970-01-01 00:01:00.000000"
+    read_history(folder).files[0].unlink()
+    with pytest.raises(ServerError, match="is gone: `headwater server mend` says"):
+        tables(file)
 
 
 def test_a_history_of_another_log_mends_nothing(folder, file, torn, log, tmp_path):
