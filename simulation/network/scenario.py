@@ -241,13 +241,13 @@ class Run:
         """Have all be sent; when the last is."""
         draw, begin_ms = self.draw, BEGIN_MS + READY_S_MAX * 1_000
         self.world.run(begin_ms)
-        each = max(1, self.shape.events // len(self._sensors))
         end_ms = begin_ms
         for sensor in self._sensors:
             time_ms = begin_ms + draw.randrange(1_000)
             spread_ms = draw.choice((0, self._lateness_ms))
             lasting = sensor.type_name == texts.LASTING
-            count = 0
+            count, rarer = 0, self._rarer(sensor.type_name)
+            each = max(1, self.shape.events // len(self._sensors) // rarer)
             while count < each:
                 events = []
                 for _ in range(draw.choice((1, 1, 4))):
@@ -261,11 +261,15 @@ class Run:
                 self.arrived += [{**place, **self._places[sensor.name], **one} for one in events]
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)
-                time_ms += draw.randint(1_000, 6_000)
+                time_ms += draw.randint(1_000, 6_000) * rarer
             if draw.random() < 0.2:  # later than all that it says again
                 self.world.at(time_ms + 3_000, sensor.withdraw)
             end_ms = max(end_ms, time_ms)
         return end_ms
+
+    def _rarer(self, _type_name: str) -> int:
+        """Return how many times as rarely as others a type comes."""
+        return 1
 
     def _reading(self, name: str, time_ms: int, *, lasting: bool) -> dict[str, Any]:
         draw = self.draw

@@ -105,7 +105,8 @@ class NetworkBroker(Hosting):
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
         asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
-        self._relay = EventRelay(RelayTools(*(*knows, *asks)), correlates=self.correlates)
+        relayed = RelayTools(*knows, *asks, self._absent, self._routed)
+        self._relay = EventRelay(relayed, correlates=self.correlates)
         self._progress, self.partners = self._relay.progress, self._relay.partners
         self._owed, self._tick = self._progress.ledger, self._relay.tick
         holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
@@ -203,7 +204,7 @@ class NetworkBroker(Hosting):
             yield from self._handle(message)
             while self._go_on_probing():
                 pass
-            self._tick.by(self._now + self._progress.look(self._now))
+            self._tick.by(self._now + self._relay.look(self._now))
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
