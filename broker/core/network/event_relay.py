@@ -44,7 +44,7 @@ from broker.network.routing.growing import GrowingRouter
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 TICK_MS_MAX = 8_000
-LOOK_MS = 1_000  # between looks at how often sources send, while events come
+LOOK_MS = 1_000  # between looks at how often sources send
 FEW = 8  # events of one frame
 _END = 2**62
 
@@ -248,7 +248,7 @@ class EventRelay:
         self.tick = Tick()
         self._durable, self._ways, self._sessions, self._router, self._counts, *_ = tools
         self._tools, self._correlates = tools, correlates
-        self._rates_at, self._rates_due = 0, False  # when it is looked how often sources send
+        self._rates_at = 0  # when it is looked how often sources send
         self._me, network = self._durable.options.name, self._durable.network
         self._told_before: told.Watermarks = dict(network.told)
         self.progress = ProgressRelay(tools, self._promised)
@@ -414,7 +414,6 @@ class EventRelay:
         self.leads.passed(events)
         if events:
             self.leads.sent(self._router.releases.told())
-            self._rates_due = True
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
@@ -442,8 +441,8 @@ class EventRelay:
 
     def look(self, now: int) -> int:
         """Say what is due; return in how many ms something may be."""
-        if self._rates_due and now >= self._rates_at:
-            self._rates_at, self._rates_due = now + LOOK_MS, False
+        if self._correlates and now >= self._rates_at:  # that nothing comes is to be seen, too
+            self._rates_at = now + LOOK_MS
             self._tools.routed(self._router.look_at_rates(now))
         return min(self.leads.look(now), self.progress.look(now))
 

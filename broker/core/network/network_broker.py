@@ -108,6 +108,7 @@ class NetworkBroker(Hosting):
         relayed = RelayTools(*knows, *asks, self._absent, self._routed)
         self._relay = EventRelay(relayed, correlates=self.correlates)
         self._progress, self.partners = self._relay.progress, self._relay.partners
+        self.leads = self._relay.leads
         self._owed, self._tick = self._progress.ledger, self._relay.tick
         holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
         self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(*holds)

@@ -1,6 +1,7 @@
 """What waits for partners is found as by looking through all of it, without looking through it."""
 
 from collections import Counter
+from math import inf
 from random import Random
 from types import SimpleNamespace
 
@@ -67,7 +68,7 @@ def test_it_answers_as_who_looks_through_all(seed):
                 assert kept.take_first(most, before) == [(at, model.pop(at)) for at in gone]
             case "over":
                 limits = {name: draw.randint(-1, 60) for name in "AB"}
-                found = kept.take_over(lambda name, types: limits[name] - len(types))  # noqa: B023
+                found = kept.take_over(lambda name, types, _: limits[name] - len(types))  # noqa: B023
                 assert all(model.pop(at) is one for at, one in found)
                 assert all(one.over_ms <= limits[name_of(one)] - len(one.types) for _, one in found)
                 left = model.values()
@@ -169,6 +170,11 @@ def passed(after, upto, held_after):
 # --- operators that are taken back ----------------------------------------------------------------
 
 
+LEADS_NOTHING = SimpleNamespace(
+    since=lambda *_: None, reached=lambda _, types: -inf if types else inf, comes=lambda *_: -inf
+)
+
+
 class Neighbour:
     """Neighbour n asks broker m for events of A that find partners, and m keeps these back.
 
@@ -198,6 +204,7 @@ class Neighbour:
                 Limits(),
                 progress,
                 partners,
+                LEADS_NOTHING,
                 lambda origin: promised.get(origin, {}),
                 lambda origin, toward, claim, rows, anyhow: self.sent.extend(rows),
             )
