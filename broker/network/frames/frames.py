@@ -317,7 +317,7 @@ class Bundle(Struct, array_like=True, frozen=True, tag="bundle"):
 
 
 BUNDLES_SINCE = 3  # the version of frames that has them
-LEADS_SINCE = 5  # the version of frames that tell of leads
+LEADS_SINCE = 4  # the version of frames that tell of leads
 SCOPES_SINCE = 4  # the version whose words of planning have a scope; before, all was for all
 PRESSED_BYTES_MIN = 200  # shorter ones hardly get smaller
 BUNDLE_BYTES_MAX = 2 * 1024 * 1024  # unpressed: twice what a link takes

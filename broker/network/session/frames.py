@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-VERSION = 5  # version 1 has no messages `Probe`, `Echo`, `RemoteCall`, and none of functions
+VERSION = 4  # version 1 has no messages `Probe`, `Echo`, `RemoteCall`, and none of functions
 OLDEST = 1  # that is spoken, too
 HELLO = 0
 LENGTH_BYTES = 4

@@ -8,7 +8,6 @@ from broker.network.routing.advertisement.messages import (
     Advertise,
     Events,
     LeadEvents,
-    Send,
     Unwant,
     Want,
 )
