@@ -23,7 +23,6 @@ from simulation.network.scenario import (
     Shape,
 )
 from simulation.network.scenario import Outcome as OfRun
-from simulation.texts import TYPES
 
 JOINING = ("Damp", "Valley", "Rise", "Latest", "Spent", "After", "Gaps", "Showers", "Soaked")
 OTHERS = ("Hot", "Warmth", "Falling", "Storms", "Drying")
@@ -34,8 +33,6 @@ APART_MS = 40_000
 UNCERTAIN_EACH = 3  # seeds: times of readings are less certain from time to time
 UNCERTAIN_MS = (20, 150, 700, 3_000)
 PROGRESS_MS = (60_000, 100)  # by turns: what is let go too early shows where time is said often
-RARE_EACH = 2  # seeds: of one type so few come that others wait for it
-RARER = 16
 IDLE_RARE_MS = 120_000  # no source is passed over between two readings
 HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 
@@ -43,14 +40,14 @@ HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 class Outcome(Struct, frozen=True):
     """Report what a run came to: events that met a link and waited, found a partner, or did not.
 
-    `told` is how many that lead were told for others to be let go.
+    `probes` is how many that lead were told for others to be let go.
     """
 
     of_run: OfRun
     waited: int
     found: int
     let_go: int
-    told: int
+    probes: int
 
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
@@ -66,6 +63,7 @@ class CorrelatedRun(Run):
     """One run; see the module."""
 
     correlate = True
+    rare_each = 2
 
     def outcome(self) -> Outcome:
         """Run it; what it came to."""
@@ -79,7 +77,7 @@ class CorrelatedRun(Run):
     def _place(self, name: str) -> Place:
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
-        if self.seed % RARE_EACH == 0:
+        if self.seed % self.rare_each == 0:
             options = replace(options, idle_timeout_ms=IDLE_RARE_MS)
         progress_ms = PROGRESS_MS[self.seed % len(PROGRESS_MS)]
         limits = replace(place.machine.limits, progress_ms_max=progress_ms)
@@ -107,11 +105,6 @@ class CorrelatedRun(Run):
         draw = self.draw
         names = draw.sample(JOINING, draw.randint(1, 3))
         return (*names, *draw.sample(OTHERS, draw.choice((0, 0, 1))))
-
-    def _rarer(self, type_name: str) -> int:
-        each, rest = divmod(self.seed, RARE_EACH)
-        is_rare = rest == 0 and TYPES[each % len(TYPES)] == type_name
-        return RARER if is_rare else 1
 
     def _reading(self, name: str, time_ms: int, *, lasting: bool) -> dict[str, Any]:
         reading = super()._reading(name, time_ms, lasting=lasting)

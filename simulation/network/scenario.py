@@ -36,6 +36,7 @@ LISTENS_EACH = 3  # seeds: copies of results are a third of all frames
 CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
 SETTLED_MS = 600_000
+RARER = 16
 FAULTS = ("cut", "lose", "stall", "part", "end", "slow", "refuse")
 
 
@@ -76,10 +77,18 @@ def run(seed: int, shape: Shape | None = None) -> Outcome:
         raise RunFailedError(f"{text}{error}") from error
 
 
+def rarer(seed: int, rare_each: int, type_name: str) -> int:
+    """Return how many times as rarely as others a type comes."""
+    if not rare_each or seed % rare_each:
+        return 1
+    return RARER if texts.TYPES[seed // rare_each % len(texts.TYPES)] == type_name else 1
+
+
 class Run:
     """One run; `places` hold what became of it."""
 
     _judge = staticmethod(checks.check_all)
+    rare_each = 0  # seeds: of one type so few come that others wait for it; 0: never
     exactly = False  # whether every result must be there, those of events that last, too
 
     def __init__(self, seed: int, shape: Shape) -> None:
@@ -246,30 +255,25 @@ class Run:
             time_ms = begin_ms + draw.randrange(1_000)
             spread_ms = draw.choice((0, self._lateness_ms))
             lasting = sensor.type_name == texts.LASTING
-            count, rarer = 0, self._rarer(sensor.type_name)
-            each = max(1, self.shape.events // len(self._sensors) // rarer)
+            count, times = 0, rarer(self.seed, self.rare_each, sensor.type_name)
+            each = max(1, self.shape.events // len(self._sensors) // times)
             while count < each:
                 events = []
                 for _ in range(draw.choice((1, 1, 4))):
                     count += 1
                     taken_ms = time_ms - draw.randint(0, spread_ms)
-                    events.append(
-                        self._reading(f"{sensor.name}-{count}", taken_ms, lasting=lasting)
-                    )
+                    reading = self._reading(f"{sensor.name}-{count}", taken_ms, lasting=lasting)
+                    events.append(reading)
                 self.world.at(time_ms, partial(sensor.publish, events))
                 place = {"type": sensor.type_name, "source": sensor.name}
                 self.arrived += [{**place, **self._places[sensor.name], **one} for one in events]
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)
-                time_ms += draw.randint(1_000, 6_000) * rarer
+                time_ms += draw.randint(1_000, 6_000) * times
             if draw.random() < 0.2:  # later than all that it says again
                 self.world.at(time_ms + 3_000, sensor.withdraw)
             end_ms = max(end_ms, time_ms)
         return end_ms
-
-    def _rarer(self, _type_name: str) -> int:
-        """Return how many times as rarely as others a type comes."""
-        return 1
 
     def _reading(self, name: str, time_ms: int, *, lasting: bool) -> dict[str, Any]:
         draw = self.draw

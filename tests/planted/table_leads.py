@@ -109,11 +109,11 @@ silent-for-all: a neighbour of an earlier version waits for words that it does n
         "broker/network/neighbours/leads.py",
         r"""
 told-before-asked: a word is said of what passed before anybody was asked to tell of it
-- telling.began_ms, telling.said = self._passed_ms, None
-+ telling.said = None
+- telling.began_ms, telling.last = self._passed_ms, None
++ telling.last = None
 
 old-word: what was said before the last operator came is taken to be said of it, too
-- if led.wants >= told.wants:
+- if led.wants >= heard.wants:
 + if True:
 
 sure-of-itself: it is as sure of what others tell it as of what it hears
@@ -121,7 +121,7 @@ sure-of-itself: it is as sure of what others tell it as of what it hears
 + word.since = min(word.since, since)
 
 further-than-told: of what it is told itself it tells more than it knows
-- reached = min(reached, told.word.times.get(name, WATERMARK_NONE))
+- reached = min(reached, heard.word.times.get(name, WATERMARK_NONE))
 + reached = min(reached, inf)
 """,
         tests=("tests/broker/network/neighbours/test_leads_told.py",),
@@ -130,12 +130,12 @@ further-than-told: of what it is told itself it tells more than it knows
         "broker/network/neighbours/kept_back.py",
         r"""
 waits-for-the-untold: an event waits for partners that were never told
-- bound = max(bound, told)
+- bound = max(bound, lead_bound)
 + bound = max(bound, 0)
 
 gone-before-told: it is let go though a partner may still be told
-- return min(here, tools.leads.reached(toward, silent))
-+ return here
+- return min(promised_ms, tools.leads.reached(toward, silent))
++ return promised_ms
 """,
         tests=("tests/broker/network/neighbours/test_kept_back.py",),
     ),

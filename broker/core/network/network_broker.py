@@ -105,11 +105,10 @@ class NetworkBroker(Hosting):
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
         asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
-        relayed = RelayTools(*knows, *asks, self._absent, self._routed)
-        self._relay = EventRelay(relayed, correlates=self.correlates)
-        self._progress, self.partners = self._relay.progress, self._relay.partners
-        self.leads = self._relay.leads
-        self._owed, self._tick = self._progress.ledger, self._relay.tick
+        tools = RelayTools(*knows, *asks, self._absent, self._routed)
+        relay = self._relay = EventRelay(tools, correlates=self.correlates)
+        self._progress, self.partners, self.leads = relay.progress, relay.partners, relay.leads
+        self._owed, self._tick = self._progress.ledger, relay.tick
         holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
         self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(*holds)
         tell = self._tell_network
@@ -357,9 +356,8 @@ class NetworkBroker(Hosting):
                 self._spread_fresh(fresh)
 
     def _forget_requested(self, message: ForgetRequested) -> None:
-        self._of_topology(
-            self.topology.handle(topologies.ForgetRequested(message.broker), self._now)
-        )
+        request = topologies.ForgetRequested(message.broker)
+        self._of_topology(self.topology.handle(request, self._now))
         self._forget(message.broker)
 
     def _advertise(self) -> None:

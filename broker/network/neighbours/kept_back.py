@@ -235,10 +235,10 @@ class Withholding:
         if bound is None or event.delta_t_ms > self._tools.limits.kept_back_ms_max:
             return False
         if event.silent:
-            told = self._tools.leads.since(toward, event.silent)
-            if told is None:
+            lead_bound = self._tools.leads.since(toward, event.silent)
+            if lead_bound is None:
                 return False
-            bound = max(bound, told)
+            bound = max(bound, lead_bound)
         # A partner ends later than that, and is then known here, or comes.
         if event.held.end - event.delta_t_ms < max(bound, self._forgotten_ms):
             return False
@@ -382,15 +382,15 @@ class Withholding:
         tools = self._tools
         joined = {name: tools.partners.joined(name) for name in tools.router.neighbours}
         joined = {name: each for name, each in joined.items() if each.types}
-        told = tools.router.releases.probing.joined()
-        if not (joined or told):
+        leading = tools.router.releases.probing.joined()
+        if not (joined or leading):
             tools.router.expire(_END)
             return
         come = [
             self._reached(name, each.types, each.silent) - each.delta_t_ms
             for name, each in joined.items()
         ]
-        come += [tools.leads.comes(name, each.types) - each.delta_t_ms for name, each in told]
+        come += [tools.leads.comes(name, each.types) - each.delta_t_ms for name, each in leading]
         before = min(come)
         if self._forgotten_ms < before < inf:
             self._forgotten_ms = int(before)
@@ -399,8 +399,8 @@ class Withholding:
     def _reached(self, toward: str, types: Types, silent: Types) -> float:
         """Return the time that types have passed here, those that are silent where it tells."""
         tools = self._tools
-        here = _reached(types, tools.partners.origins(toward), tools.promised)
-        return min(here, tools.leads.reached(toward, silent))
+        promised_ms = _reached(types, tools.partners.origins(toward), tools.promised)
+        return min(promised_ms, tools.leads.reached(toward, silent))
 
     # --- what ends -------------------------------------------------------------------------
 

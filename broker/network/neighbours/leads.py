@@ -90,7 +90,7 @@ class _Telling(Struct):
     wants: int = 0  # operators with silent keys that it was asked with in this session
     began_ms: int = WATERMARK_NONE  # what ended until then may not have been told
     events: list[Event] = field(default_factory=list)
-    said: _Word | None = None
+    last: _Word | None = None  # that was said
     changes: int = -1  # of what is sure, when that was looked at
     local: int | None = None
     due_at: int = 0  # when it is looked how far all has come, …
@@ -137,7 +137,7 @@ class LeadWords:
             elif isinstance(message, Want) and message.operator.silent and self._tools.stands(to):
                 telling = self._telling.setdefault(to, _Telling())
                 telling.wants += 1
-                telling.began_ms, telling.said = self._passed_ms, None
+                telling.began_ms, telling.last = self._passed_ms, None
 
     def look(self, now: int) -> int:
         """Tell neighbours what is due; return in how many ms something will be."""
@@ -158,17 +158,17 @@ class LeadWords:
     def _tell(self, peer: str, telling: _Telling, now: int) -> None:
         seen = self._tools.partners.changes, self._local
         is_due = telling.owes and now >= telling.due_at
-        is_new = telling.said is None or seen != (telling.changes, telling.local)
+        is_new = telling.last is None or seen != (telling.changes, telling.local)
         if not (telling.events or is_new or is_due):
             return
         word = self._word(peer, telling)
         telling.changes, telling.local = seen
-        before = telling.said
+        before = telling.last
         is_other = before is None or word.since != before.since
         if telling.events or is_other or (is_due and word != before):
             body = Led(packed(telling.events), telling.wants, word.since, word.times)
             self._tools.say(peer, body, len(telling.events))
-            telling.events, telling.said = [], word
+            telling.events, telling.last = [], word
             is_due = True
         if is_due:
             telling.due_at, telling.owes = now + self._tools.pause_ms, False
@@ -181,9 +181,9 @@ class LeadWords:
             for asker, is_silent in askers.items():
                 since = self._local if asker == LOCAL else self._tools.partners.sure_since(asker)
                 if is_silent:  # who asks tells of them, too
-                    told = self._told.get(asker, _Told())
-                    reached = min(reached, told.word.times.get(name, WATERMARK_NONE))
-                    told_since = None if told.stale else told.word.since
+                    heard = self._told.get(asker, _Told())
+                    reached = min(reached, heard.word.times.get(name, WATERMARK_NONE))
+                    told_since = None if heard.stale else heard.word.since
                     since = None if since is None or told_since is None else max(since, told_since)
                 if since is None or word.since is None:
                     return _Word()
@@ -193,17 +193,17 @@ class LeadWords:
                 word.times[name] = int(reached)
         return word
 
-    def _reached(self, name: str, beyond: tuple[str, str]) -> float:
+    def _reached(self, type_name: str, beyond: tuple[str, str]) -> float:
         """Return the time that a type has passed at all origins that are not beyond these."""
         tools, ways = self._tools, self._tools.ways
         origins = {tools.me: (tools.types(), "")}
-        origins |= {one: (ways.types[one], via) for one, via in ways.via.items()}
+        origins |= {name: (ways.types[name], via) for name, via in ways.via.items()}
         least = inf
         for origin, (types, via) in origins.items():
             if via and via in beyond:
                 continue
-            sent = WATERMARK_NONE if name in types else None
-            reached = tools.promised(origin).get(name, sent)
+            sent = WATERMARK_NONE if type_name in types else None
+            reached = tools.promised(origin).get(type_name, sent)
             least = least if reached is None else min(least, reached)
         return least
 
@@ -211,28 +211,28 @@ class LeadWords:
 
     def asked(self, peer: str) -> None:
         """Take in that a neighbour asks with silent keys, before the router does."""
-        told = self._told.setdefault(peer, _Told())
-        told.wants += 1
-        told.stale = True
+        heard = self._told.setdefault(peer, _Told())
+        heard.wants += 1
+        heard.stale = True
 
     def hear(self, peer: str, led: Led, now: int) -> None:
         """Take what a neighbour tells of leads. Raises ValueError."""
-        tools, told = self._tools, self._told.setdefault(peer, _Told())
+        tools, heard = self._tools, self._told.setdefault(peer, _Told())
         events = unpacked(led.events)
         self.passed(events)
         if peer in tools.router.neighbours:
             tools.released(tools.router.probes(peer, events))
-        if led.wants >= told.wants:
-            told.word, told.stale = _Word(led.since, led.times), False
-            tools.withheld().send_wanted(peer, _unsure(told.word))
+        if led.wants >= heard.wants:
+            heard.word, heard.stale = _Word(led.since, led.times), False
+            tools.withheld().send_wanted(peer, _unsure(heard.word))
         tools.withheld().let_go(now)
 
     def since(self, toward: str, types: Sequence[str]) -> int | None:
         """Return behind which end a neighbour has told all of these types; None: that is unsure."""
-        told = self._told.get(toward)
-        if told is None or told.stale or any(name not in told.word.times for name in types):
+        heard = self._told.get(toward)
+        if heard is None or heard.stale or any(name not in heard.word.times for name in types):
             return None
-        return told.word.since
+        return heard.word.since
 
     def reached(self, toward: str, types: Sequence[str]) -> float:
         """Return up to which time a neighbour has told all of these types."""
@@ -241,8 +241,8 @@ class LeadWords:
 
     def comes(self, toward: str, types: Sequence[str]) -> float:
         """Return up to which time a neighbour was told that all of these types have come."""
-        said = self._telling[toward].said if toward in self._telling else None
-        times: Mapping[str, int] = {} if said is None else said.times
+        word = self._telling[toward].last if toward in self._telling else None
+        times: Mapping[str, int] = {} if word is None else word.times
         return min([times.get(name, WATERMARK_NONE) for name in types], default=inf)
 
     def is_sure(self, toward: str, types: Sequence[str]) -> bool:

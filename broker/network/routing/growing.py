@@ -34,14 +34,14 @@ class GrowingRouter(Router):
 
         True: they are silent in what that direction asks for, too.
         """
-        found: dict[str, dict[str, bool]] = {}
+        silent: dict[str, dict[str, bool]] = {}
         for entry in self._all():
             for operator in entry.plan.get(neighbour, {}).values():
                 for key in [key for key in operator.keys if key.name in operator.silent]:
-                    askers = found.setdefault(key.type_name, {})
+                    askers = silent.setdefault(key.type_name, {})
                     is_silent = key.name in entry.operator.silent
                     askers[entry.came_from] = askers.get(entry.came_from, False) or is_silent
-        return found
+        return silent
 
     def matcher(self, name: str) -> Matcher:
         """Return what is asked for by a neighbour."""
@@ -58,9 +58,9 @@ class GrowingRouter(Router):
             return {}
         directions = self._directory.directions
         others = [name for name in directions if name not in (entry.came_from, LOCAL)]
-        told = [name for name in others if self.tells(name)]
-        asked = asked_of_all(entry.operator, told, self._directory, entry.leads)
-        others = [name for name in others if name not in told]
+        knowing = [name for name in others if self.tells(name)]
+        asked = asked_of_all(entry.operator, knowing, self._directory, entry.leads)
+        others = [name for name in others if name not in knowing]
         return asked | asked_of_all(without_silent(entry.operator), others, self._directory, ())
 
     def neighbour_added(self, name: str) -> list[Send]:

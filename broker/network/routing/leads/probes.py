@@ -96,7 +96,7 @@ class Probing:
     def joined(self) -> list[tuple[str, Joined]]:
         """Return by neighbour what has to be in a match before it is told."""
         asked = [(name, matcher.joined()) for name, matcher in self.asked.items()]
-        return [(name, one) for name, one in asked if one.types]
+        return [(name, joined) for name, joined in asked if joined.types]
 
     def expire(self, before_ms: int) -> None:
         """Forget what began before."""

@@ -136,8 +136,8 @@ class EventReleases:
 
         Whom they serve at LOCAL the core finds by itself.
         """
-        told, released = self.take(came_from, events)
-        self._told += told
+        probes, released = self.take(came_from, events)
+        self._told += probes
         wanted: dict[str, dict[int, EventView]] = {}
         for name in self.matchers:
             if name in released:
@@ -148,8 +148,8 @@ class EventReleases:
 
     def told(self) -> list[Send]:
         """Return what neighbours are to be told since this was asked last."""
-        told, self._told = self._told, []
-        return told
+        probes, self._told = self._told, []
+        return probes
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""
