@@ -23,6 +23,7 @@ from simulation.network.scenario import (
     Shape,
 )
 from simulation.network.scenario import Outcome as OfRun
+from simulation.texts import TYPES
 
 JOINING = ("Damp", "Valley", "Rise", "Latest", "Spent", "After", "Gaps", "Showers", "Soaked")
 OTHERS = ("Hot", "Warmth", "Falling", "Storms", "Drying")
@@ -52,10 +53,19 @@ class Outcome(Struct, frozen=True):
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
     """Run and check one. Raises RunFailedError."""
+    return _run("correlated", seed, shape or Shape())
+
+
+def run_with_leads(seed: int, shape: Shape | None = None) -> Outcome:
+    """Run and check one in which few events of one type come. Raises RunFailedError."""
+    return _run("leads", seed, replace(shape or Shape(), rare=(TYPES[seed // 2 % len(TYPES)],)))
+
+
+def _run(kind: str, seed: int, shape: Shape) -> Outcome:
     try:
-        return CorrelatedRun(seed, shape or Shape()).outcome()
+        return CorrelatedRun(seed, shape).outcome()
     except Exception as error:
-        text = f"seed {seed} (repeat it: python -m simulation --kind correlated --seed {seed}): "
+        text = f"seed {seed} (repeat it: python -m simulation --kind {kind} --seed {seed}): "
         raise RunFailedError(f"{text}{error}") from error
 
 
@@ -63,7 +73,6 @@ class CorrelatedRun(Run):
     """One run; see the module."""
 
     correlate = True
-    rare_each = 2
 
     def outcome(self) -> Outcome:
         """Run it; what it came to."""
@@ -77,7 +86,7 @@ class CorrelatedRun(Run):
     def _place(self, name: str) -> Place:
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
-        if self.seed % self.rare_each == 0:
+        if self.shape.rare:
             options = replace(options, idle_timeout_ms=IDLE_RARE_MS)
         progress_ms = PROGRESS_MS[self.seed % len(PROGRESS_MS)]
         limits = replace(place.machine.limits, progress_ms_max=progress_ms)

@@ -36,7 +36,7 @@ LISTENS_EACH = 3  # seeds: copies of results are a third of all frames
 CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
 SETTLED_MS = 600_000
-RARER = 16
+RARER = 16  # times as rarely as others
 FAULTS = ("cut", "lose", "stall", "part", "end", "slow", "refuse")
 
 
@@ -66,6 +66,7 @@ class Shape(Struct, frozen=True):
     events: int = 500
     names: tuple[str, ...] | None = None  # of the subscriptions
     scattered: int = 0  # another draw of who sits where
+    rare: tuple[str, ...] = ()  # types of which so few come that others wait for them
 
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
@@ -77,18 +78,10 @@ def run(seed: int, shape: Shape | None = None) -> Outcome:
         raise RunFailedError(f"{text}{error}") from error
 
 
-def rarer(seed: int, rare_each: int, type_name: str) -> int:
-    """Return how many times as rarely as others a type comes."""
-    if not rare_each or seed % rare_each:
-        return 1
-    return RARER if texts.TYPES[seed // rare_each % len(texts.TYPES)] == type_name else 1
-
-
 class Run:
     """One run; `places` hold what became of it."""
 
     _judge = staticmethod(checks.check_all)
-    rare_each = 0  # seeds: of one type so few come that others wait for it; 0: never
     exactly = False  # whether every result must be there, those of events that last, too
 
     def __init__(self, seed: int, shape: Shape) -> None:
@@ -255,7 +248,7 @@ class Run:
             time_ms = begin_ms + draw.randrange(1_000)
             spread_ms = draw.choice((0, self._lateness_ms))
             lasting = sensor.type_name == texts.LASTING
-            count, times = 0, rarer(self.seed, self.rare_each, sensor.type_name)
+            count, times = 0, RARER if sensor.type_name in self.shape.rare else 1
             each = max(1, self.shape.events // len(self._sensors) // times)
             while count < each:
                 events = []
