@@ -17,16 +17,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 from bench.report import Options, Report, Table, run
+from bench.worked import worked
 
 ROWS, ROWS_QUICK = 250_000, 20_000  # of each log
 LIVE_S, LIVE_S_QUICK = 30.0, 10.0
@@ -37,7 +35,7 @@ LIVE_ROWS_S = 50  # of each log
 WARM_RUNS, WARM_RUNS_QUICK = 4, 1  # of executors
 LOCATIONS = 20
 STEP_MS = 10
-TICKS = os.sysconf("SC_CLK_TCK")
+_STREAM = "sql.streaming.queryId"  # in what Spark tells of a job, where it is of a stream
 MANY, MANY_ROWS = 100, 500  # small logs, and the rows of each
 
 NEXT = """
@@ -216,56 +214,6 @@ def timed(writer: Any, folder: Path) -> tuple[float, int]:
     return took_ms / 1000, rows
 
 
-def _serves(pid: int) -> bool:
-    """Tell whether a process that Spark or we have begun is a log."""
-    try:
-        return b"--serve" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
-class Worked:
-    """CPU seconds of this process and all that Spark has begun, but not of the logs.
-
-    Looked at all the time, as what a Python of Spark's has used is told nowhere once it has ended.
-    """
-
-    def __init__(self) -> None:
-        self._used: dict[int, float] = {}
-        self._lock = threading.Lock()
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def __call__(self) -> float:
-        """Return those of all that there are and were."""
-        parents: dict[int, int] = {}
-        used: dict[int, float] = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdecimal():
-                with suppress(OSError):
-                    told = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-                    parents[int(folder.name)] = int(told[1])
-                    used[int(folder.name)] = sum(map(int, told[11:13])) / TICKS
-        own = {os.getpid()}
-        while more := {pid for pid, parent in parents.items() if parent in own} - own:
-            own |= {pid for pid in more if not _serves(pid)}
-            for pid in more - own:
-                del parents[pid]
-        with self._lock:
-            self._used |= {pid: used[pid] for pid in own if pid in used}
-            return sum(self._used.values())
-
-    def _look(self) -> None:
-        while True:
-            self()
-            time.sleep(0.5)
-
-
-@cache
-def worked() -> Worked:
-    """Return the one that looks."""
-    return Worked()
-
-
 def job_of(name: str, logs: list[Served], folder: Path) -> tuple[Any, Any]:
     """A file of jobs over these logs, and one of its jobs."""
     from server.config import read
@@ -280,10 +228,11 @@ def job_of(name: str, logs: list[Served], folder: Path) -> tuple[Any, Any]:
 
 
 class Road(NamedTuple):
-    """Rows a second, CPU of each in microseconds, and how many came out."""
+    """Rows a second, CPU of each in microseconds, that of Java compiling, and how many came out."""
 
     rate: float
     cpu_us: float
+    compiling_us: float
     came: int
 
 
@@ -294,20 +243,20 @@ def to_files(spark: Any, name: str, logs: list[Served], folder: Path) -> Road:
 
     jobs, job = job_of(name, logs, folder)
     rows = frame_of(spark, jobs, job, f"bench.{folder.name}")
-    before_s = worked()()
+    before = worked()()
     took_s, count = timed(writer_of(rows, folder / "archive"), folder)
-    worked_s = worked()() - before_s
+    spent = worked()() - before
     came = spark.read.parquet(str(folder / "archive")).count()
-    return Road(count / took_s, worked_s / count * 1e6, came)
+    return Road(count / took_s, *spent.each_us(count), came)
 
 
 def copied(spark: Any, folder: Path, target: Path) -> Road:
     """Run Spark's own: what was read of the logs, from Parquet to Parquet."""
-    began, before_s = time.monotonic(), worked()()
+    began, before = time.monotonic(), worked()()
     spark.read.parquet(str(folder / "archive")).drop("day").write.parquet(str(target))
-    took_s, worked_s = time.monotonic() - began, worked()() - before_s
+    took_s, spent = time.monotonic() - began, worked()() - before
     count = spark.read.parquet(str(target)).count()
-    return Road(count / took_s, worked_s / count * 1e6, count)
+    return Road(count / took_s, *spent.each_us(count), count)
 
 
 def planned(folder: Path) -> tuple[float, float, int]:
@@ -398,11 +347,12 @@ def spread_out(rows: int, folder: Path, options: Options) -> list[list[str]]:
             check=True,
         )
         roads, together = json.loads(done.stdout.splitlines()[-1])
-        rates_s, each_us, came = zip(*roads, strict=True)
+        rates_s, each_us, compiling_us, came = zip(*roads, strict=True)
         table.append(
             [
                 *(str(executors), f"{2 * rows:,}", f"{median(rates_s):,.0f}"),
                 *(f"{median(each_us):.0f}", f"{min(each_us):.0f} to {max(each_us):.0f}"),
+                f"{median(compiling_us):.0f}",
                 *(f"{together:.0%}", f"{came[0]:,}"),
             ]
         )
@@ -447,12 +397,17 @@ def of_executors(
 
 
 def together(told: Path, began_ms: float, executors: int) -> float:
-    """Return that part of the time by what Spark has told of its tasks since then."""
+    """Return that part of the time by what Spark has told of the tasks of streams since then."""
     moves: list[tuple[float, int]] = []
+    stages: set[int] = set()
     for line in told.read_text(encoding="utf-8").splitlines():
-        if line.startswith('{"Event":"SparkListenerTaskEnd"'):
-            task = json.loads(line)["Task Info"]
-            if task["Launch Time"] >= began_ms:
+        if line.startswith('{"Event":"SparkListenerJobStart"'):
+            job = json.loads(line)
+            stages |= set(job["Stage IDs"]) if _STREAM in job["Properties"] else set()
+        elif line.startswith('{"Event":"SparkListenerTaskEnd"'):
+            ended = json.loads(line)
+            task = ended["Task Info"]
+            if ended["Stage ID"] in stages and task["Launch Time"] >= began_ms:
                 moves += [(task["Launch Time"], 1), (task["Finish Time"], -1)]
     any_ms = all_ms = at_work = 0.0
     for (at_ms, move), (until_ms, _) in pairwise(sorted(moves)):
@@ -521,7 +476,7 @@ def report(options: Options) -> Report:
                 "Detection with executors of one core each",
                 [
                     *("executors", "rows", "rows a second", "CPU, µs a row", "range, µs"),
-                    *("all at work", "results"),
+                    *("of it Java compiling, µs", "all at work", "results"),
                 ],
                 apart,
             ),

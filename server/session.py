@@ -45,6 +45,9 @@ appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 # Of a batch that is stopped in the middle Spark asks with a pattern, which takes a stack as long as
 # what Python says of it, whether it was an interruption. Stacks take memory only as they grow.
 DEEP: Final = "-Xss16m"
+# What comes from a process of Python is looked at value by value, and Arrow checks for each that it
+# lies within what came: a fifth of what detection takes of Java. Spark asks for no other.
+ARROW: Final = "-Darrow.enable_unsafe_memory_access=true"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # Where Spark's usual way puts a file of a checkpoint in its place, Hadoop begins a program for each
 # look at what may be a link: ten for a file, forty a batch, most of what a small batch takes. This
@@ -92,7 +95,10 @@ def settings_of(spark: SparkSettings, log_file: Path) -> dict[str, str]:
     settings = dict(QUIET) | {
         "spark.driver.memory": spark.memory,
         "spark.sql.shuffle.partitions": str(spark.partitions),
-        "spark.driver.extraJavaOptions": f"{DEEP} -Dlog4j2.configurationFile={log_file.as_uri()}",
+        "spark.driver.extraJavaOptions": (
+            f"{DEEP} {ARROW} -Dlog4j2.configurationFile={log_file.as_uri()}"
+        ),
+        "spark.executor.extraJavaOptions": ARROW,
         "spark.executorEnv.PYTHONHASHSEED": "0",
         "spark.sql.streaming.stopTimeout": "60s",
     }

@@ -54,7 +54,7 @@ class Promised:
         }
         none = float("-inf")
         least = min(keys, key=lambda key: (times.get(key, none), key))
-        why = self._durable.core.waits_for(least)
+        why = self._durable.core.frontiers.waits_for(least)
         return Settled(len(keys), times.get(least), f"{least[1]}: {why}")
 
     async def _ask(self) -> None:
@@ -64,10 +64,10 @@ class Promised:
         if self._runner.at_work:
             # One of several brokers sees to it itself, as it has others to ask.
             networked = self._durable.options.networked
-            if networked or self._durable.core.due_to_settle(self._runner.now_ms()):
+            if networked or self._durable.core.frontiers.is_due(self._runner.now_ms()):
                 self._runner.handle(Settling())
         subscriptions = self._durable.core.catalogue.subscriptions
-        settled = self._durable.core.settled
+        settled = self._durable.core.frontiers.reached
         times = {
             key: (subscription, settled[key])
             for key, subscription in subscriptions.items()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.core.cells.hosting import Hosting
+from broker.core.exchange.host import Host
 from broker.core.network.network_broker import NetworkBroker
 from broker.network.operators.phrases import in_words
 from broker.network.overlay.kinds import KindTraffic, table_of
@@ -50,7 +50,7 @@ def network_view(
         "kept_back": {name: broker.counts[name] for name in KEPT_BACK},
         "unbounded": _unbounded(broker),
         "correlates": broker.correlates,
-        "too_far_ms": broker.needs.far(),
+        "too_far_ms": broker.hosting.needs.far(),
     }
 
 
@@ -113,13 +113,14 @@ def _operators(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 def _own(broker: NetworkBroker) -> list[dict[str, Any]]:
     """Return the operators of tasks here, each with the subscriptions it is for, and their home."""
-    rows = _wanted_by(broker, broker.me)
+    rows = _wanted_by(broker.hosting, broker.me)
+    home_of = broker.durable.network.successions.home_of
     for cell in broker.hosted.values():
-        rows += _wanted_by(cell, broker.durable.network.successions.home_of(cell.which.cell))
+        rows += _wanted_by(cell.hosting, home_of(cell.which.cell))
     return rows[:OPERATORS_MAX]
 
 
-def _wanted_by(hosting: Hosting, home: str) -> list[dict[str, Any]]:
+def _wanted_by(hosting: Host, home: str) -> list[dict[str, Any]]:
     users: dict[str, list[str]] = {}
     for subscription in hosting.durable.network.catalogue.subscriptions.values():
         for task in (*subscription.definitions, subscription.task):

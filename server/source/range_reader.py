@@ -80,17 +80,16 @@ def tasks_of(options: SourceOptions, ranges: Sequence[LogRange]) -> list[ReadTas
     """
     rows = sum(part.end - part.begin for part in ranges)
     wanted = max(rows // TASK_ROWS, -(-len(ranges) // TASK_RANGES), 1)
-    share = max(1, -(-rows // min(wanted, options.tasks_max)))
-    tasks: list[list[LogRange]] = []
-    room = 0
+    count = min(wanted, options.tasks_max)
+    tasks: dict[int, list[LogRange]] = {}
+    before = 0
     for part in ranges:
         size = part.end - part.begin
-        if room <= 0:
-            tasks.append([])
-            room = share
-        tasks[-1].append(part)
-        room -= size
-    return [ReadTask(parts) for parts in _by_turns(tasks)]
+        # That in whose share of the rows its middle is; what has none may stand behind the last.
+        share = (2 * before + size) * count // max(1, 2 * rows)
+        tasks.setdefault(min(share, count - 1), []).append(part)
+        before += size
+    return [ReadTask(parts) for parts in _by_turns(tasks.values())]
 
 
 def _by_turns(tasks: Iterable[list[LogRange]]) -> list[list[LogRange]]:

@@ -77,8 +77,8 @@ def check_kept(place: Place) -> None:
         raise CheckFailedError(f"{place.name} still keeps {len(network.copies)} copies of results")
     if process.network.counts["frames_malformed"]:
         raise CheckFailedError(f"{place.name} did not understand what another broker said")
-    if process.network.needs.asked:
-        raise CheckFailedError(f"{place.name} still waits for {process.network.needs.asked}")
+    if asked := process.network.hosting.needs.asked:
+        raise CheckFailedError(f"{place.name} still waits for {asked}")
     lost = {name: one.lost for name, one in network.upstream.items() if one.lost}
     if lost:
         raise CheckFailedError(f"{place.name} is told that events are lost: {lost}")

@@ -328,7 +328,7 @@ def check_kept(place: Place) -> None:
     network = process.core.network
     if len(network.own):
         raise CheckFailedError(f"{place.name} still keeps {len(network.own)} events for others")
-    if process.network.needs.asked:
-        raise CheckFailedError(f"{place.name} still waits for {process.network.needs.asked}")
+    if asked := process.network.hosting.needs.asked:
+        raise CheckFailedError(f"{place.name} still waits for {asked}")
     if not process.network.incarnation.is_settled:
         raise CheckFailedError(f"{place.name} admits nothing")

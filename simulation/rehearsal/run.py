@@ -250,7 +250,7 @@ class _Run:
         return all(sender.idle for sender in senders) and all(
             site.process is not None
             and reached(site) == others
-            and not site.process.network.needs.waits
+            and not site.process.network.hosting.needs.waits
             and (not self._material.moment_ms or is_calm(site))
             for site in self.sites.values()
         )
@@ -362,7 +362,7 @@ class _Run:
             or not site.process.idle
             or len(site.process.core.network.own)
             or len(site.process.core.network.copies)
-            or site.process.network.needs.asked
+            or site.process.network.hosting.needs.asked
         ]
 
     def _worked(self, site: RehearsalSite) -> Worked:

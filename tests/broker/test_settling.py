@@ -84,8 +84,9 @@ def test_a_promise_is_told_once_it_is_on_the_disk():
         answer, on_disk = await site.asked()
         assert await site.told() is None
         on_disk.set_result(None)
-        assert await answer == Settled(1, site.durable.core.settled["x", "S"], "S: A of source sA")
-        assert await site.told() == site.durable.core.settled["x", "S"]
+        reached = site.durable.core.frontiers.reached["x", "S"]
+        assert await answer == Settled(1, reached, "S: A of source sA")
+        assert await site.told() == reached
 
     run(scene)
 
@@ -101,13 +102,13 @@ def test_what_was_promised_of_a_text_is_not_told_of_another_under_its_name():
         site.submit(OTHER)
         on_disk.set_result(None)
         assert (await answer).until_ms is None
-        assert ("x", "S") not in site.durable.core.settled
+        assert ("x", "S") not in site.durable.core.frontiers.reached
         assert await site.told() is None
         site.send("B", NOW - 10)
         answer, on_disk = await site.asked()
-        assert ("x", "S") in site.durable.core.settled
+        assert ("x", "S") in site.durable.core.frontiers.reached
         assert await site.told() is None
         on_disk.set_result(None)
-        assert (await answer).until_ms == site.durable.core.settled["x", "S"]
+        assert (await answer).until_ms == site.durable.core.frontiers.reached["x", "S"]
 
     run(scene)

@@ -143,8 +143,8 @@ FURTHER = [
         "broker/network/placement/hosts.py",
         r"""
 saves-at-once: the state of a cell that is to go is saved before what is owed to it has come
-- cell.saver.ask(self._clock() + COME_FURTHER_MS)
-+ cell.saver.ask(self._clock())
+- cell.reports.saver.ask(self._clock() + COME_FURTHER_MS)
++ cell.reports.saver.ask(self._clock())
 
 saves-what-came: nobody is asked for what is owed to a cell that is to go
 - self._lent.come_further(cell.me)
@@ -327,7 +327,7 @@ REVISED_AT_HOST = part(
     "broker/network/placement/hosts.py",
     r"""
 revised-out-of-order: a text counts twice, or without the one before
-- if cell is None or said.revision.number != cell.saver.revision + 1:
+- if cell is None or said.revision.number != cell.reports.saver.revision + 1:
 + if cell is None:
 """,
     tests=PLACEMENT,
@@ -368,19 +368,19 @@ goes-on-untold: records of an earlier version come to other cells than it had
 )
 
 REVISING = part(
-    "broker/core/cells/cell.py",
+    "broker/network/placement/home_reports.py",
     r"""
 revised-unmarked: what is found under a text counts as found under the one before
 - self.results.revision = self.saver.revision = revision.number
 + self.saver.revision = revision.number
 
 revised-unheard: a home is not told that its text was taken up
-- self._said_standing = None
-+ self._said_standing = self._standing()
+- self._standing_said = None
++ self._standing_said = self.standing()
 
 revised-unconfirmed: a cell says for ever how it stands, once it was resumed
-- self._confirmed = tuple([row for row in self._confirmed if row.key not in revision.keys])
-+ self._confirmed = ()
+- self.confirmed = tuple([row for row in self.confirmed if row.key not in revision.keys])
++ self.confirmed = ()
 """,
     tests=REVISIONS,
 )

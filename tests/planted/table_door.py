@@ -262,7 +262,7 @@ one-is-true: `n = 1` and `n = true` share a content
 + kinds.append("constant")
 
 select-kept: a content that was taken away is still asked
--         self._select = self._choice = None
+-         self._select = None
 -
 -     def route
 +         self._waiting.pop(content.id, None)

@@ -34,22 +34,22 @@ end-never: nothing is ever over
 )
 
 OVER = part(
-    "broker/core/recovery/durable_state.py",
+    "broker/core/frontiers.py",
     r"""
 end-before-active: what is not active yet comes to its end
-- if one.state == "active" and self.settled.get(key) != TIME_MAX_MS:
-+ if one.state != "ended":
+- if installed.state == "active" and self.reached.get(key) != TIME_MAX_MS:
++ if installed.state != "ended":
 
 definitions-run-on: the definitions of what is over go on
-- for key in (one.task, *self.catalogue.end(one)):
-+ for key in (one.task, *self.catalogue.end(one)[:0]):
+- for key in (installed.task, *self._catalogue.end(installed)):
++ for key in (installed.task, *self._catalogue.end(installed)[:0]):
 
 end-holds-the-log: readers of the log wait for what is over
-- self.settled[one.key] = TIME_MAX_MS
-+ self.settled[one.key] = 0
+- self.reached[installed.key] = TIME_MAX_MS
++ self.reached[installed.key] = 0
 
 cell-ends-by-itself: a cell lets go of what it needs before its home knows
-- if self.runs_for_others:
+- if self.keeps_on:
 + if False:
 """,
     tests=ENDED,

@@ -185,8 +185,8 @@ answer-from-there: an answer that comes from where the host is counts as one
         "broker/core/networked/networked.py",
         r"""
 first-without-time: no time is told of a type with its first event, which hosts may pass by
-- if begins or self.now - self._promised_at >= PROMISE_MS:
-+ if self.now - self._promised_at >= PROMISE_MS:
+- if begins or self.origin.is_due(self.now):
++ if self.origin.is_due(self.now):
 """,
         tests=FIRST,
     ),

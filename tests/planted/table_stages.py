@@ -271,7 +271,7 @@ asked-not-packed: a snapshot leaves out what `nth` and `without` look among
 + items: list[Any] = []
 
 asked-too-soon-gone: a right one goes that a left one still counts
-- asked.expire(min(ends, default=watermark), watermark)
+- asked.expire(min(oldest, others[0]) if others else oldest, watermark)
 + asked.expire(watermark, watermark)
 
 next-of-composites: what shuts off an atom shuts off what began before

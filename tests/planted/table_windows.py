@@ -221,8 +221,8 @@ first-of-those-that-tie: of events that end first the one that came first counts
 + return tied[0]
 
 oldest-member-left-out: the oldest event inside is none of those that are told
-- self._gone : self._gone + IDS_MAX])
-+ self._gone + 1 : self._gone + IDS_MAX])
+- self._gone : self._gone + IDS_MAX]
++ self._gone + 1 : self._gone + IDS_MAX]
 """,
     tests=CORE,
 )

@@ -794,6 +794,15 @@ def test_one_large_log_is_shared_among_tasks_at_the_edges_of_pages():
     assert [len(task.ranges) for task in tasks_of(options, ranges)] == [2, 1, 1, 1]
 
 
+def test_logs_of_one_size_are_shared_evenly_among_tasks():
+    options = SourceOptions.of({"brokers": "a=http://a,b=http://b", "tasks": "4"})
+    ranges = ranges_of(options, [Stretch(name, "e", 0, 125_000) for name in ("a", "b")])
+    sizes = [
+        sum(part.end - part.begin for part in task.ranges) for task in tasks_of(options, ranges)
+    ]
+    assert sizes == [70_000, 70_000, 55_000, 55_000]
+
+
 def test_tasks_that_run_together_ask_different_brokers():
     options = SourceOptions.of({"brokers": "a=http://a,b=http://b", "tasks": "4"})
     stretches = [Stretch(name, "e", 0, 40_000) for name in ("a", "b")]

@@ -22,6 +22,7 @@ from broker.core.networked.networked import NetworkedBroker
 from broker.engine.window.splitting import Split
 from broker.network.frames import frames, told
 from broker.network.placement.cell_view import Load, rows_of
+from broker.network.placement.home_reports import NamedOrigins
 from broker.network.placement.snapshot_pace import Positions, Saver
 
 Inputs = dict[tuple[str, str], Load]  # by origin and what came of it
@@ -40,14 +41,26 @@ class EventInputs:
 
     splits = False
 
-    def __init__(self, cell: str, network: NetworkedBroker, counts: Inputs) -> None:
+    def __init__(
+        self, cell: str, network: NetworkedBroker, counts: Inputs, now: int, revision: int
+    ) -> None:
         self._cell, self._network, self._counts = cell, network, counts
         self.begun = True  # whether the cell has all of its tasks, and no others
+        self.origins = NamedOrigins()
+        self.saver = Saver(self.positions(), now, revision)
 
-    def came(self, what: told.Told, saver: Saver) -> None:
+    def changed(self) -> bool:
+        """Tell whether other windows are split than before."""
+        return False
+
+    def may_ask(self, origin: str, types: tuple[str, ...]) -> bool:
+        """Tell whether an origin may be asked for these types by now; else the home is told."""
+        return self.begun and self.origins.allow(origin, types)
+
+    def came(self, what: told.Told) -> None:
         """Count what comes of an origin."""
         if isinstance(what, told.Forwarded) and what.positions:
-            saver.came(what.origin, what.positions[-1], len(what.events))
+            self.saver.came(what.origin, what.positions[-1], len(what.events))
             for raw in _raw(what.events):
                 self._count(what.origin, _typed(raw).type, len(bytes(raw)))
 
@@ -63,12 +76,12 @@ class EventInputs:
         }
 
     def unstored(
-        self, via: Mapping[str, str], stored: Mapping[str, int], saver: Saver
+        self, via: Mapping[str, str], stored: Mapping[str, int]
     ) -> list[tuple[str, int, int]]:
         """Return what is stored of each origin and not reported: what the home has is stored."""
         rows = []
         for origin, (life, safe) in self.positions().items():
-            position = saver.may_tell(origin, life, safe) if origin in via else None
+            position = self.saver.may_tell(origin, life, safe) if origin in via else None
             if position is not None and position != stored.get(origin):
                 rows.append((origin, life, position))
         return rows
@@ -79,6 +92,10 @@ class EventInputs:
     def held(self) -> dict[str, int]:
         """By origin, what it keeps besides: behind that position."""
         return {}
+
+    def saves_at(self, end: int) -> int | None:
+        """When the next snapshot is due, with results before `end`; see `Saver.due_at`."""
+        return self.saver.due_at(self.positions(), end, self.held())
 
     def question(
         self, host: str, origin: str, serial: int, types: dict[str, told.Attributes]
@@ -95,8 +112,10 @@ class FoldedInputs(EventInputs):
 
     splits = True
 
-    def __init__(self, cell: str, network: NetworkedBroker, counts: Inputs) -> None:
-        super().__init__(cell, network, counts)
+    def __init__(
+        self, cell: str, network: NetworkedBroker, counts: Inputs, now: int, revision: int
+    ) -> None:
+        super().__init__(cell, network, counts, now, revision)
         self.begun = False
         self._split: Split | None = None
 
@@ -105,12 +124,12 @@ class FoldedInputs(EventInputs):
         before, self._split = self._split, self._network.header.split()
         return before != self._split
 
-    def came(self, what: told.Told, saver: Saver) -> None:
+    def came(self, what: told.Told) -> None:
         """Count what comes of an origin, which may be events where a source is at two."""
-        super().came(what, saver)
+        super().came(what)
         if isinstance(what, told.Folded) and (what.rows or what.positions):
             size_bytes = len(what.rows) + len(what.events)
-            saver.came(what.origin, what.upto, size_bytes)
+            self.saver.came(what.origin, what.upto, size_bytes)
             if self._split is not None and self._split.types:
                 self._count(what.origin, rows_of(self._split.types, self._cell), size_bytes)
 

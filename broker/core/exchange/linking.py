@@ -1,8 +1,9 @@
 """The links of a broker to its neighbours in the tree, and what is said anew on each.
 
 Owns the topology, the sessions, the router's place among them and which way origins are. Must not
-know positions or subscriptions. Invariant: a neighbour's word counts from the session in which it
-was said until that ends; then all that rested on it is taken back before anything else is said.
+know positions or subscriptions: the broker's part as a host does. Invariant: a neighbour's word
+counts from the session in which it was said until that ends; then all that rested on it is taken
+back before anything else is said.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core.effects import Effect
+from broker.core.exchange.host import Host, HostInputs, LinkParts
 from broker.core.messages import CancelRequested, FunctionsChanged, Message, NetworkTold
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.runtime.budget import Slices, in_one_go
@@ -25,6 +27,7 @@ from broker.network.neighbours.sessions import FrameSender, Sessions
 from broker.network.neighbours.ways import Ways
 from broker.network.operators.conditions import compile_condition
 from broker.network.operators.heard import heard
+from broker.network.operators.times import Times
 from broker.network.overlay import told as topologies
 from broker.network.overlay.topology import Topology
 from broker.network.placement.cell_view import is_cell
@@ -35,7 +38,6 @@ from broker.network.routing.advertisement.messages import Send
 from broker.network.routing.growing import GrowingRouter
 from broker.network.routing.matching.strategies import HOLD_AND_PROBE
 from broker.network.routing.probes import Echo, Probe, Probes
-from broker.network.routing.router import HELD_MAX
 
 NAME_LEFT = (
     "another broker of this name was announced before; give each a name and a disk of its own, or "
@@ -178,11 +180,15 @@ class Linking:
     deciding: Deciding | None = None  # nobody: tasks run where they were submitted
     incarnation: Incarnation
 
-    def __init__(self, me: str, epoch: int, partners_max: int = HELD_MAX) -> None:
-        self.me = me
+    def __init__(
+        self, durable: DurableBroker, epoch: int, inputs: HostInputs, times: Times | None
+    ) -> None:
+        self.me = me = durable.options.name
+        partners_max = durable.limits.partners_max
+        self.durable, self._now = durable, durable.now
         self.topology = Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
-        self.ways = Ways()
+        self.ways = Ways(me)
         self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), HOLD_AND_PROBE, compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
@@ -190,8 +196,6 @@ class Linking:
         self.traffic, self._inside = self._sender.traffic, self._sender.inside
         self._say, self._say_all = self._sender.say, self._sender.say_all
         self._pass_on, self._hello = self._sender.pass_on, self._sender.hello
-        self._now = 0
-        self._own_here = frames.Here(me, ())
         self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
         self._on_frame: dict[type[Any], Callable[..., None]] = {
@@ -202,20 +206,40 @@ class Linking:
             Probe: self.probes.heard,
             Echo: self.probes.echoed,
         }
+        self.parts = LinkParts(
+            durable=durable,
+            ways=self.ways,
+            sessions=self.sessions,
+            router=self.router,
+            probes=self.probes,
+            counts=self.counts,
+            sender=self._sender,
+            routed=self._routed,
+            tell=self._tell,
+            clock=lambda: self._now,
+        )
+        self.hosting = Host(self.parts, inputs, epoch << 20, times)
 
     # --- for those who add to it -----------------------------------------------------------
 
+    def _tell(self, message: Message) -> None:
+        """Have the core handle a message, and do what comes of it."""
+        raise NotImplementedError
+
     def _found(self, origin: str) -> None:
         """There is a way to the origin, or it has other types than before."""
+        self.hosting.found(origin)
 
     def _lost(self, origin: str) -> None:
         """There is no way to the origin any more."""
+        self.hosting.lost(origin, self._back_within.get(origin, 0))
 
     def _stands(self, peer: str) -> None:
         """A session stands with a neighbour since now."""
 
     def _forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
+        self.hosting.forget(broker)
 
     # --- what neighbours say ---------------------------------------------------------------
 
@@ -294,7 +318,7 @@ class Linking:
             self._hello(peer, answer)
         if stands:
             self._routed(self.router.neighbour_reset(peer))
-            self._say(peer, self._own_here)
+            self._say(peer, self.ways.own)
             for origin, via in self.ways.via.items():
                 if via != peer:
                     self._say(peer, frames.Here(origin, *self.ways.said(origin)))

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from broker.core.networked.networked import Fresh, NetworkedBroker
+from broker.core.networked.local_origin import Fresh
+from broker.core.networked.networked import NetworkedBroker
 from broker.engine.event.event import Event
 from broker.network.frames import frames
 from broker.network.neighbours.ways import Ways
@@ -58,7 +59,7 @@ class SourceDisplay:
 
     def show(self, source: str) -> None:
         """Say what a source here is by now, if it has not gone."""
-        advertised, known = self._network.advertisement(source), self._said.get(source)
+        advertised, known = self._network.origin.advertisement(source), self._said.get(source)
         self.leaving.pop(source, None)
         if known is not None:
             both = known if advertised is None else joined([known, advertised])
@@ -93,7 +94,7 @@ class SourceDisplay:
         least = min([one.position for one in hosts.values()], default=_END)
         for source in [source for source, at in self.leaving.items() if at <= least]:
             del self.leaving[source]
-            self._say_of(source, network.advertisement(source))
+            self._say_of(source, network.origin.advertisement(source))
 
     def asked(self, one: frames.Reoffer) -> None:
         """Take up what a host asks of this origin."""

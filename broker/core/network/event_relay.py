@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, cast
 from msgspec import Struct
 
 from broker.core.effects import Effect
-from broker.core.networked.networked import PROMISE_MS, Fresh, NetworkedBroker
+from broker.core.networked.local_origin import PROMISE_MS, Fresh
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
@@ -181,7 +182,7 @@ class ProgressRelay:
             self._say(peer, body, 0, -1)
         for toward in ledger.due(self._come, now):
             self.say(toward, now)
-        lacking_ms = ledger.lacking_ms(self._durable.network.told, TICK_MS)
+        lacking_ms = ledger.lacking_ms(self._durable.network.origin.told, TICK_MS)
         return _END if lacking_ms is None else lacking_ms
 
     def _speaking(self) -> list[str]:
@@ -250,7 +251,7 @@ class EventRelay:
         self._tools, self._correlates = tools, correlates
         self._rates_at = 0  # when it is looked how often sources send
         self._me, network = self._durable.options.name, self._durable.network
-        self._told_before: told.Watermarks = dict(network.told)
+        self._told_before: told.Watermarks = dict(network.origin.told)
         self.progress = ProgressRelay(tools, self._promised)
         self._owed, self._say = self.progress.ledger, tools.sender.say
         certain = CertaintyTools(
@@ -347,11 +348,11 @@ class EventRelay:
         claim = (fresh[0].first - 1, fresh[-1].last)
         if lacking:  # a claim with a gap before it, which all are to see at once
             claim = (fresh[-1].last, fresh[-1].last)
-            watermarks = dict(self._durable.network.told)
+            watermarks = dict(self._durable.network.origin.told)
         life = self._durable.network.own.life
         what = told.Forwarded(self._me, life, *claim, [], b"", watermarks)
         before = self._told_before
-        self._told_before = dict(self._durable.network.told) if self._correlates else {}
+        self._told_before = dict(self._durable.network.origin.told) if self._correlates else {}
         self._spread(LOCAL, what, rows, before)
         if rows:  # time may stand still for long, too
             self.tick.by(self.now + PROMISE_MS)
@@ -463,7 +464,7 @@ class EventRelay:
         if origin != self._me:
             return self._ways.came[origin].watermarks
         # While something is held here, what was promised behind it is said to nobody.
-        return self._told_before if self._correlates else self._durable.network.told
+        return self._told_before if self._correlates else self._durable.network.origin.told
 
     # --- what ends -------------------------------------------------------------------------
 

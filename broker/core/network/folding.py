@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from broker.core.cells.cell_origins import places
 from broker.core.effects import Effect
 from broker.core.intake import Intake, IntakeOptions
-from broker.core.networked.networked import Fresh
+from broker.core.networked.local_origin import Fresh
 from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event, slot_of
@@ -234,9 +234,9 @@ class FoldOrigin:
         more = upto < own.position
         if one.since is not None:
             rows = [row for row in rows if row[1].end > one.since]
-        holds = {name: at for name, at in network.told.items() if name in one.types}
+        holds = {name: at for name, at in network.origin.told.items() if name in one.types}
         gone = [name for name in one.types if name not in holds]
-        left_off = {} if more else network.left_off(gone)
+        left_off = {} if more else network.origin.left_off(gone)
         starts = range(0, len(rows), LOOK_EVENTS) if rows else range(1)
         for start in starts:
             some = rows[start : start + LOOK_EVENTS]

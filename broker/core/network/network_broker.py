@@ -1,9 +1,10 @@
 """A broker among brokers: the durable broker, the topology, the router and what they say.
 
-Owns the order in which these are told, what an origin tells hosts, and what passes on its way
-between others. Must not know sockets, files or clocks. Invariant: whatever others rely on (an
-event, a promise, a position) leaves only behind the record that holds it, by `after`; a host's
-position is passed only by a frame that carries all that the host needs up to there.
+Owns the parts of a broker among others, and the order in which they are told: as a host (`host`),
+as an origin (`origin`), as a home, and between others (`event_relay`). Must not know sockets, files
+or clocks. Invariant: whatever others rely on (an event, a promise, a position) leaves only behind
+the record that holds it, by `after`; a host's position is passed only by a frame that carries all
+that the host needs up to there.
 
 See docs/network.md for the protocol. In short: `Here` leads to origins; a host that needs one sends
 `Reoffer` there behind its operators, and so opens the way; the origin answers with `Offered`, and
@@ -22,19 +23,18 @@ from msgspec.structs import replace
 from broker.core import messages as core_messages
 from broker.core.cells.cell import Cell
 from broker.core.cells.cell_contents import CellMaker, contents
-from broker.core.cells.cell_origins import CellTerms, places
+from broker.core.cells.cell_origins import CellTerms
 from broker.core.cells.cell_views import network_status, views
-from broker.core.cells.hosting import ASK_AGAIN_MS, Hosting
 from broker.core.cells.inside import CellNeighbours
 from broker.core.effects import Effect
 from broker.core.exchange.announcing import Announcing
-from broker.core.exchange.linking import drain, exchanges, name_taken, use
+from broker.core.exchange.host import BrokerInputs
+from broker.core.exchange.linking import Linking, drain, exchanges, name_taken, use
 from broker.core.exchange.listening import ActorNews
-from broker.core.exchange.showing import SourceDisplay
 from broker.core.network.event_relay import TICK_MS, EventRelay, RelayTools
-from broker.core.network.folding import FoldOrigin
+from broker.core.network.origin import OriginExchange, OriginTools
 from broker.core.networked.cell_parts import PARTS_MAX
-from broker.core.networked.networked import Fresh, NetworkedBroker
+from broker.core.networked.networked import NetworkedBroker
 from broker.core.recovery.durable import CoreFaultError, DurableBroker
 from broker.core.standby.stand_ins import StandIns
 from broker.engine.runtime.budget import Slices, in_one_go
@@ -54,14 +54,12 @@ from broker.network.frames.messages import (
 )
 from broker.network.functions import exchange as functions
 from broker.network.host.upstream import recalled
-from broker.network.operators.heard import judge
 from broker.network.operators.times import Times
-from broker.network.origin.offers import offers, offers_nothing
 from broker.network.origin.own import incarnated, incarnation_of, noted, run_of
 from broker.network.overlay import told as topologies
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
 from broker.network.placement.cell_messages import Settle
-from broker.network.placement.cell_view import CellView, is_cell
+from broker.network.placement.cell_view import CellView
 from broker.network.placement.homes import CellHomes, HomeTools
 from broker.network.placement.hosts import CellHosts, HostTools
 from broker.network.placement.mail import CellMail
@@ -69,16 +67,14 @@ from broker.network.placement.parcels import Parcel, PartTaken
 from broker.network.replication.cancellations import (
     SubscriptionsCancelled,
 )
-from broker.network.replication.growth_hold import GrowthHold
 from broker.network.replication.incarnation import Recall, Recalled
-from broker.network.replication.progress import StoredUpto
 from broker.network.routing.advertisement.messages import Send
 from broker.network.routing.entry import Joining
 
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(Hosting):
+class NetworkBroker(Linking):
     """Run a broker among brokers. `epoch` ascends with each process of this broker.
 
     `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
@@ -92,10 +88,13 @@ class NetworkBroker(Hosting):
         joining: Joining | None = None,
         identity: int = 0,
     ) -> None:
-        super().__init__(durable, epoch, times)
+        super().__init__(durable, epoch, BrokerInputs(durable.network), times)
+        hosting, self.correlates = self.hosting, self.hosting.correlates
+        tell = self._tell_network = hosting.tell_network
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
-        self._ended, self.say = durable.network.ended, self._say  # what ended was looked at
+        self._frontiers, self.say = durable.network.frontiers, self._say
+        self._ended = self._frontiers.ended
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         lends = durable, self._sender, self.counts, self._tell, self._handle
@@ -104,33 +103,29 @@ class NetworkBroker(Hosting):
         self._mail = CellMail(self.me, epoch, self._sender, durable)
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
-        asks = self.stored_reports, self._ask_quietly, self._take, self._missed, self._cores
-        tools = RelayTools(*knows, *asks, self._absent, self._routed)
-        relay = self._relay = EventRelay(tools, correlates=self.correlates)
+        asks = hosting.stored_reports, hosting.ask_quietly, hosting.take, hosting.missed
+        lent = RelayTools(*knows, *asks, self._cores, hosting.absent, self._routed)
+        relay = self._relay = EventRelay(lent, correlates=self.correlates)
         self._progress, self.partners, self.leads = relay.progress, relay.partners, relay.leads
         self._owed, self._tick = self._progress.ledger, relay.tick
-        holds = durable.limits.first_events_wait_ms_max, durable.network.promises.version
-        self._hold: GrowthHold[Fresh, frames.Reoffer | frames.Fold] = GrowthHold(*holds)
-        tell = self._tell_network
-        self._folds = FoldOrigin(durable, self._sender, self.counts, tell, self._doubts)
-        lent = durable.network, self.router, self.ways, self._routed
-        self._shows = SourceDisplay(*lent, correlates=self.correlates)
+        around = hosting, self.incarnation, relay, self._understood
+        self._origin = OriginExchange(self.parts, OriginTools(*around))
         self._on = self._message_table()
         self._on_frame |= self._frame_table()
         self._homes, self._hosts = self._cell_parts()
         self.hosted: Mapping[str, Cell] = self._hosts.cells  # terms that run here, by name
         self._terms = CellTerms(durable.network, self.topology, self.ways, self._mail, tell)
         self._terms.look(self._now)
-        ways = self._sender, self.sessions, tell, self._look_at_needs, self._homes.look
+        ways = self._sender, self.sessions, tell, hosting.look_at_needs, self._homes.look
         self.stand_ins = StandIns(durable, epoch, self._mail, *ways, self._homes.leave_host)
         self.stand_ins.join(self._on, self._on_frame)
         self._mail.on_said[Settle] = self._progress.reads(self._mail.on_said[Settle])
         durable.network.copies.fresh.clear()
-        durable.network.spreads = True
+        durable.network.origin.spreads = True
         durable.network.sources.changed = dict.fromkeys(durable.network.sources.by_name)
         self._tick.by(self._now + TICK_MS)
-        self._advertise()
-        self._look_at_needs()
+        self._origin.advertise()
+        self.hosting.look_at_needs()
         self._homes.look()
         if identity:
             self._tell_network(told.Incarnated(0, 0, {}))
@@ -172,8 +167,8 @@ class NetworkBroker(Hosting):
     def _frame_table(self) -> dict[type[Any], Callable[[str, Any], None]]:
         return {
             **self._relay.frames(),
-            frames.Reoffer: self._reoffer,
-            frames.Fold: self._fold,
+            **self._origin.handlers(),
+            frames.Offered: self._offered,
             Parcel: self._mail.parcel,
             PartTaken: self._mail.part_taken,
             frames.Listening: self._actors.listening,
@@ -182,8 +177,6 @@ class NetworkBroker(Hosting):
             frames.Folded: lambda peer, one: self._pass_on(
                 peer, one.host, one, len(one.what.positions)
             ),
-            StoredUpto: self._stored_upto,
-            frames.Stored: lambda peer, one: self._stored_upto(peer, one.upto),
             Recall: self._recall,
             Recalled: self._recall,
             RemoteCall: self.calls.hear,
@@ -223,18 +216,18 @@ class NetworkBroker(Hosting):
                 each = replace(each, cells=PARTS_MAX, split=split)  # noqa: PLW2901  # written down so
             yield from self._told(cast("core_messages.Message", each))
             if isinstance(each, _REQUESTS):
-                self._look_at_needs()
+                self.hosting.look_at_needs()
                 self._homes.look()
                 self._cancelling.spread(self.sessions.standing)
             elif isinstance(each, core_messages.ActorsListening):
                 self._actors.changed()
             elif isinstance(each, core_messages.Stopped):
                 self._say_all("", frames.Gone(self.me, each.back_within_ms))
-        if self.durable.network.ended != self._ended:  # no more is needed of what they needed
-            self._ended = self.durable.network.ended
-            self._look_at_needs()
+        if self._frontiers.ended != self._ended:  # no more is needed of what they needed
+            self._ended = self._frontiers.ended
+            self.hosting.look_at_needs()
         if sources.changed:
-            self._advertise()
+            self._origin.advertise()
         if self.deciding is not None:
             if isinstance(message, _REQUESTS):
                 self.deciding.touched()
@@ -254,9 +247,7 @@ class NetworkBroker(Hosting):
         self._sender.out += noted(settled, self.me, self.counts)
         self._tell_network(incarnated(settled))
         self._of_topology(self.topology.name_disk(part.disk, self._now))
-        for peer, session, question in part.questions():
-            if peer in self.sessions and self.sessions.seal(peer) == session:
-                self._understood(peer, question)
+        self._origin.answer(part.questions())
         for message in part.messages():
             in_one_go(self._handle(message))
 
@@ -283,7 +274,12 @@ class NetworkBroker(Hosting):
             self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
-        if not unanswered and probes.is_idle and not announcing.batches and self._hold.due is None:
+        if (
+            not unanswered
+            and probes.is_idle
+            and not announcing.batches
+            and self._origin.held.due is None
+        ):
             return False
         announcing.look(unanswered, now)
         announcing.ask(probes.begin)
@@ -298,9 +294,8 @@ class NetworkBroker(Hosting):
                 inside |= peer in self._inside
                 self._say(peer, body, self.durable.number)
             if probes.answered > before:
-                self._activate()
-        if (released := self._hold.release(probes.answered, now)) is not None:
-            self._say_on(*released)
+                self.hosting.activate()
+        self._origin.release(probes.answered)
         if (message := announcing.take(probes.answered, now)) is not None:
             in_one_go(self._handle(message, waited=True))
         return inside or message is not None
@@ -308,9 +303,9 @@ class NetworkBroker(Hosting):
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.core.next_wake(), self._tick.due_at, self.topology.wake_at]
-        wakes += [self.probes.wake_at, self._hold.due, self.incarnation.due_ms]
-        wakes += [self.absence.wake_at, self.sessions.outlet.wake_at]
-        wakes += [self.stored_reports.due(), self._owed.next_wake(), self.partners.asks_at]
+        wakes += [self.probes.wake_at, self._origin.held.due, self.incarnation.due_ms]
+        wakes += [*self.hosting.wakes(), self.sessions.outlet.wake_at]
+        wakes += [self._owed.next_wake(), self.partners.asks_at]
         wakes += [self._terms.asks_at, self._hosts.say_again_at]
         if (until := self._joining.until) is not None and until > self._now:
             wakes.append(until)
@@ -320,8 +315,6 @@ class NetworkBroker(Hosting):
             wakes.append(self._announcing.due)
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
-        if self.needs.asked:
-            wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
         if self._homes.wishes or self._hosts.cells:
             wakes += [*self._homes.next_wake(), *self._hosts.next_wake()]
         known = [wake for wake in wakes if wake is not None]
@@ -346,64 +339,15 @@ class NetworkBroker(Hosting):
         self.stand_ins.told(message, self._sender.out[before:], self._now)
         if self.durable.given.fresh:
             self._functions.spread(self.sessions)
-        if network.promises.version != self._hold.version:
-            self._promise_less()
+        self._origin.look_at_promises()
         if network.copies.fresh:
             self._actors.send_copies()
-        if network.fresh:
-            fresh, network.fresh = network.fresh, []
-            if not self._hold.holds(fresh):
-                self._spread_fresh(fresh)
+        self._origin.spread()
 
     def _forget_requested(self, message: ForgetRequested) -> None:
-        request = topologies.ForgetRequested(message.broker)
-        self._of_topology(self.topology.handle(request, self._now))
+        forgotten = topologies.ForgetRequested(message.broker)
+        self._of_topology(self.topology.handle(forgotten, self._now))
         self._forget(message.broker)
-
-    def _advertise(self) -> None:
-        """Say what sources here have come, gone or changed."""
-        network = self.durable.network
-        changed, network.sources.changed = network.sources.changed, {}
-        for source in changed:
-            self._shows.show(source)
-        self._let_leave()
-        types = network.sources.types()
-        bounds = network.promises.said_of(types) if self.correlates else None
-        if (announced := frames.Here(self.me, types, bounds)) != self._own_here:
-            self._own_here = announced
-            self._say_all("", announced)
-            self.partners.doubt()
-
-    def _say_on(
-        self, fresh: list[Fresh], questions: list[tuple[str, Any, frames.Reoffer | frames.Fold]]
-    ) -> None:
-        """Say what was held, and answer behind it who asked meanwhile."""
-        if fresh:
-            self._spread_fresh(fresh)
-        for peer, session, question in questions:
-            if peer in self.sessions and self.sessions.seal(peer) == session:
-                self._understood(peer, question)
-
-    def _spread_fresh(self, fresh: list[Fresh]) -> None:
-        if self.durable.network.sources.changed:
-            self._advertise()  # ahead of what they send
-        self._relay.spread_own(fresh, lacking=self._shows.lacks(fresh))
-        self._folds.spread(fresh)
-
-    def _promise_less(self) -> None:
-        """Tell others what times here may be like now, and nothing else until they know."""
-        network = self.durable.network
-        self._hold.version = network.promises.version
-        if self.correlates and network.own.hosts:
-            self._hold.begin(self.probes.begin(), self._now)  # it leaves behind what is said here
-        self._advertise()
-        self._look_at_needs()
-
-    def _let_leave(self) -> None:
-        if self._shows.hurries:
-            self._shows.hurries = False
-            self._progress.hurry(self.me, self.stored_reports)
-        self._shows.let_leave()
 
     @property
     def now(self) -> int:
@@ -421,34 +365,14 @@ class NetworkBroker(Hosting):
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
         network, cells = self.durable.network, (self.cells(), self._hosts.cells)
-        return network_status(network, self.topology, self.ways, self.needs, *cells) | {
+        return network_status(network, self.topology, self.ways, self.hosting.needs, *cells) | {
             "incarnation": self.incarnation.status(),
             "stand_ins": self.stand_ins.status(),
             "counts": self.counts | self._announcing.counts(),
         }
 
-    def _comes_from(self, host: str, peer: str) -> bool:
-        """Tell whether a neighbour can know what a host says; a cell's home may speak for it."""
-        if is_cell(host) or (host != self.me and self.ways.via.get(host, peer) == peer):
-            return True
-        self.counts["frames_astray"] += 1
-        return False
-
-    def _doubts(self, peer: str, one: frames.Reoffer | frames.Fold) -> bool:
-        """Tell if a question waits until it is known what others have seen, or heard."""
-        seal, position = self.sessions.seal(peer), self.durable.network.own.position
-        doubts = self.incarnation.doubts(peer, seal, one, position)
-        return doubts or self._hold.defers(peer, seal, one)
-
-    def _fold(self, peer: str, one: frames.Fold) -> None:
-        if self._comes_from(one.host, peer):
-            if one.origin != self.me:
-                self._pass_on(peer, one.origin, one)
-            elif self._folds.ask(peer, one):
-                self._tick.by(self._now + TICK_MS)
-
     def _gone(self, origin: str, peer: str) -> None:
-        self._folds.gone(origin)
+        self._origin.folds.gone(origin)
         self._terms.gone(origin, self._now)
         self._relay.gone(origin)
         super()._gone(origin, peer)
@@ -477,7 +401,7 @@ class NetworkBroker(Hosting):
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         self.partners.passes(peer, one, self._now)
-        super()._offered(peer, one)
+        self.hosting.offered(peer, one)
 
     def _cores(self) -> list[NetworkedBroker]:
         return [self.durable.network, *[c.durable.network for c in self._hosts.cells.values()]]
@@ -507,85 +431,31 @@ class NetworkBroker(Hosting):
         self.partners.forget(broker)
         self._terms.forget(broker, self._now)
         self.stand_ins.home.forget(broker)
-        self._shows.forget(broker)
-
-    def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
-        if not self._comes_from(one.host, peer):
-            return
-        (self.ways.open if one.types else self.ways.close)(one.origin, peer, one.host)
-        self.partners.asked(peer, one)
-        if one.origin == self.me:
-            self._shows.asked(one)
-            self._offer(peer, one)
-        else:
-            self._pass_on(peer, one.origin, one)
-
-    def _offer(self, peer: str, one: frames.Reoffer) -> None:
-        """Answer a host: what it has not got yet, as far as it is still here."""
-        network = self.durable.network
-        if not told.declarable(one.types):
-            self.counts["frames_malformed"] += 1
-            return
-        if self._doubts(peer, one):
-            return
-        known = network.own.hosts.get(one.host)
-        position = stored = network.own.place(one.host, one.life, one.position)
-        if is_cell(one.host):
-            position, stored = places(network.own.hosts, one.host, position)
-        if (known.types if known is not None else {}) != one.types:
-            self._tell_network(told.HostInterested(one.host, one.types, stored))
-        elif known is not None and position is not None and not is_cell(one.host):
-            self._tell_network(told.HostStored(one.host, position))
-        if not one.types or one.host not in network.own.hosts:
-            return
-        asked = (position, one.types, judge(one.keys), network.left_off(one.types))
-        taken = one.positions_taken(network.own.life)
-        parts = offers(self.me, network.own, network.told, *asked, taken)
-        for what, last, more in offers_nothing(self.me, network.own) if one.quiet else parts:
-            body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
-            self._say(peer, body, self.durable.number, len(what.positions))
-            self.partners.answered(peer, body, self._now)
-        if not one.quiet:
-            self._tick.by(self._now + TICK_MS)
-
-    def _stored_upto(self, peer: str, stored: StoredUpto) -> None:
-        if not self._comes_from(stored.host, peer):
-            return
-        for origin, life, position in stored.rows:
-            if origin == self.me and life == self.durable.network.own.life:
-                self._tell_network(told.HostStored(stored.host, position))
-        if self._shows.leaving:
-            self._let_leave()
-        self.stored_reports.pass_on(peer, stored)
+        self._origin.shows.forget(broker)
 
     def _settling(self, message: core_messages.Settling) -> None:
         self._homes.settle()
-        if self.durable.core.due_to_settle(self._now):
+        if self._frontiers.is_due(self._now):
             self._tell(message)
 
     def _woken(self, message: core_messages.Woken) -> Slices[None]:
         now, due = self._now, self.durable.next_wake()
         if promise := self._tick.is_due(now):
-            self._folds.note_unconcerned()
+            self._origin.folds.note_unconcerned()
         network = self.durable.network
-        if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
+        if (due is not None and due <= now) or (promise and network.origin.due_to_promise(now)):
             yield from self._told(message)
         for peer in [peer for peer in self._refused if promise]:
             del self._refused[peer]
             if peer in self.sessions.peers:
                 self._begin(peer)
         self._of_topology(self.topology.handle(topologies.Woken(), now))
-        self.stored_reports.wake(now, self.durable.number)
-        self._ask_again()
-        for what in self.absence.handle(now, network, self.ways.via, self.needs):
-            self._tell_network(what)
-        self._sender.out += [Note(*line) for line in self.absence.take_lines()]
-        self._activate()
+        self.hosting.wake()
         self._hosts.wake()
         self._homes.wake()
         self._terms.wake(now)
         self.partners.ask_for_questions(now)
-        self._let_leave()
+        self._origin.let_leave()
         if self.deciding is not None:
             self.deciding.wake()
 

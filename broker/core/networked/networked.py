@@ -8,22 +8,21 @@ fed once, as an origin's positions are passed in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct
-
 from broker.core import messages, returned
 from broker.core.broker import BrokerOptions, Work
-from broker.core.effects import Emission, Notes, Outgoing
-from broker.core.intake import Admitted, ConflictError, Decoded, Intake
+from broker.core.effects import Emission, Outgoing
+from broker.core.intake import Admitted, Decoded
 from broker.core.messages import DecodedEvents
 from broker.core.networked.activation import Activation, Key
 from broker.core.networked.actor_delivery import ActorDelivery
 from broker.core.networked.cell_beginnings import CellBeginnings
 from broker.core.networked.header import HeaderTools, WindowHeader
 from broker.core.networked.home_cells import HomeCells
+from broker.core.networked.local_origin import LocalOrigin, OriginParts
 from broker.core.recovery.durable_state import RestorableBroker, Source
 from broker.core.refusals import Answer
 from broker.core.standby.adoption import Adoption
@@ -31,77 +30,51 @@ from broker.core.standby.copies_kept import CopiesKept
 from broker.core.suspension.agreement import follow, mark
 from broker.engine.clock_names import by_wait
 from broker.engine.event.agent import WATERMARK_NONE, Result
-from broker.engine.event.event import Event
 from broker.engine.ingest import sources
 from broker.engine.ingest.faults import Rejection
-from broker.engine.ledger import Ledger
-from broker.engine.limits import LimitReachedError, Limits
+from broker.engine.limits import Limits
 from broker.engine.runtime.budget import Slices
-from broker.engine.runtime.matcher import WatermarkOf
 from broker.engine.runtime.seats import next_report
 from broker.network.delivery.succession import SuccessionLog
 from broker.network.frames import told
 from broker.network.host.needs import primitives
 from broker.network.host.upstream import Upstream
-from broker.network.origin.own import OwnLog, types_of
 from broker.network.placement import home_records
 from broker.network.placement.book import CellBook
 from broker.network.placement.cell_view import is_cell
 from broker.network.replication import absence
 from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
-from broker.network.replication.local_sources import LocalSources
-from broker.network.replication.time_promises import TimePromises
-from broker.network.routing.advertisement.operator import Advertisement
-from broker.network.routing.wants import HostWants, Wants
-from language import EventType
 from language.taskgraph import Task
 
 if TYPE_CHECKING:
-    from language.tree import AttributeType
-
-PROMISE_MS = 50  # watermarks are promised anew at most so often
-TERMS_EACH = 10  # for each cell that may run here, those elsewhere that need something of it
-
+    pass
 
 _end = attrgetter("end")
 _OF_ABSENCE: tuple[type[Any], ...] = (absence.OriginAway, absence.OriginBack)
 
 
-class Fresh(Struct, frozen=True):
-    """Record what happened here at `first` and on that others may have to hear of."""
-
-    first: int
-    events: list[Event]
-    watermarks: told.Watermarks = {}
-
-    @property
-    def last(self) -> int:
-        """The last position of it; a promise has one of its own."""
-        return self.first + max(len(self.events), 1) - 1
-
-
 class NetworkedBroker(RestorableBroker):
-    """Keep network state. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
+    """Keep what of the network a broker has to remember."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
-        self.runs_for_others = is_cell(self.options.name)
-        self.host_types = HostTypes(self._intake, self.ledger, self._notes)
-        self.own = OwnLog(self.limits.retained_events_max)
-        hosts_max = self.limits.brokers_max + TERMS_EACH * self.limits.cells_max
-        self.wants = Wants(hosts_max, told.declarable)
+        self.frontiers.keeps_on = is_cell(self.options.name)
         self.upstream: dict[str, Upstream] = {}
-        self.sources = LocalSources(self.limits.sources_max)
-        self.promises = TimePromises(self.limits.uncertainty_ms_max)
         self.cancellations = CancellationLog(self.options.name)
         self.successions, self.standing_in = SuccessionLog(), CopiesKept()
         keeps = self._actors, self.ledger, self._notes, lambda: self.now
         self.delivery = ActorDelivery(self.options.name, self.limits.copies_max, *keeps)
         self.copies, self.roaming = self.delivery.copies, self.delivery.roaming
+        parts = self._intake, self.ledger, self._notes, self.limits, self.copies, lambda: self.now
+        self.origin = LocalOrigin(OriginParts(*parts))
+        self.own, self.wants = self.origin.own, self.origin.wants
+        self.sources, self.promises = self.origin.sources, self.origin.promises
         self.book = CellBook(self.options.name)
         self.activation = Activation(self.catalogue, self.book.of, super()._activate)
+        self.frontiers.elsewhere = lambda: self.book.settled
+        self.frontiers.host_of = self.book.host_of
         lent = self.book, self.catalogue, self._matcher
-        does = self.ledger, self.activation.activate, self._end, self._nearest, self._give
+        does = self.ledger, self.activation.activate, self.frontiers.end, self._nearest, self._give
         self.cells = HomeCells(*(*lent, *does))
         given = self._texts, lambda: self.given
         self._beginnings = CellBeginnings(self.options, self.limits, *lent, *given)
@@ -109,13 +82,10 @@ class NetworkedBroker(RestorableBroker):
         self.installer.predecessors = self._beginnings.predecessors
         takes = self._matcher, self.cells.stop_idle, self._cancel_requested, self.cells.hand_out
         self.adoption = Adoption(self, self._texts, *takes)
-        self.told: told.Watermarks = {}  # what was promised last
-        self.fresh: list[Fresh] = []
-        self.is_host = self.spreads = False  # `is_host`: it ever needed something of another
-        self._promised_at = 0
+        self.is_host = False  # whether it ever needed something of another
         self.newest = 0  # no event of this broker, or from afar, ended later
         self._handlers[messages.NetworkTold] = self._network_told
-        self.clocks, clock = self._intake.waiting, self._intake.clock
+        self.clocks = self._intake.waiting
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
         folds = self._intake, self._matcher, self.ledger, self._notes, self.upstream
         tools = HeaderTools(*folds, lambda: self.now, self._feed)
@@ -123,19 +93,14 @@ class NetworkedBroker(RestorableBroker):
         self._by_what: dict[type[Any], Any] = {
             told.OriginNamed: self._origin_named,
             told.TimesPromised: lambda one, _: self._matcher.doubt(most_ms=one.uncertainty_ms),
-            told.HostInterested: self._host_interested,
-            HostWants: lambda one, _: self.wants.handle(one),
-            told.HostStored: lambda one, _: self.own.stored(one.host, one.position),
-            told.Incarnated: lambda one, _: self.own.incarnate(one, self.copies, clock),
+            **self.origin.handlers(),
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
             told.CopiesTaken: lambda one, _: self.copies.taken(one.broker, one.life, one.serial),
             told.CopyUnheard: self.delivery.unheard,
             told.OutOfReach: lambda one, _: self._actors.cut_off(one.brokers),
             **dict.fromkeys(_OF_ABSENCE, lambda one, _: self.absent.handle(one)),
-            told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
-            told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
             home_records.CellParted: lambda one, _: self.book.part(one, self.now),
             home_records.CellStood: self._cell_stood,
             **self.cells.handlers(),
@@ -151,75 +116,27 @@ class NetworkedBroker(RestorableBroker):
     # --- as an origin ----------------------------------------------------------------------
 
     def _let_in(self, admitted: Admitted, out: Outgoing) -> Slices[None]:
-        events = admitted.events
-        begins = False  # a type of which no time is told: hosts would pass by its events
+        events, begins = admitted.events, False
         if events:
-            for source, name in types_of(events):
-                self._sends(source, name)
-                begins |= name not in self.told and name in self.sources.senders
-            for name, count in self.promises.observe(events).items():
-                self.ledger.note("promises_broken", count)
-                self._notes.once("warning", "promise_broken", name, type=name)
-            lapsed = self.own.lapsed
-            first = self.own.take(events)
+            begins = self.origin.take(events)
             self.newest = max(self.newest, *map(_end, events))
-            self.ledger.note("retained_lapsed", self.own.lapsed - lapsed)
-            if self.spreads:
-                self.fresh.append(Fresh(first, events))
         yield from super()._let_in(admitted, out)
-        if begins or self.now - self._promised_at >= PROMISE_MS:
-            self._promise()
+        if begins or self.origin.is_due(self.now):
+            self.origin.promise()
 
     def _woken(self, message: messages.Woken, out: Outgoing) -> Slices[None]:
         yield from super()._woken(message, out)
-        self._promise()
-
-    def _promise(self) -> None:
-        """Tell hosts how far the types have come that are sent here."""
-        if not self.own.hosts or self.own.is_asking:
-            return
-        self._promised_at = self.now
-        if changed := self._promises(self._intake.clock.promised, self.now):
-            self.told = {key: ms for key, ms in {**self.told, **changed}.items() if ms is not None}
-            position = self.own.promise()
-            self.fresh += [Fresh(position, [], changed)] if self.spreads else []
-
-    def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
-        senders = self.sources.senders
-        names = dict.fromkeys([*senders, *self.told])
-        reached = {name: promised(name, now) if name in senders else None for name in names}
-        return {name: one for name, one in reached.items() if one != self.told.get(name)}
-
-    def left_off(self, types: Iterable[str]) -> dict[str, int]:
-        """Return what was promised last of those types of which nothing is told any more."""
-        last = self._intake.clock.promised_last
-        found = {name: last(name) for name in types if name not in self.told}
-        return {name: one for name, one in found.items() if one > WATERMARK_NONE}
+        self.origin.promise()
 
     def awaited(self) -> dict[int | None, dict[str, int]]:
         """Return, by wait and type, how far that has to come before tasks here report more."""
         due = self._matcher.due(self._foreseen, ends=True, due_of=next_report)
         return by_wait(due) if due else {}
 
-    def due_to_promise(self, now: int) -> bool:
-        """Tell whether others would be told something new; asking changes nothing."""
-        return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
-
-    def _sends(self, source: str, type_name: str) -> None:
-        new = type_name not in self.sources.senders
-        if not self.sources.sends(source, type_name):
-            self.ledger.note("sources_not_advertised")
-        for word in self.wants.due(type_name, self.own.hosts) if new else ():
-            self._host_interested(told.HostInterested(*word))
-
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
         wrong = super()._advertise(stated)
         if wrong is None:
-            one = stated.advertisement
-            for name in one.types:
-                self._sends(one.source, name)
-            self.promises.advertise(self.sources.by_name.get(one.source, ()), one)
-            self.sources.changed[one.source] = None
+            self.origin.advertised(stated)
         return wrong
 
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
@@ -229,26 +146,7 @@ class NetworkedBroker(RestorableBroker):
     def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
         super()._not_all_taken(payload, decoded, out)
         if decoded.skipped:  # somebody elsewhere may want the type
-            self._sends(payload.source, payload.type_name)
-
-    def advertisement(self, source: str) -> Advertisement | None:
-        """Return what a source here says, or has shown, of itself; None if it sends nothing."""
-        types = self.sources.by_name.get(source)
-        if types is None:
-            return None
-        said = self._intake.advertisement(source)
-        place = (None, None) if said is None else (said.location, said.position)
-        return Advertisement(source, tuple(sorted(types)), *place)
-
-    def _host_interested(self, one: told.HostInterested, _out: Outgoing | None = None) -> None:
-        if one.types and (full := _full(self.own.hosts, one.host, self.limits)):
-            self.ledger.note(full)
-            return
-        self.host_types.declare(one.host, one.types)
-        if not self.own.life:
-            self.own.descent.begin(self.now, 0)
-        self.own.interest(one.host, one.types, one.position)
-        self._promise()
+            self.origin.sends(payload.source, payload.type_name)
 
     # --- requests --------------------------------------------------------------------------
 
@@ -291,14 +189,6 @@ class NetworkedBroker(RestorableBroker):
         super()._cancel_requested(message, out)
         self.activation.look()
         self.cells.forget_cancelled()
-
-    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
-        return {**super()._frontiers(watermark_of), **self.book.settled}
-
-    def waits_for(self, key: Key) -> str:
-        """Return what keeps a subscription from being settled further; for a cell, its broker."""
-        cell = self.book.cells.get(self.book.of.get(key, ""))
-        return super().waits_for(key) if cell is None else f"what runs at {cell.serving.broker}"
 
     # --- as a host -------------------------------------------------------------------------
 
@@ -367,10 +257,8 @@ class NetworkedBroker(RestorableBroker):
 
     def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> Slices[None]:
         self.header.forget(one.broker)
-        self.own.interest(one.broker, {}, None)
-        self.wants.handle(HostWants(one.broker, 0, {}))
+        self.origin.forget(one.broker)
         self.book.forget_origin(one.broker)
-        self.host_types.release(one.broker)
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)
         self.absent.come_back(one.broker)
@@ -404,16 +292,11 @@ class NetworkedBroker(RestorableBroker):
     def state(self) -> dict[str, Any]:
         """Return the whole state as plain data, that of the network included."""
         said = {
-            "own": self.own.state(),
-            "wants": self.wants.state(),
+            **self.origin.state(),
             "upstream": [[name, *one.state()] for name, one in self.upstream.items()],
-            **self.sources.state(),
-            "told": self.told,
             "newest": self.newest,
             "is_host": self.is_host,
-            "promised_at": self._promised_at,
             "cancelled": self.cancellations.state(),
-            "promises": self.promises.state(),
             "successions": self.successions.state(),
             "standing_in": self.standing_in.state(),
             **self.adoption.state(),
@@ -432,59 +315,14 @@ class NetworkedBroker(RestorableBroker):
         said = state.get("network")
         if said is None:  # it was not one of several before
             for source, name in self._intake.clock.sending():
-                self._sends(source, name)
+                self.origin.sends(source, name)
             return
-        self.own.restore(said["own"])
-        self.wants.restore(said.get("wants", ()))
+        self.origin.restore(said)
         self.newest = said.get("newest", self.now + self.limits.future_ms_max)  # it is new
         self.upstream.update({name: Upstream.of(*rest) for name, *rest in said["upstream"]})
         self.header.restore(state)
-        self.sources.restore(said)
         self.cancellations.restore(said.get("cancelled", ()))
         self.successions.restore(said.get("successions", ()))
         self.standing_in.restore(said.get("standing_in", ()))
         self.adoption.restore(said)
-        self.promises.restore(said.get("promises", ()), [kept for _, kept in self.own.since(0)])
-        self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]
-        for host, interest in self.own.hosts.items():
-            self.host_types.declare(host, interest.types)
-
-
-def _full(hosts: Mapping[str, Any], host: str, limits: Limits) -> str:
-    """Name the limit that keeps another host out; "" where there is room, or it is one."""
-    cells = sum(map(is_cell, hosts))
-    if host in hosts:
-        return ""
-    if is_cell(host):
-        return "" if cells < TERMS_EACH * limits.cells_max else "too_many_cells"
-    return "" if len(hosts) - cells < limits.brokers_max else "too_many_brokers"
-
-
-class HostTypes:
-    """The types that hosts need, as each declares them."""
-
-    def __init__(self, intake: Intake, ledger: Ledger, notes: Notes) -> None:
-        self._intake = intake
-        self._ledger = ledger
-        self._notes = notes
-
-    def declare(self, host: str, types: Mapping[str, told.Attributes]) -> None:
-        """Take events of these types in from now on, and of no others for this host."""
-        owner = self.release(host)
-        declared: list[EventType] = []
-        for name, attributes in types.items():
-            declaration = EventType(name, cast("dict[str, AttributeType]", dict(attributes)))
-            try:
-                self._intake.declare([*declared, declaration], owner)
-            except (ConflictError, LimitReachedError) as error:
-                self._ledger.note("conflicting_types")
-                self._notes.once("warning", "conflicting_type", f"{host} {name}", reason=str(error))
-            else:
-                declared.append(declaration)
-
-    def release(self, host: str) -> str:
-        """Take back what a host declared; return the name of that."""
-        owner = f"broker {host}"
-        self._intake.release(owner)
-        return owner

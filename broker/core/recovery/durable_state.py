@@ -23,13 +23,11 @@ from broker.core import messages
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
 from broker.core.effects import Entry, Outgoing, Reply
+from broker.core.frontiers import Frontiers
 from broker.core.installer import reader_of
-from broker.engine.event.agent import WATERMARK_NONE
-from broker.engine.ingest.times import TIME_MAX_MS
 from broker.engine.ledger import Account
 from broker.engine.limits import Limits
 from broker.engine.runtime.budget import Slices
-from broker.engine.runtime.matcher import WatermarkOf
 from broker.network.functions.register import FunctionRegister
 from language import Task, check_text
 
@@ -60,72 +58,16 @@ class RestorableBroker(Broker):
         self.given = FunctionRegister({})
         self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
         self.left: tuple[Key, ...] = ()  # and those that it ended
-        self.settled: dict[Key, int] = {}
-        self.ended = 0  # subscriptions that came to their end, since the process began
-        self.runs_for_others = False  # whether what it is told of is at home elsewhere
+        parts = self._intake, self._matcher, self.catalogue, self._notes, lambda: self.now
+        self.frontiers = Frontiers(*parts)
         self._handlers[messages.Settling] = self._settling
         self._handlers[messages.FunctionsChanged] = self._functions_changed
-        self._end_over = self._end_what_is_over
-
-    # --- how far subscriptions are settled ---------------------------------------------------
+        self._end_over = self.frontiers.end_what_is_over
 
     def _settling(self, _message: messages.Settling, out: Outgoing) -> Slices[None]:
-        """Decide what is due, and promise: of a subscription in `settled` no result comes later
-        that ends at or before the time there.
-
-        The watermarks that this rests on are given out by it: what comes behind them is late.
-        """
+        """Decide what is due, and promise."""
         yield from self._feed((), out)
-        for key, reached in self._frontiers(self._watermark_of).items():
-            if reached > self.settled.get(key, WATERMARK_NONE // 2):
-                self.settled[key] = reached
-
-    def due_to_settle(self, now: int) -> bool:
-        """Tell whether more would be promised; asking changes nothing."""
-        reached = self._frontiers(lambda name: self._intake.foreseen(name, max(now, self.now)))
-        none = WATERMARK_NONE // 2
-        return any(one > self.settled.get(key, none) for key, one in reached.items())
-
-    def waits_for(self, key: Key) -> str:
-        """Return what keeps a subscription from being settled further, for people."""
-        tasks, one = self._matcher.tasks(), self.catalogue.subscriptions[key]
-        used = [tasks[name] for name in (*one.definitions, one.task) if name in tasks]
-        types = {name for task in used for name in task.types if name not in task.needs}
-        if not types:
-            return "what it needs"
-        least = min(sorted(types), key=lambda name: self._intake.foreseen(name, self.now))
-        whose = self._intake.hindmost(least, self.now)
-        return f"{least} of {whose}" if whose else f"{least}, which nobody sends"
-
-    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
-        """By subscription: up to when all of its results are known."""
-        known = self._matcher.frontiers(watermark_of)
-        subscriptions = self.catalogue.subscriptions.items()
-        return {key: known[one.task] for key, one in subscriptions if one.task in known}
-
-    # --- ends ------------------------------------------------------------------------------
-
-    def _end_what_is_over(self) -> None:
-        """Stop what only subscriptions need of which nothing can be a result any more."""
-        for key in self._matcher.over(self._foreseen, self._watermark_of):
-            one = self.catalogue.subscriptions[key]
-            if one.state == "active" and self.settled.get(key) != TIME_MAX_MS:
-                self._end(one)
-
-    def _end(self, one: Installed) -> None:
-        """A subscription is over: what it ran stops, and its name stays taken.
-
-        What runs elsewhere goes on until it is called off (see network.cell): until then it may
-        have to begin anew, for which origins keep what it needs.
-        """
-        self.settled[one.key] = TIME_MAX_MS  # no result comes later, whenever it ends
-        self.ended += 1
-        if self.runs_for_others:
-            return
-        for key in (one.task, *self.catalogue.end(one)):
-            if key in self._matcher:
-                self._matcher.remove(key)
-        self._notes.tell("info", "ended", subscriber=one.subscriber, name=one.name)
+        self.frontiers.settle()
 
     # --- which text what came from ---------------------------------------------------------
 
@@ -144,8 +86,7 @@ class RestorableBroker(Broker):
             self._texts[one.key] = (one, source)
             came.append(one.key)
         self.came = tuple(reversed(came))
-        for key in came:
-            self.settled.pop(key, None)
+        self.frontiers.forget(came)
 
     def _functions_changed(self, message: messages.FunctionsChanged, out: Outgoing) -> None:
         self.know(self.given.change(message.files, self.callers()))
@@ -170,7 +111,7 @@ class RestorableBroker(Broker):
         self.left = tuple([key for key in meant if key not in self.catalogue.subscriptions])
         for key in self.left:
             del self._texts[key]
-            self.settled.pop(key, None)
+        self.frontiers.forget(self.left)
 
     def entries(self, keys: Iterable[Key] | None = None) -> list[Entry]:
         """Return what the catalogue on disk is to hold of these subscriptions, or all, in order."""
@@ -201,7 +142,7 @@ class RestorableBroker(Broker):
             "intake": self._intake.state(),
             "lives": self._lives.state(),
             "actors": self._actors.state(),
-            "settled": [[*key, reached] for key, reached in self.settled.items()],
+            "settled": self.frontiers.state(),
             "ledger": {
                 "events": _account_state(self.ledger.events),
                 "detected": _account_state(self.ledger.detected),
@@ -223,8 +164,7 @@ class RestorableBroker(Broker):
         self._intake.restore(state["intake"])
         self._lives.restore(state["lives"])
         self._actors.restore(state.get("actors", ()))
-        for *key, reached in state.get("settled", ()):
-            self.settled[key[0], key[1]] = reached
+        self.frontiers.restore(state.get("settled", ()))
         ledger = state["ledger"]
         _restore_account(self.ledger.events, ledger["events"])
         _restore_account(self.ledger.detected, ledger["detected"])

@@ -12,12 +12,9 @@ from typing import Any
 
 import msgspec
 
-from broker.engine import native
-
 # 128 bits: among 10**12 results two share an id with a chance of about 10**-15, and a result
 # carries 32 characters instead of 64.
 DIGEST_BYTES = 16
-TOGETHER = 8  # digests that are made side by side, where the processor has the vectors for it
 ENCODE = msgspec.msgpack.Encoder().encode
 
 
@@ -27,10 +24,7 @@ def digest(*parts: Any) -> str:
 
 
 def digests(messages: Sequence[bytes]) -> list[str]:
-    """Return the digest of each encoded message; together they cost half of each alone."""
-    if native.passes is not None:
-        digits: list[str] = native.passes.digests(tuple(messages), TOGETHER)
-        return digits
+    """Return the digest of each encoded message."""
     return [blake2b(message, digest_size=DIGEST_BYTES).hexdigest() for message in messages]
 
 

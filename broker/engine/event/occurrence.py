@@ -9,12 +9,12 @@ the text): an event, a tuple of events where a list stands, or None where nothin
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain, islice
-from operator import attrgetter, lt
+from operator import attrgetter, eq, lt
 from typing import Any
 
-from broker.engine import native
 from broker.engine.event.event import Event, Head, Order, Tie, near
 
 Occurrence = Any
@@ -157,7 +157,8 @@ def _placed(members: Sequence[Any], ranks: Sequence[int]) -> tuple[Any, ...]:
 def span_of(occurrence: Occurrence) -> tuple[int, int]:
     """Its end and start, which nearly always decide the order."""
     if occurrence.__class__ is tuple:
-        return (occurrence[0], occurrence[1])
+        span: tuple[int, int] = occurrence[:2]
+        return span
     return (occurrence.end, occurrence.start)
 
 
@@ -177,11 +178,6 @@ def first_of(occurrences: Sequence[Occurrence], tied: Tied) -> Occurrence:
         return equal[0]
     tied(equal)
     return min(equal, key=order_of)
-
-
-def span_of_first(pair: tuple[Occurrence, Any]) -> tuple[int, int]:
-    """The same of an occurrence with its group."""
-    return span_of(pair[0])
 
 
 def head_of(occurrence: Occurrence) -> Head:
@@ -295,11 +291,6 @@ def _is_inverted(pair: list[Any], keys: Sequence[Key], tied: Tied | None) -> boo
 
 def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
     """Sort in place; where those begin and stop that are equal, if there are several."""
-    if native.passes is not None and (key is span_of or key is span_of_first):
-        found: list[tuple[int, int]] | None
-        found = native.passes.by_span(items, key is span_of_first)
-        if found is not None:
-            return found
     values = list(map(key, items))
     if len(values) == 2:
         if values[1] < values[0]:
@@ -311,12 +302,11 @@ def sort_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
     places = sorted(range(len(items)), key=values.__getitem__)
     items[:] = [items[place] for place in places]
     values = [values[place] for place in places]
-    equal, begin = [], 0
-    for at in range(1, len(items) + 1):
-        if at == len(items) or values[at] != values[begin]:
-            if at - begin > 1:
-                equal.append((begin, at))
-            begin = at
+    equal, stop = [], 0
+    for at in [at for at, same in enumerate(map(eq, values, islice(values, 1, None))) if same]:
+        if at >= stop:
+            stop = bisect_right(values, values[at], at)
+            equal.append((at, stop))
     return equal
 
 

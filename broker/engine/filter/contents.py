@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from broker.engine import native
 from broker.engine.event.event import Event
 from broker.engine.event.expressions import AtomScope, Writer
 from broker.engine.event.source import Constants, Parameters, build
 from broker.engine.filter.candidates import ListedLayer, chosen_term
 from broker.engine.filter.cells import CellIndex, Ranges, columns_for, slots_of
-from broker.engine.filter.choosing import giver_of
 from broker.engine.filter.conditions import (
     PATH,
     Alternative,
@@ -386,9 +386,15 @@ class TypeIndex:
         """The compiled pass, where all contents stand behind one slot; it asks about the others."""
         keys = [] if self._rest else list(self._tables)
         slot = slot_read(self._terms[keys[0]].node) if len(keys) == 1 and keys[0] != PATH else None
-        if slot is None:
+        if slot is None or native.passes is None:
             return asked
-        return giver_of(slot, self._scales[keys[0]], self._tables[keys[0]], asked)
+        give, scales, groups = native.passes.give, self._scales[keys[0]], self._tables[keys[0]]
+
+        def given(events: list[Event], found: Found) -> int:
+            missed: int = give(events, slot, scales, groups, found.made, lambda e: asked(e, found))
+            return missed
+
+        return given
 
     def _compiled(self) -> Callable[[list[Event], Found], int]:
         constants = Constants()

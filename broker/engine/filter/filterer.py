@@ -22,7 +22,6 @@ from typing import Any
 from broker.engine.event.event import ByClass, Detected, Event
 from broker.engine.event.expressions import AtomScope, Writer, children
 from broker.engine.event.source import Constants, build
-from broker.engine.filter.choosing import choice_of
 from broker.engine.filter.content import Content, Found, Makers
 from broker.engine.filter.contents import Shapes, TypeIndex
 from broker.engine.ledger import Ledger
@@ -213,12 +212,11 @@ class _TypeContents:
         self._index: TypeIndex | None = None
         self._waiting: dict[int, Content] = {}  # not in the index yet
         self._select: Callable[[list[Event]], tuple[list[Event], ...]] | None = None
-        self._choice: Callable[[list[Event]], tuple[list[Event], ...] | None] | None = None
 
     def add(self, content: Content) -> None:
         self.contents[content.id] = content
         self._waiting[content.id] = content
-        self._select = self._choice = None
+        self._select = None
 
     def remove(self, content: Content) -> None:
         del self.contents[content.id]
@@ -227,7 +225,7 @@ class _TypeContents:
             self._waiting = dict(self.contents)
         elif self._waiting.pop(content.id, None) is None and self._index is not None:
             self._index.remove(content)
-        self._select = self._choice = None
+        self._select = None
 
     def route(
         self, events: list[Event], found: list[tuple[int, list[Event]]], made: list[Any]
@@ -256,9 +254,9 @@ class _TypeContents:
         self._waiting = {}
 
     def _selected(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
-        choice = self._choice
-        chosen = None if choice is None else choice(events)
-        wanted, *lists = self._chosen(events) if chosen is None else chosen
+        if self._select is None:
+            self._select = self._comprehensions()
+        wanted, *lists = self._select(events)
         if not wanted:
             return len(events)
         if lists:
@@ -266,17 +264,6 @@ class _TypeContents:
         else:
             found.append((next(iter(self.contents)), wanted))
         return len(events) - len(wanted)
-
-    def _chosen(self, events: list[Event]) -> tuple[list[Event], ...]:
-        """Select as `_comprehensions` does; at first by the compiled pass, if one can decide."""
-        if self._select is None:
-            if self._choice is None:
-                self._choice = choice_of([one.conditions for one in self.contents.values()])
-                found = None if self._choice is None else self._choice(events)
-                if found is not None:
-                    return found
-            self._select = self._comprehensions()
-        return self._select(events)
 
     def _comprehensions(self) -> Callable[[list[Event]], tuple[list[Event], ...]]:
         """Compile the choice of what any content wants and, of several, what each one wants."""

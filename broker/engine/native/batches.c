@@ -12,7 +12,6 @@ typedef struct {
     int count;
     PyTypeObject *types[KINDS]; /* borrowed from the events */
     Py_ssize_t counts[KINDS];
-    Py_ssize_t ends[KINDS]; /* where their events keep their end */
     uint8_t places[PLACES]; /* 1 + the number of the class */
 } Kinds;
 
@@ -32,7 +31,6 @@ kind_of(Kinds *kinds, PyTypeObject *type)
     if (kinds->count == KINDS)
         return -1;
     kinds->types[kinds->count] = type;
-    kinds->ends[kinds->count] = shape_of(type) == NULL ? NO_SLOT : shape_of(type)->end;
     kinds->places[place] = (uint8_t)++kinds->count;
     return kinds->count - 1;
 }
@@ -84,8 +82,6 @@ take_out(PyObject *events, PyObject *owner, PyObject *typed, Kinds *kinds, uint8
         number = kind_of(kinds, Py_TYPE(reading));
         if (number < 0)
             return 0;
-        if (kinds->ends[number] != NO_SLOT)
-            SOON(in_slot(reading, kinds->ends[number])); /* the clock is next */
         kinds->counts[number]++;
         numbers[at] = (uint8_t)number;
         PyList_SET_ITEM(typed, at, Py_NewRef(reading));

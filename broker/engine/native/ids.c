@@ -39,7 +39,7 @@ put_member(const Teller *self, Packer *packer, PyObject *member)
 }
 
 PyObject *
-id_of(const Teller *self, PyObject *occurrence, Lanes *lanes)
+id_of(const Teller *self, PyObject *occurrence)
 {
     uint8_t bytes[PACKED_MAX];
     Packer packer = {bytes, 0, PACKED_MAX, 0};
@@ -65,5 +65,5 @@ id_of(const Teller *self, PyObject *occurrence, Lanes *lanes)
         }
         head += length;
     }
-    return packer.full ? NULL : digits_of(lanes, packer.bytes, packer.length);
+    return packer.full ? NULL : digits_of(packer.bytes, packer.length);
 }

@@ -3,7 +3,7 @@
  * Owns its table of functions, and that whoever asks for Python alone gets it: HEADWATER_PURE_PYTHON
  * is read here, as the core reads no environment. */
 
-#include "lanes.h"
+#include "passes.h"
 #include <stdlib.h>
 
 #ifndef SOURCES
@@ -17,18 +17,10 @@ static PyMethodDef passes[] = {
     {"readings", (PyCFunction)(void (*)(void))pass_readings, METH_FASTCALL,
      "([event.typed for event in events], the same by class), of events of the class `owner`."},
     {"course", (PyCFunction)(void (*)(void))pass_course, METH_FASTCALL, "See clocks.course."},
-    {"put_in_order", (PyCFunction)(void (*)(void))pass_put_in_order, METH_FASTCALL,
-     "Put results by their ends; whether sort_results would leave them as they are then."},
-    {"by_span", (PyCFunction)(void (*)(void))pass_by_span, METH_FASTCALL,
-     "Sort occurrences by end and start; where equal ones begin and stop."},
     {"tell", (PyCFunction)(void (*)(void))pass_tell, METH_FASTCALL,
      "[result.to_dict() for result in results]."},
-    {"digests", (PyCFunction)(void (*)(void))pass_digests, METH_FASTCALL,
-     "The digits of the digests of messages, so many side by side."},
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
      "Give events to contents by scales; how many nobody wants."},
-    {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,
-     "Entries that wait and events that came in order of time, and which of them wait on."},
     {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
      "Of ends and their events those that are greater than a time."},
     {"read_total", (PyCFunction)(void (*)(void))pass_read_total, METH_FASTCALL,
@@ -58,8 +50,8 @@ PyInit__passes(void)
     module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
-    if (add_teller(module) < 0 || add_maker(module) < 0 || add_choice(module) < 0
-        || add_scale(module) < 0 || add_patience(module) < 0 || add_ends(module) < 0
+    if (add_teller(module) < 0 || add_maker(module) < 0 || add_scale(module) < 0 || add_patience(module) < 0
+        || add_ends(module) < 0
         || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0
         || PyModule_AddStringConstant(module, "FILES", FILES) < 0) {
         Py_DECREF(module);

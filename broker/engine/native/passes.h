@@ -40,13 +40,6 @@ slot_in(Known *known, PyObject *object, PyObject *name)
     return known->slot;
 }
 
-/* Tell the processor that what stands there is wanted soon: objects of a batch lie far apart. */
-#if defined(__GNUC__)
-#define SOON(address) __builtin_prefetch(address)
-#else
-#define SOON(address) ((void)(address))
-#endif
-
 /* An integer of 62 bits; 0 where the object is anything else. Sets no error. */
 int as_whole_slowly(PyObject *object, int64_t *value);
 
@@ -70,9 +63,6 @@ as_whole(PyObject *object, int64_t *value)
 #endif
     return as_whole_slowly(object, value);
 }
-
-/* An integer, also one of more bits, in the range of 64; 0 where it is none. */
-int as_clipped(PyObject *object, int64_t *value);
 
 /* How events of one class are read: at most SHAPES of them are known at a time, with their class. */
 typedef struct {
@@ -115,26 +105,8 @@ reading_of(Readings *readings, PyTypeObject *type, PyObject *keys)
     return learn_reading(readings, type, keys);
 }
 
-/* Fetch the parts of an event's key that is wanted soon: texts of a batch lie far apart. */
-static inline void
-fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
-{
-    for (Py_ssize_t at = 0; at < parts; at++)
-        SOON(in_slot(event, reading->slots[at]));
-}
-
-/* An entry that waits for the watermark, or what makes one. */
-typedef struct {
-    int64_t end;
-    PyObject *number, *event; /* borrowed from the batch */
-    PyObject *entry;          /* borrowed where it waited; NULL where it came now */
-} Waiting;
-
-/* Sort by end; of one end what stood before stands before. `spare` has room for as many. */
-void sort_by_end(Waiting *all, Py_ssize_t count, Waiting *spare);
-
-/* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
-void digest_hex(const uint8_t *data, size_t length, char *hex);
+/* A text of the digits of BLAKE2b with 16 bytes; NULL with an error. */
+PyObject *digits_of(const uint8_t *data, size_t length);
 
 /* Bytes of msgpack; `full` where there was no room, or a text that has no bytes. */
 typedef struct {
@@ -150,12 +122,8 @@ void put_whole(Packer *packer, int64_t value);
 
 PyObject *pass_readings(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_course(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_put_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_by_span(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
-
-PyObject *pass_merged(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 PyObject *pass_later(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
@@ -166,7 +134,6 @@ int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
 int add_maker(PyObject *module);
-int add_choice(PyObject *module);
 int add_scale(PyObject *module);
 
 #endif

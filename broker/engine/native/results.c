@@ -6,6 +6,10 @@
 
 #include "results.h"
 
+static const char *const field_names[FIELDS] = {
+    "template", "start", "end", "group", "occurrence", "certainty",
+};
+
 enum { SUBSCRIPTION, SEQ, ID, SUBSCRIBER, ACTOR, START, END, CERTAINTY, GROUP, VALUES, EVENTS, KEYS };
 static const char *const key_names[KEYS] = {
     "subscription", "seq", "id", "subscriber", "actor", "start", "end", "certainty", "group",
@@ -16,6 +20,33 @@ static PyObject *known[KEYS];
 static PyObject *blank; /* a dictionary with these keys, in their order, of a certain result */
 static const int said[SAID] = {SUBSCRIPTION, SEQ, SUBSCRIBER, ACTOR};
 static PyObject *certain;
+
+int
+find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS])
+{
+    static PyTypeObject *known; /* kept alive: there is one such class */
+    static Py_ssize_t known_slots[FIELDS];
+    PyObject *names;
+    int found;
+
+    if (known == kind) {
+        memcpy(slots, known_slots, sizeof(known_slots));
+        return 1;
+    }
+    names = PyObject_GetAttrString((PyObject *)kind, "__struct_fields__");
+    found = names != NULL && PyTuple_CheckExact(names) && PyTuple_GET_SIZE(names) == FIELDS;
+    Py_XDECREF(names);
+    PyErr_Clear();
+    for (int at = 0; found && at < FIELDS; at++) {
+        slots[at] = slot_of(kind, field_names[at]);
+        found = slots[at] != NO_SLOT;
+    }
+    if (found) {
+        memcpy(known_slots, slots, sizeof(known_slots));
+        Py_XSETREF(known, (PyTypeObject *)Py_NewRef(kind));
+    }
+    return found;
+}
 
 /* The attributes of an event that are not null; NULL with or without an error. */
 static PyObject *
@@ -119,7 +150,7 @@ owned(PyObject *object)
 }
 
 PyObject *
-told_of(const Teller *self, PyObject *result, Lanes *lanes)
+told_of(const Teller *self, PyObject *result)
 {
     PyObject *occurrence, *certainty, *id, *told;
     Py_ssize_t slots[FIELDS];
@@ -129,7 +160,7 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
         return NULL;
     occurrence = in_slot(result, slots[OCCURRENCE]);
     certainty = in_slot(result, slots[CERTAIN]);
-    id = id_of(self, occurrence, lanes);
+    id = id_of(self, occurrence);
     if (id == NULL)
         return NULL;
     told = PyDict_Copy(self->blank);
@@ -151,7 +182,7 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
 static PyObject *
 tell_one(const Teller *self, PyObject *result)
 {
-    PyObject *told = told_of(self, result, NULL);
+    PyObject *told = told_of(self, result);
 
     if (told == NULL && !PyErr_Occurred())
         told = PyObject_CallOneArg(self->slow, result);

@@ -3,7 +3,7 @@
 #ifndef HEADWATER_RESULTS_H
 #define HEADWATER_RESULTS_H
 
-#include "lanes.h"
+#include "passes.h"
 
 /* The fields of a result. */
 enum { TEMPLATE, STARTED, ENDED, KEYED, OCCURRENCE, CERTAIN, FIELDS };
@@ -58,11 +58,10 @@ is_list(const Teller *self, PyObject *member)
 
 extern PyTypeObject teller_type;
 
-/* The result as a dictionary; NULL with an error, or without where it is out of the common. Its id
- * stands there once the lanes are settled; at once where there are none. */
-PyObject *told_of(const Teller *self, PyObject *result, Lanes *lanes);
+/* The result as a dictionary; NULL with an error, or without where it is out of the common. */
+PyObject *told_of(const Teller *self, PyObject *result);
 
 /* The id of an occurrence, as above. */
-PyObject *id_of(const Teller *self, PyObject *occurrence, Lanes *lanes);
+PyObject *id_of(const Teller *self, PyObject *occurrence);
 
 #endif

@@ -60,19 +60,6 @@ as_whole_slowly(PyObject *object, int64_t *value)
     return 1;
 }
 
-int
-as_clipped(PyObject *object, int64_t *value)
-{
-    int overflow;
-
-    if (object == NULL || !PyLong_CheckExact(object))
-        return 0;
-    *value = (int64_t)PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow)
-        *value = overflow < 0 ? INT64_MIN : INT64_MAX;
-    return 1;
-}
-
 static void
 forget(Shape *shape)
 {

@@ -9,7 +9,6 @@
 #define UNIT_BITS 64     /* see exact.UNIT_START */
 #define MAGNITUDE_MAX 48 /* bits before the point, so that no sum leaves 128 bits */
 #define VALUES_MAX (1 << 14)
-#define ROUND 16 /* events of which the values are fetched together */
 
 #ifdef __SIZEOF_INT128__
 
@@ -69,27 +68,15 @@ pass_total(PyObject *Py_UNUSED(module), PyObject *values)
     return as_integer(total);
 }
 
-/* Fetch soon what stands in a slot of these; 0 where one has none. */
-static int
-fetch(PyObject *const *events, Py_ssize_t count, PyTypeObject *type, Py_ssize_t slot)
-{
-    for (Py_ssize_t at = 0; at < count; at++) {
-        if (!Py_IS_TYPE(events[at], type) || in_slot(events[at], slot) == NULL)
-            return 0;
-        SOON(in_slot(events[at], slot));
-    }
-    return 1;
-}
-
 /* read_total(events, name): (how many have a float in the slot, their sum as `total` has it); None
  * where it is not to be had so. Those that have None there are passed over. */
 PyObject *
 pass_read_total(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     __int128 total = 0, units = 0;
-    PyObject **events, *sum;
-    Py_ssize_t left, slot, found = 0;
+    Py_ssize_t slot, found = 0;
     PyTypeObject *type;
+    PyObject *sum;
 
     if (count != 2 || !PyList_CheckExact(args[0]) || PyList_GET_SIZE(args[0]) == 0
         || PyList_GET_SIZE(args[0]) > VALUES_MAX || !PyUnicode_CheckExact(args[1]))
@@ -98,24 +85,15 @@ pass_read_total(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t c
     slot = slot_named(type, args[1]);
     if (slot == NO_SLOT)
         Py_RETURN_NONE;
-    events = ((PyListObject *)args[0])->ob_item;
-    left = PyList_GET_SIZE(args[0]);
-    for (; left > 0; left -= ROUND, events += ROUND) {
-        Py_ssize_t some = Py_MIN(ROUND, left);
-
-        for (Py_ssize_t next = ROUND; next < Py_MIN(2 * ROUND, left); next++)
-            SOON(events[next]);
-        if (!fetch(events, some, type, slot))
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[0]); at++) {
+        PyObject *event = PyList_GET_ITEM(args[0], at);
+        PyObject *value = Py_IS_TYPE(event, type) ? in_slot(event, slot) : NULL;
+        if (value == Py_None)
+            continue;
+        if (value == NULL || !in_units(value, &units))
             Py_RETURN_NONE;
-        for (Py_ssize_t at = 0; at < some; at++) {
-            PyObject *value = in_slot(events[at], slot);
-            if (value == Py_None)
-                continue;
-            if (!in_units(value, &units))
-                Py_RETURN_NONE;
-            total += units;
-            found++;
-        }
+        total += units;
+        found++;
     }
     sum = as_integer(total);
     return sum == NULL ? NULL : Py_BuildValue("nN", found, sum);

@@ -1,11 +1,9 @@
 /* The results of a batch, told one after the other.
  *
- * Owns what is read ahead for them. Must not know what is told of a result. Invariant: the list is
+ * Owns no state. Must not know what is told of a result. Invariant: the list is
  * that of what each says of itself, and collecting garbage is left as it was. */
 
 #include "results.h"
-
-#define TOLD_AHEAD 96 /* bytes of a name and of a task, as a rule */
 
 /* What one result says of itself, of whatever kind. */
 static PyObject *
@@ -21,7 +19,7 @@ told_by_itself(PyObject *result)
 /* What was known of the template that came last. */
 typedef struct {
     PyTypeObject *kind;          /* of results */
-    Py_ssize_t slot, occurrence; /* in which they keep their template, and what occurred */
+    Py_ssize_t slot;             /* in which they keep their template */
     PyObject *template, *teller; /* owned; the teller is NULL where Python tells */
     PyObject *plain;
     Known known;
@@ -60,55 +58,6 @@ told_slowly(const Teller *teller, PyObject *result, int *collects)
     return told;
 }
 
-/* All of a teller, which takes several lines of the processor's memory. */
-static inline void
-soon_all(const PyObject *teller)
-{
-    for (size_t at = 0; at < sizeof(Teller) + TOLD_AHEAD; at += 64)
-        SOON((const char *)teller + at);
-}
-
-/* What telling one result will read: its subscription's teller, and its events or what one says. */
-static void
-look_into(const Telling *telling, PyObject *template, PyObject *occurrence)
-{
-    const Shape *shape;
-
-    if (template != NULL && Py_IS_TYPE(template, telling->known.type)
-        && telling->known.slot != NO_SLOT)
-        soon_all(in_slot(template, telling->known.slot));
-    if (occurrence == NULL)
-        return;
-    if (PyTuple_CheckExact(occurrence)) {
-        for (Py_ssize_t at = 2; at < PyTuple_GET_SIZE(occurrence); at++)
-            SOON(PyTuple_GET_ITEM(occurrence, at));
-        return;
-    }
-    shape = shape_of(Py_TYPE(occurrence));
-    if (shape != NULL)
-        SOON(in_slot(occurrence, shape->id));
-}
-
-/* What telling the results that come soon will read, so many ahead for each step towards it: as a
- * rule they, their subscriptions and their events lie far apart. */
-static void
-look_ahead(const Telling *telling, PyObject *results, Py_ssize_t at)
-{
-    Py_ssize_t count = PyList_GET_SIZE(results);
-    PyObject *result = at + 9 < count ? PyList_GET_ITEM(results, at + 9) : NULL;
-
-    if (result != NULL)
-        SOON(result);
-    result = at + 6 < count ? PyList_GET_ITEM(results, at + 6) : NULL;
-    if (result != NULL && Py_IS_TYPE(result, telling->kind)) {
-        SOON(in_slot(result, telling->slot));
-        SOON(in_slot(result, telling->occurrence));
-    }
-    result = at + 3 < count ? PyList_GET_ITEM(results, at + 3) : NULL;
-    if (result != NULL && Py_IS_TYPE(result, telling->kind))
-        look_into(telling, in_slot(result, telling->slot), in_slot(result, telling->occurrence));
-}
-
 /* tell(results, kind): [result.to_dict() for result in results].
  *
  * Of what is made here nothing can be garbage before all is made, so nothing is collected meanwhile:
@@ -117,7 +66,6 @@ PyObject *
 pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     Telling telling = {0};
-    Lanes lanes;
     PyObject *found;
     int collects;
 
@@ -126,30 +74,24 @@ pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     telling.kind = (PyTypeObject *)args[1];
     telling.slot = slot_of(telling.kind, "template");
     telling.plain = PyUnicode_InternFromString("plain");
-    telling.occurrence = slot_of(telling.kind, "occurrence");
-    if (telling.slot == NO_SLOT || telling.occurrence == NO_SLOT || telling.plain == NULL) {
+    if (telling.slot == NO_SLOT || telling.plain == NULL) {
         Py_XDECREF(telling.plain);
         Py_RETURN_NONE;
     }
-    begin_lanes(&lanes, LANES);
     found = PyList_New(0);
     collects = PyGC_Disable();
     for (Py_ssize_t at = 0; found != NULL && at < PyList_GET_SIZE(args[0]); at++) {
         PyObject *result = Py_NewRef(PyList_GET_ITEM(args[0], at)), *told;
         const Teller *teller = teller_of(&telling, result);
 
-        look_ahead(&telling, args[0], at);
-        told = teller ? told_of(teller, result, &lanes) : NULL;
-        if (told == NULL && !PyErr_Occurred()) {
-            settle_lanes(&lanes); /* before anybody else may look at a result */
+        told = teller ? told_of(teller, result) : NULL;
+        if (told == NULL && !PyErr_Occurred())
             told = told_slowly(teller, result, &collects);
-        }
         Py_DECREF(result);
         if (told == NULL || PyList_Append(found, told) < 0)
             Py_CLEAR(found);
         Py_XDECREF(told);
     }
-    settle_lanes(&lanes);
     if (collects)
         PyGC_Enable();
     Py_XDECREF(telling.template);

@@ -98,23 +98,6 @@ hopes(const Patience *self, Py_ssize_t leaf, PyObject *reach, PyObject *start, P
     }
 }
 
-#define AHEAD 8 /* entries by which keys are fetched before they are wanted */
-
-/* Fetch the key of an entry that comes later: texts of a batch lie far apart. */
-static inline void
-foresee(const Patience *self, Readings *readings, PyObject *entry)
-{
-    const Reading *reading;
-    PyObject *event;
-
-    if (!PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != 2)
-        return;
-    event = PyTuple_GET_ITEM(entry, 1);
-    reading = reading_of(readings, Py_TYPE(event), self->keys);
-    if (reading->whole)
-        fetch_keys(reading, event, PyTuple_GET_SIZE(self->keys));
-}
-
 /* The key of an event's group, a new reference; None where a part is null, NULL without an error
  * where Python has to say. */
 static PyObject *
@@ -251,8 +234,6 @@ patience_call(PyObject *object, PyObject *const *args, size_t count, PyObject *n
         PyObject *entry = Py_NewRef(PyList_GET_ITEM(args[0], at));
         int found;
 
-        if (at + AHEAD < PyList_GET_SIZE(args[0]))
-            foresee(self, &readings, PyList_GET_ITEM(args[0], at + AHEAD));
         found = take(self, entry, args, &readings, &groups);
         if (found == -2) {
             PyObject *said = PyObject_CallOneArg(args[4], entry);

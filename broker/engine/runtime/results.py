@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import islice
-from operator import attrgetter, eq, le, lt
+from operator import attrgetter, eq, is_, le, lt
 from typing import TYPE_CHECKING, Any
 
 from broker.engine import native
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 _end = attrgetter("end")
 _span = attrgetter("end", "start")
-_place = attrgetter("place")
+_place = attrgetter("template.place")  # as `place`, without a call for each
+_occurrence = attrgetter("occurrence")
 
 
 def sort_results(results: list[Result], each: int) -> Slices[None]:
     """Put results into the order in which they leave, about `each` of them in a slice."""
     if len(results) < 2:
-        return
-    if native.passes is not None and native.passes.put_in_order(results, type(results[0])):
         return
     ends = list(map(_end, results))
     if all(map(lt, ends, islice(ends, 1, None))):
@@ -35,15 +34,18 @@ def sort_results(results: list[Result], each: int) -> Slices[None]:
     if not all(map(le, ends, islice(ends, 1, None))):
         results.sort(key=_end)
         ends = list(map(_end, results))
+    # A thousand subscriptions to one event are a run of a thousand equal ends, mostly in place.
+    occurred, places = list(map(_occurrence, results)), list(map(_place, results))
+    pairs = zip(
+        map(eq, ends, islice(ends, 1, None)),
+        map(is_, occurred, islice(occurred, 1, None)),
+        map(lt, places, islice(places, 1, None)),
+        strict=True,
+    )
     stop = 0
-    for at in [at for at, same in enumerate(map(eq, ends, islice(ends, 1, None))) if same]:
+    for at in [at for at, (same, of_one, up) in enumerate(pairs) if same and not (of_one and up)]:
         if at < stop:
             continue
-        one, other = results[at], results[at + 1]
-        # Checked pair by pair before anything is sorted: a thousand subscriptions to one event are
-        # a run of a thousand equal ends, already in place.
-        if one.occurrence is other.occurrence and one.place < other.place:
-            continue  # as a rule several subscriptions to one event, in their order
         begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
         same_end = results[begin:stop]
         yield from _sort(same_end, each)

@@ -26,7 +26,6 @@ from broker.engine.event.occurrence import (
     lead_of,
     order_of,
     sort_in_order,
-    span_of_first,
 )
 from broker.engine.event.source import Constants, build
 from broker.engine.pattern.layout.pattern import Layout
@@ -262,23 +261,25 @@ def plain(value: Any) -> Any:
 class SubscriptionOutcome:
     """Makes the results of one subscription."""
 
-    __slots__ = ("_maker", "_shown", "_template", "dropped_inverted")
+    __slots__ = ("_shown", "_template", "dropped_inverted")
 
     def __init__(self, template: SubscriptionTemplate) -> None:
         self.dropped_inverted = 0  # as definitions count; a subscription assigns no times
         self._template = template
         self._shown = shown_form(template.subscription.case, template.types)
-        passes = native.passes
-        self._maker = None if passes is None else passes.Maker(OccurrenceResult, template)
 
     def make_all(self, found: list[tuple[Any, tuple[Any, ...]]]) -> list[OccurrenceResult]:
         """The results of occurrences with their groups."""
-        if self._maker is not None and self._shown is None:
-            made: list[OccurrenceResult] | None = self._maker.pairs(found)
-            if made is not None:
-                return made
         make = self.make
-        return [make(occurrence, group) for occurrence, group in found]
+        if self._shown is not None:
+            return [make(occurrence, group) for occurrence, group in found]
+        made, template = OccurrenceResult, self._template
+        return [
+            made(template, one[1], one[0], group, one)
+            if one.__class__ is tuple and one[0].__class__ is int
+            else make(one, group)
+            for one, group in found
+        ]
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
@@ -299,25 +300,34 @@ class SubscriptionOutcome:
 
     def maker_of_one(self) -> Callable[[int, int, tuple[Any, ...], Event], OccurrenceResult]:
         """Return what makes a primitive event's result: from start, end, group and the event."""
-        return self._maker or partial(OccurrenceResult, self._template)
+        if native.passes is None:
+            return partial(OccurrenceResult, self._template)
+        made: Callable[..., OccurrenceResult] = native.passes.Maker(
+            OccurrenceResult, self._template
+        )
+        return made
 
     def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
         """The results of events of one type, each of which is an occurrence, without a group."""
         if events and not events[0].primitive:
             return [self._of_event(event, ()) for event in events]
-        if self._maker is not None and events.__class__ is list:
-            found: list[OccurrenceResult] | None = self._maker.each(events)
-            if found is not None:
-                return found
         made, template = OccurrenceResult, self._template
         return [made(template, one.start, one.end, (), one) for one in events]
+
+
+def _span(found: tuple[Any, Any]) -> tuple[int, int]:
+    occurrence = found[0]  # said anew, as it is asked of each that is found
+    if occurrence.__class__ is tuple:
+        span: tuple[int, int] = occurrence[:2]
+        return span
+    return (occurrence.end, occurrence.start)
 
 
 def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any]:
     return lambda found: key(found[0])
 
 
-IN_ORDER = (span_of_first, *map(_of_occurrence, (lead_of, ids_of, order_of)))
+IN_ORDER = (_span, *map(_of_occurrence, (lead_of, ids_of, order_of)))
 
 
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:

@@ -140,33 +140,58 @@ class MonotoneDeque:
         return unsigned_zero(self.deque[0]) if self.deque else None
 
 
+class Bag:
+    """Keep all values of a pane, for quantiles: they are sorted when one is read."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def take(self, values: Iterable[Any]) -> None:
+        """Add `values`."""
+        self.values += values
+
+    def quantile(self, over: int, under: int) -> float | None:
+        """Return the over/under quantile; see `quantile`."""
+        values = self.values
+        values.sort()
+        return quantile(len(values), values.__getitem__, over, under)
+
+    def merged(self, others: Sequence[Bag]) -> Bag:
+        """Return all values together; sorted runs are merged when they are read."""
+        made = Bag()
+        made.values = [*self.values, *chain.from_iterable([other.values for other in others])]
+        return made
+
+    def plain(self) -> list[Any]:
+        """Return plain data."""
+        return list(self.values)
+
+    def restore(self, data: list[Any]) -> None:
+        """Take up what `plain` gave, in whatever order."""
+        self.values = list(data)
+
+
 class Ascending:
     """Keep all values ascending: for quantiles, and for extremes of what leaves in any order.
 
     Values stand in blocks, so that an insertion moves few of them: with 100,000 values a flat list
     would move 50,000 pointers, a block at most 2,048. `lasts` and `sizes` are those of the blocks.
-    What a pane takes in runs waits in `loose`; one sort when it is read beats many insertions.
     """
 
-    __slots__ = ("_upto", "blocks", "count", "greatest", "lasts", "loose", "sizes")
+    __slots__ = ("_upto", "blocks", "count", "greatest", "lasts", "sizes")
 
     def __init__(self, *, greatest: bool = False) -> None:
         self.greatest = greatest
         self.blocks: list[list[Any]] = []
         self.lasts: list[Any] = []
         self.sizes: list[int] = []
-        self.loose: list[Any] = []
         self.count = 0
         self._upto: list[int] | None = None  # the number of values in each block and before it
 
-    def take(self, values: Iterable[Any]) -> None:
-        """Add `values`."""
-        before = len(self.loose)
-        self.loose += values
-        self.count += len(self.loose) - before
-
     def add(self, value: Any) -> None:
-        """Insert a value in its place; nothing may be loose."""
+        """Insert a value in its place."""
         self.count += 1
         self._upto = None
         at = bisect_left(self.lasts, value)
@@ -188,7 +213,7 @@ class Ascending:
             self.sizes[at : at + 1] = [len(part) for part in parts]
 
     def remove(self, value: Any) -> None:
-        """Take back a value; nothing may be loose."""
+        """Take back a value."""
         self.count -= 1
         self._upto = None
         at = bisect_left(self.lasts, value)
@@ -202,8 +227,6 @@ class Ascending:
 
     def value_at(self, rank: int) -> Any:
         """Return the value of a rank, from 0."""
-        if self.loose:
-            self._settle()
         if len(self.blocks) == 1:
             return self.blocks[0][rank]
         if self._upto is None:
@@ -221,35 +244,6 @@ class Ascending:
         if not self.count:
             return None
         return unsigned_zero(self.value_at(self.count - 1 if self.greatest else 0))
-
-    def merged(self, others: Sequence[Ascending]) -> Ascending:
-        """Return all values together; sorted runs are merged when they are read."""
-        made = Ascending()
-        for part in (self, *others):
-            made.take(part.plain())
-        return made
-
-    def plain(self) -> list[Any]:
-        """Return plain data."""
-        return [*chain(*self.blocks), *self.loose]
-
-    def restore(self, data: list[Any]) -> None:
-        """Take up what `plain` gave, in whatever order."""
-        self.blocks, self.lasts, self.sizes, self.loose = [], [], [], []
-        self.count = 0
-        self._upto = None
-        self.take(data)
-
-    def _settle(self) -> None:
-        values = self.plain() if self.blocks else self.loose
-        values.sort()
-        self.blocks = [values]  # of a pane or a session, mostly
-        if len(values) > BLOCK_MAX:
-            self.blocks = [values[at : at + BLOCK_MAX] for at in range(0, len(values), BLOCK_MAX)]
-        self.lasts = [block[-1] for block in self.blocks]
-        self.sizes = list(map(len, self.blocks))
-        self.loose = []
-        self._upto = None
 
 
 class Distinct:
@@ -300,20 +294,22 @@ class Distinct:
 class Ends:
     """Keep the first and the last value of a pane, by the order of the events they are from."""
 
-    __slots__ = ("first_at", "first_value", "last_at", "last_value")
+    __slots__ = ("first_event", "first_value", "last_event", "last_value")
 
     def __init__(self) -> None:
-        self.first_at: Order | None = None
+        self.first_event: Any = None  # or its head
         self.first_value: Any = None
-        self.last_at: Order | None = None
+        self.last_event: Any = None
         self.last_value: Any = None
 
     def take_of(self, values: Sequence[Any], events: Sequence[Event]) -> None:
         """Add the values of as many events."""
-        ends = list(map(_end, events))
-        low, high = index_of(min, ends, events), index_of(max, ends, events)
-        self._take_first(events[low].order, values[low])
-        self._take_last(events[high].order, values[high])
+        low = high = 0
+        if len(events) > 1:
+            ends = list(map(_end, events))
+            low, high = index_of(min, ends, events), index_of(max, ends, events)
+        self._take_first(events[low], values[low])
+        self._take_last(events[high], values[high])
 
     def first(self) -> Any:
         """Return the first value; None of none."""
@@ -327,28 +323,41 @@ class Ends:
         """Return the first and the last of all."""
         made = Ends()
         for part in (self, *others):
-            if part.first_at is not None and part.last_at is not None:
-                made._take_first(part.first_at, part.first_value)
-                made._take_last(part.last_at, part.last_value)
+            if part.first_event is not None:
+                made._take_first(part.first_event, part.first_value)
+                made._take_last(part.last_event, part.last_value)
         return made
 
     def plain(self) -> list[Any]:
         """Return plain data."""
-        values = [plain_value(self.first_value), plain_value(self.last_value)]
-        return [plain_order(self.first_at), plain_order(self.last_at), *values]
+        events = self.first_event, self.last_event
+        orders = [None if event is None else plain_order(event.order) for event in events]
+        return [*orders, plain_value(self.first_value), plain_value(self.last_value)]
 
     def restore(self, data: list[Any]) -> None:
         """Take up what `plain` gave."""
-        self.first_at, self.last_at = order_of(data[0]), order_of(data[1])
+        heads = [None if order is None else Head(order_of(order)) for order in data[:2]]
+        self.first_event, self.last_event = heads
         self.first_value, self.last_value = value_of(data[2]), value_of(data[3])
 
-    def _take_first(self, at: Order, value: Any) -> None:
-        if self.first_at is None or at < self.first_at:
-            self.first_at, self.first_value = at, value
+    def _take_first(self, event: Any, value: Any) -> None:
+        first = self.first_event
+        # Whole orders are asked for only where ends tie.
+        if (
+            first is None
+            or event.end < first.end
+            or (event.end == first.end and event.order < first.order)
+        ):
+            self.first_event, self.first_value = event, value
 
-    def _take_last(self, at: Order, value: Any) -> None:
-        if self.last_at is None or at > self.last_at:
-            self.last_at, self.last_value = at, value
+    def _take_last(self, event: Any, value: Any) -> None:
+        last = self.last_event
+        if (
+            last is None
+            or event.end > last.end
+            or (event.end == last.end and event.order > last.order)
+        ):
+            self.last_event, self.last_value = event, value
 
 
 class Ordered:
@@ -460,7 +469,7 @@ KINDS: dict[str, AccumulatorKind] = {
     "squares": _moments(Moments, squared=True),
     "least": _extreme(greatest=False),
     "greatest": _extreme(greatest=True),
-    "bag": AccumulatorKind(Ascending, Ascending, Ascending, grows=True),
+    "bag": AccumulatorKind(Bag, Ascending, Ascending, grows=True),
     "distinct": AccumulatorKind(Distinct, Distinct, Distinct, grows=True),
     "ends": AccumulatorKind(Ends, Ordered, Ordered, of_events=True),
     "ordered": AccumulatorKind(Ordered, Ordered, Ordered, grows=True, of_events=True),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from broker.engine.event.event import INT64_MAX, INT64_MIN, slot_of
@@ -22,7 +23,8 @@ from broker.engine.window.constituents import IDS_CROWDED, IDS_MAX, Lineage
 from broker.engine.window.plan import Aggregation, Argument, Names, OperandNames
 from language.functions import AGGREGATES, is_aggregate
 from language.taskgraph import Task
-from language.tree import Assignment, Attribute, Call, Case, Expression, Name
+from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Node
+from language.walk import descendants
 
 if TYPE_CHECKING:
     from broker.engine.window.partials import Partial
@@ -60,9 +62,14 @@ class WindowLimits:
     events_max: int = EVENTS_MAX
     duration_max_ms: int = DURATION_MAX_MS
 
+    @property
+    def roomy(self) -> int:
+        """Return up to how many open groups IDS_MAX events of each are kept for order."""
+        return self.events_max // (2 * IDS_MAX)
+
     def ids(self, groups: int) -> int:
         """Return how many events of each group are kept for order, with so many groups open."""
-        return IDS_MAX if 2 * IDS_MAX * groups <= self.events_max else IDS_CROWDED
+        return IDS_MAX if groups <= self.roomy else IDS_CROWDED
 
 
 # --- the case ---------------------------------------------------------------------------------
@@ -77,19 +84,34 @@ class Shape:
         operands = self.names.operands
         self.leaves = range(len(operands))
         self._asked = tuple(leaf for leaf in self.leaves if not operands[leaf].outer)
-        self._always = not self._asked or len(operands) == 1  # a group has an event
+        self.single = len(operands) == 1
+        # Whether groups may be lists of events, of which arguments are made for each window anew:
+        # a function of the user's own is called once for an event.
+        arguments = [argument.value for argument in self.aggregation.arguments]
+        own = [each for value in arguments for each in descendants(value) if _is_given(each)]
+        self.whole = self.single and not own
+        self._always = not self._asked or self.single  # a group has an event
         self.distinct_keys = [_distinct_key(operand.distinct) for operand in operands]
         self.distinct = any(key is not None for key in self.distinct_keys)
         # Only detected events can be of less than full certainty.
         self.detected = [operand.event_type in task.needs for operand in operands]
+        # Of sure instants in order the first and the last tell all that is told of their times.
+        self.simple = self.whole and not any(self.detected)
         self.growing = [self._growing(leaf) for leaf in self.leaves]
         self.new_in_pane = compile_new(self.aggregation, "in_pane")
         self.new_sliding = compile_new(self.aggregation, "sliding")
         self.grows = any(self.growing)
 
+    @cached_property
     def folds(self) -> list[Fold | None]:
         """For each leaf, the function that takes a run of its events into what a pane keeps."""
         return [compile_fold(self.aggregation, self.names, leaf) for leaf in self.leaves]
+
+    def fold(self, leaf: int, kept: list[Any], events: Sequence[Any]) -> None:
+        """Take a run of a leaf's events into what a pane keeps."""
+        fold = self.folds[leaf]
+        if fold is not None:
+            fold(kept, events)
 
     def slides(self, method: str) -> list[Slide]:
         """For each leaf, the function that adds an event to what slides, or removes it."""
@@ -118,6 +140,10 @@ class Shape:
             if argument.leaf == leaf
             for what in argument.kept
         )
+
+
+def _is_given(node: Node) -> bool:
+    return isinstance(node, Call) and node.own is not None
 
 
 def _distinct_key(names: tuple[str, ...] | None) -> Callable[[Any], Any] | None:
@@ -227,12 +253,12 @@ def compile_take(names: OperandNames, grid: Grid, leaf: int) -> Callable[..., No
         "        windows.pass_over(pane)",
         "        low = high = 0",
         "        continue",
-        # A group is new once and then known: to ask first would cost each event a call.
-        "try:",
-        "    pending[key].append(e)",
-        "except KeyError:",
+        # Asked first, as a window of few events has as many groups: each would be an exception.
+        "put = pending.get(key)",
+        "if put is None:",
         f"    put = windows.open_group(pane, {leaf}, key)",
-        "    if put is not None: put.append(e)",
+        "    if put is None: continue",
+        "put.append(e)",
     ]
     head = ["def take(events, windows):", "    low = high = 0"]
     lines = [*head, "    for e in events:", *(f"        {line}" for line in body)]
@@ -369,7 +395,9 @@ class Assigning:
         for at, item in enumerate(self.assignments):
             code = writer.value(item.value)
             values.append(f"    v{at} = {code if _is_result(item.value) else f'finite({code})'}")
-        return ["    k, n, start, end = s.kept, s.counts, s.start, s.end", *scope.lines, *values]
+        read = ["    n, start, end = s.counts, s.start, s.end"]
+        read += ["    k = s.kept"] if any("k[" in line for line in scope.lines) else []
+        return [*read, *scope.lines, *values]
 
 
 # --- making events ---------------------------------------------------------------------------

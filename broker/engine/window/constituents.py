@@ -231,9 +231,9 @@ class Members:
         end: int = self._events[-1].end
         return end
 
-    def constituents(self) -> Constituents:
-        """Return the ids of the events that count; later changes do not touch them."""
-        return Constituents(self._events[self._gone : self._gone + IDS_MAX])
+    def first_events(self) -> list[Any]:
+        """Return the first events that count, as a list of its own."""
+        return self._events[self._gone : self._gone + IDS_MAX]
 
 
 def put_in_order(events: list[Any]) -> None:
@@ -267,13 +267,6 @@ def first_of(ids: Any) -> Any:
 def made_of(value: object) -> Any:
     """The tuple where one is made late; else the value."""
     return value.made() if isinstance(value, Lazy) else value
-
-
-def united(parts: Sequence[Constituents]) -> Constituents:
-    """The constituents of all together."""
-    if len(parts) == 1:
-        return parts[0]
-    return Constituents([event for part in parts for event in part.events()])
 
 
 # A key has three levels for each definition below, and neither Python nor the codec goes through

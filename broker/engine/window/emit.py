@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -26,7 +27,7 @@ from broker.engine.window.code import (
     compile_new,
     group_of,
 )
-from broker.engine.window.constituents import Constituents, Lineage, united
+from broker.engine.window.constituents import Constituents, Lineage
 from broker.engine.window.plan import Aggregation, OperandNames, kind_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
@@ -45,14 +46,15 @@ TIMES = ("timestamp", "start", "end", "duration")
 CLOSING = 16  # candidates that each group of a closing window costs
 PUT_BYTES = 256  # of the event that is made of it
 
-_ids, _maybe, _start, _end, _uncertainty = map(
-    attrgetter, ("ids", "maybe", "start", "end", "uncertainty")
+_summary, _maybe, _start, _end, _uncertainty, _events = map(
+    attrgetter, ("summary", "maybe", "start", "end", "uncertainty", "events")
 )
 
 # A window's number, the event that closes it, or the id and end of the one that opens it: an id may
 # come again with another end.
 WindowKey = int | tuple[str, int] | Event
 Frame: TypeAlias = tuple[WindowKey, int, int]  # a window, its first instant, that after its last
+Standing: TypeAlias = tuple[Frame, Any, "Summary"]  # a group in a window, by its key or as shown
 
 
 class Told(Protocol):
@@ -74,8 +76,15 @@ class Summary(Told, Protocol):
     """Besides, what is kept of the events; `counts` are those of each leaf."""
 
     counts: list[int]
-    kept: list[Any]
     lacking: tuple[str, ...]  # aggregates of which nothing is known: they were asked for too late
+
+    @property
+    def kept(self) -> list[Any]:
+        """Return what aggregates keep."""
+
+    @property
+    def events(self) -> list[Any]:
+        """Return the events that come first, and perhaps more."""
 
 
 @dataclass(slots=True)
@@ -83,21 +92,23 @@ class Row:
     """The partial result of a group, as `post` meets it: `v` holds what `pre` assigned."""
 
     v: tuple[Any, ...]
-    ids: Constituents
-    start: int
-    end: int
-    uncertainty: int
-    maybe: bool
+    summary: Summary
+
+    @property
+    def start(self) -> int:
+        """The least start."""
+        return self.summary.start
+
+    @property
+    def end(self) -> int:
+        """The greatest end."""
+        return self.summary.end
 
     @property
     def order(self) -> tuple[Any, ...]:
         """Rows go by their spans, then by their constituents."""
-        below = ((self.end, self.start, Lineage(self.ids)),)
-        return (self.end, self.start, self.ids, (), below, ())
-
-    def constituents(self) -> Constituents:
-        """Implement Told."""
-        return self.ids
+        ids, end, start = self.summary.constituents(), self.end, self.start
+        return (end, start, ids, (), ((end, start, Lineage(ids)),), ())
 
 
 class RowNames:
@@ -151,6 +162,11 @@ class RowsTogether:
     counts: list[int] = field(default_factory=list)
     lacking: tuple[str, ...] = ()
 
+    @property
+    def events(self) -> list[Any]:
+        """Implement Summary."""
+        return self.ids.events()
+
     def constituents(self) -> Constituents:
         """Implement Summary."""
         return self.ids
@@ -184,13 +200,18 @@ class PostStage:
         kept = self._new()
         if self._fold is not None:
             self._fold(kept, rows)
+        summaries = list(map(_summary, rows))
+        if len(summaries) == 1:
+            ids = summaries[0].constituents()
+        else:
+            ids = Constituents(list(chain.from_iterable(map(_events, summaries))))
         return RowsTogether(
             kept,
-            united(list(map(_ids, rows))),
-            min(map(_start, rows)),
-            max(map(_end, rows)),
-            max(map(_uncertainty, rows)),
-            any(map(_maybe, rows)),
+            ids,
+            min(map(_start, summaries)),
+            max(map(_end, summaries)),
+            max(map(_uncertainty, summaries)),
+            any(map(_maybe, summaries)),
         )
 
 
@@ -240,58 +261,67 @@ class WindowOutcome:
         """The events of the (key, summary) that stand in a window, in no promised order."""
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
-            return self._of_groups(frame, standing)
-        return self._put_all(frame, self._post.combined(self._rows(frame, standing)))
+            return self._of_groups([(frame, *each) for each in standing])
+        rows = self._rows(frame, self._grouped([(frame, *each) for each in standing]))
+        return self._put_all([(frame, *each) for each in self._post.combined(rows)])
 
-    def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
-        """Put to those made what becomes of the one group that stands in a window."""
-        made_of = self._of_groups if self._post is None else self.events
-        made += made_of(frame, ((key, summary),))
+    def each(self, closed: Sequence[Standing]) -> list[Detected]:
+        """The events of groups of which each stands alone in its window, in no promised order."""
+        if self._post is None:
+            return self._of_groups(closed)
+        return [event for frame, *group in closed for event in self.events(frame, (tuple(group),))]
 
-    def _of_groups(self, frame: Frame, standing: Collection[tuple[Any, Summary]]) -> list[Detected]:
+    def _of_groups(self, standing: Sequence[Standing]) -> list[Detected]:
         """Return the events of groups; making each is charged beside the window that closes."""
         self.budget.spend(CLOSING * len(standing), PUT_BYTES * len(standing))
-        return self._put_all(frame, self._grouped(standing))
+        return self._put_all(self._grouped(standing))
 
-    def _grouped(
-        self, standing: Iterable[tuple[Any, Summary]]
-    ) -> Sequence[tuple[tuple[Any, ...], Summary]]:
-        """Return each group as it is shown, with its summary."""
+    def _grouped(self, standing: Sequence[Standing]) -> list[Standing]:
+        """Return each group as it is shown in the place of its key."""
         shown = self._shown
         if self._single and shown is None:
-            return [((key,), summary) for key, summary in standing]
-        groups = [(group_of(key, self._names), summary) for key, summary in standing]
-        return groups if shown is None else [(shown(group), each) for group, each in groups]
+            return [(frame, (key,), summary) for frame, key, summary in standing]
+        names = self._names
+        groups = [(frame, group_of(key, names), summary) for frame, key, summary in standing]
+        if shown is None:
+            return groups
+        return [(frame, shown(group), summary) for frame, group, summary in groups]
 
-    def _rows(self, frame: Frame, standing: Iterable[tuple[Any, Summary]]) -> list[Row]:
+    def _rows(self, frame: Frame, groups: Sequence[Standing]) -> list[Row]:
         """Return the rows that `post` combines."""
         _, opens, closes = frame
         rows = []
-        for group, summary in self._grouped(standing):
-            values = self._assign(summary.lacking)(summary, group, opens, closes)
-            span = summary.start, summary.end
-            doubt = summary.uncertainty, summary.maybe
-            rows.append(Row(values, summary.constituents(), *span, *doubt))
+        lacking: tuple[str, ...] = ()
+        assign = self._assign(lacking)
+        for _, group, summary in groups:
+            if summary.lacking != lacking:
+                lacking = summary.lacking
+                assign = self._assign(lacking)
+            rows.append(Row(assign(summary, group, opens, closes), summary))
         return rows
 
-    def _put_all(
-        self, frame: Frame, groups: Iterable[tuple[tuple[Any, ...], Summary]]
-    ) -> list[Detected]:
-        """Return the events of one window's groups."""
+    def _put_all(self, groups: Iterable[Standing]) -> list[Detected]:
+        """Return the events of groups, each with its window."""
         made: list[Detected] = []
-        window, opens, closes = frame
-        named: Any = window
-        closing = None
-        if isinstance(window, Event):
-            named, closing = (window.id, window.end), window
-        tie = (self._name, self._case, named)
-        if named.__class__ is tuple:
-            tie = (self._name, self._case, named[0])
-            named = list(named)
         unnamed, task, case, budget = self._unnamed, self._task, self._case, self.budget
         lacking: tuple[str, ...] = ()
         make = self._make(lacking)
-        for group, summary in groups:
+        last: Frame | None = None
+        opens = closes = 0
+        closing: Event | None = None
+        named: Any = None
+        tie: tuple[Any, ...] = ()
+        for frame, group, summary in groups:
+            if frame is not last:
+                last = frame
+                window, opens, closes = frame
+                tied: Any
+                named, tied, closing = window, window, None
+                if isinstance(window, Event):
+                    named, tied, closing = [window.id, window.end], window.id, window
+                elif isinstance(window, tuple):
+                    named, tied = list(window), window[0]
+                tie = (self._name, self._case, tied)
             if summary.maybe and self._certain_only:
                 continue
             if summary.lacking != lacking:

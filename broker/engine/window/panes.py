@@ -72,7 +72,6 @@ class PaneWindows:
         self._outcome = outcome
         self._grid = grid
         self._limits = limits
-        self._folds = shape.folds()
         self._takes = [compile_take(shape.names, grid, leaf) for leaf in shape.leaves]
         self._watermark = WATERMARK_NONE
         self._closed = grid.closed_by(WATERMARK_NONE)
@@ -225,7 +224,8 @@ class PaneWindows:
                 self.drops[GROUPS_OVERFLOW] += events_count
                 return None
             self._open += 1
-            pane.groups[key] = Partial(self._shape)
+            if not self._shape.single:
+                pane.groups[key] = Partial(self._shape)
         events = pane.pending[leaf][key] = []
         return events
 
@@ -294,28 +294,24 @@ class PaneWindows:
         shape = self._shape
         ids = self._limits.ids(self._open)
         in_order, instants = self._in_order, self._instants
+        simple = shape.simple and in_order and instants and ids == IDS_MAX
         for pane in self._touched.values():
             groups = pane.groups
             for leaf, pending in enumerate(pane.pending):
-                fold, detected, growing = (
-                    self._folds[leaf],
-                    shape.detected[leaf],
-                    shape.growing[leaf],
-                )
                 for key, events in pending.items():
-                    partial = groups[key]
+                    partial = groups.get(key)
+                    if partial is None:
+                        if simple and len(events) <= IDS_MAX:
+                            groups[key] = Partial(shape, events)
+                            continue
+                        partial = groups[key] = Partial(shape)
                     if ids < IDS_MAX:
                         self.drops[IDS_CUT] += partial.crowd(ids)
-                    pane.values += growing * len(events)
-                    self._values += growing * len(events)
-                    partial.take(
-                        leaf,
-                        events,
-                        fold,
-                        detected=detected,
-                        ascending=in_order,
-                        instants=instants,
-                    )
+                    partial.take(leaf, events, ascending=in_order, instants=instants)
+                if growing := shape.growing[leaf]:
+                    values = growing * sum(map(len, pending.values()))
+                    pane.values += values
+                    self._values += values
                 # A new dict and not lists that are emptied: of 10,000 groups that came in one run
                 # most do not come in the next, and empty lists would be gone through each time.
                 pane.pending[leaf] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from broker.engine.event.event import doubtful, lasting
 from broker.engine.window.aggregates import plain_value, value_of
-from broker.engine.window.code import Fold, Shape
+from broker.engine.window.code import Shape
 from broker.engine.window.constituents import (
     IDS_MAX,
     NEVER,
@@ -25,6 +25,7 @@ from broker.engine.window.constituents import (
 )
 from broker.engine.window.plan import Aggregation, subject_of
 
+WHOLE_MAX = 32  # events up to which a merged group is no more than the list of them
 PENDING_MAX = 2_048  # events set aside before they are taken: runs cost less than single events
 
 _order = attrgetter("order")
@@ -33,104 +34,55 @@ _end = attrgetter("end")
 _uncertainty = attrgetter("uncertainty")
 
 
-class Heads:
-    """The first events of a group in a pane: all, or those that may yet be among the `most`."""
-
-    __slots__ = ("bound", "events", "most")
-
-    def __init__(self, most: int = IDS_MAX) -> None:
-        self.events: list[Any] = []
-        self.bound = NEVER  # what ends after this is not among the first
-        self.most = most
-
-    def keep_first(self, events: Sequence[Any], low: int) -> None:
-        """Add events, none of which ends before `low`; twice as many as `most` may be kept."""
-        if low > self.bound:
-            return
-        if self.bound < NEVER:
-            bound = self.bound
-            events = [event for event in events if event.end <= bound]
-        self.events += events
-        if len(self.events) > 2 * self.most:
-            self._cut()
-
-    def join(self, parts: Sequence[Heads]) -> None:
-        """Become the first of all the parts together, none of which is changed."""
-        events: list[Any] = []
-        ids_max, bound = IDS_MAX, NEVER
-        for part in parts:
-            events += part.events
-            # Comparisons in place of min: this runs for each group and pane.
-            if part.most < ids_max:  # noqa: PLR1730
-                ids_max = part.most
-            if part.bound < bound:  # noqa: PLR1730
-                bound = part.bound
-        self.most, self.bound = ids_max, bound
-        # Beyond, the lists of some are not whole.
-        self.events = events if bound == NEVER else [e for e in events if e.end <= bound]
-        if len(self.events) > 2 * ids_max:
-            self._cut()
-
-    def shorten(self, most: int) -> None:
-        """Keep no more than so many."""
-        self.most = min(self.most, most)
-        if len(self.events) > self.most:
-            self._cut()
-
-    def constituents(self) -> Constituents:
-        """The ids; nothing may be taken any more."""
-        return Constituents(self.events, most=self.most)
-
-    def plain_heads(self) -> list[Any]:
-        """Plain data."""
-        return [self.most, self.bound, [plain_order(event.order) for event in self.events]]
-
-    def restore_heads(self, data: list[Any]) -> None:
-        """Take up what `plain_heads` gave."""
-        self.most, self.bound = data[:2]
-        self.events = [Head(order_of(order)) for order in data[2]]
-
-    def _cut(self) -> None:
-        count_max = self.most
-        ends = sorted(map(_end, self.events))
-        bound = self.bound = ends[count_max - 1]
-        kept = [event for event in self.events if event.end <= bound]
-        self.events = sorted(kept, key=_order)[:count_max] if len(kept) > count_max else kept
-
-
-class Partial(Heads):
+class Partial:
     """A group's counts, span, first events, and what its aggregates keep (see emit.Summary).
 
-    It is itself the list of its first events: one object for each group and pane, not two.
+    It is itself the list of its first events: one object for each group and pane, not two. As long
+    as these are all, and of one leaf, it is `whole`: what else is kept is made of them when it is
+    read, as most windows have few events of a group, and merging lists is the least of merging.
+    Else they are those that may yet be among the first `most`.
     """
 
-    __slots__ = ("counts", "end", "kept", "lacking", "maybe", "start", "uncertainty")
+    __slots__ = (
+        "bound", "counts", "end", "events", "folded", "lacking", "maybe", "most", "shape", "start",
+        "uncertainty", "whole",
+    )  # fmt: skip
 
-    def __init__(self, shape: Shape) -> None:
-        self.events = []
-        self.bound, self.most = NEVER, IDS_MAX
-        self.counts = [0] * len(shape.leaves)
+    def __init__(self, shape: Shape, events: list[Any] | None = None) -> None:
+        """`events`: with which it begins, of a simple shape (see there): its own list of them."""
+        self.shape = shape
+        self.bound, self.most = NEVER, IDS_MAX  # what ends after `bound` is not among the first
         self.lacking: tuple[str, ...] = ()  # aggregates that were asked for after events had come
-        self.kept = shape.new_in_pane()
-        self.start = NEVER
-        self.end = -NEVER
+        self.whole = shape.whole
+        self.folded: list[Any] | None = None if shape.whole else shape.new_in_pane()
         self.uncertainty = 0
         self.maybe = False
+        if events is None:
+            self.events = []
+            self.counts = [0] * len(shape.leaves)
+            self.start, self.end = NEVER, -NEVER
+        else:
+            self.events = events
+            self.counts = [len(events)]
+            self.start, self.end = events[0].end, events[-1].end
 
-    def take(
-        self,
-        leaf: int,
-        events: Sequence[Any],
-        fold: Fold | None,
-        *,
-        detected: bool,
-        ascending: bool,
-        instants: bool,
-    ) -> None:
-        """Take a run of events of a leaf; only `detected` events can be of less than certainty.
+    @property
+    def kept(self) -> list[Any]:
+        """Return what its aggregates keep."""
+        kept = self.folded
+        if kept is None:
+            kept = self.folded = self.shape.new_in_pane()
+            if self.events:
+                self.shape.fold(0, kept, self.events)
+        return kept
+
+    def take(self, leaf: int, events: Sequence[Any], *, ascending: bool, instants: bool) -> None:
+        """Take a run of events of a leaf.
 
         `ascending`: none ends before the one before it; `instants`: see `are_instants`.
         """
+        if self.folded is not None:
+            self.shape.fold(leaf, self.folded, events)
         self.counts[leaf] += len(events)
         # As a rule two look-ups in place of three walks over the run, for each group and run.
         low, high = events[0].end, events[-1].end
@@ -150,10 +102,9 @@ class Partial(Heads):
             self.events += events
         elif low <= self.bound:
             self.keep_first(events, low)
-        if detected and not self.maybe:
+        # Only detected events can be of less than full certainty.
+        if self.shape.detected[leaf] and not self.maybe:
             self.maybe = any(event.certainty != "yes" for event in events)
-        if fold is not None:
-            fold(self.kept, events)
 
     def crowd(self, ids: int) -> bool:
         """Keep no more events for the sake of order than `ids`; return True if it kept more."""
@@ -162,12 +113,36 @@ class Partial(Heads):
         self.most = ids
         return True
 
+    def keep_first(self, events: Sequence[Any], low: int) -> None:
+        """Add events, none of which ends before `low`; twice as many as `most` may be kept."""
+        if low > self.bound:
+            return
+        if self.bound < NEVER:
+            bound = self.bound
+            events = [event for event in events if event.end <= bound]
+        self.events += events
+        if len(self.events) > 2 * self.most:
+            self._cut()
+
+    def shorten(self, most: int) -> None:
+        """Keep no more than so many."""
+        self.most = min(self.most, most)
+        if len(self.events) > self.most:
+            self._cut()
+
+    def constituents(self) -> Constituents:
+        """The ids; nothing may be taken any more."""
+        return Constituents(self.events, most=self.most)
+
     def merged(self, others: Sequence[Partial]) -> Partial:
-        """Return a new partial of this one and others together."""
+        """Return a new partial of this one and others together, none of which is changed."""
         made: Partial = Partial.__new__(Partial)
-        counts, start, end = self.counts, self.start, self.end
+        shape = made.shape = self.shape
+        events, ids_max, bound = list(self.events), self.most, self.bound
+        start, end, whole = self.start, self.end, self.whole
         uncertainty, maybe, lacking = self.uncertainty, self.maybe, self.lacking
         for other in others:
+            events += other.events
             # Comparisons in place of min and max: this runs for each group and pane.
             if other.start < start:  # noqa: PLR1730
                 start = other.start
@@ -175,23 +150,37 @@ class Partial(Heads):
                 end = other.end
             if other.uncertainty > uncertainty:  # noqa: PLR1730
                 uncertainty = other.uncertainty
+            if other.most < ids_max:  # noqa: PLR1730
+                ids_max = other.most
+            if other.bound < bound:  # noqa: PLR1730
+                bound = other.bound
             if other.maybe:
                 maybe = True
             if other.lacking:
                 lacking = tuple(dict.fromkeys([*lacking, *other.lacking]))
-        made.counts = list(map(sum, zip(counts, *[other.counts for other in others], strict=True)))
-        made.start, made.end = start, end
+            whole = whole and other.whole
+        made.start, made.end, made.most, made.bound = start, end, ids_max, bound
         made.uncertainty, made.maybe, made.lacking = uncertainty, maybe, lacking
-        made.kept = [
-            kept.merged([other.kept[number] for other in others])
-            for number, kept in enumerate(self.kept)
-        ]
-        made.join([self, *others])
+        made.whole = whole and len(events) <= WHOLE_MAX
+        # Beyond the bound, the lists of some are not whole.
+        made.events = (
+            events if bound == NEVER else [event for event in events if event.end <= bound]
+        )
+        if made.whole:
+            made.counts, made.folded = [len(events)], None
+        else:
+            parts = [self, *others]
+            made.counts = [sum([part.counts[leaf] for part in parts]) for leaf in shape.leaves]
+            columns = zip(*[part.kept for part in parts], strict=True)
+            made.folded = [kept.merged(same) for kept, *same in columns]
+        if len(made.events) > 2 * ids_max:
+            made._cut()
         return made
 
     def plain(self) -> list[Any]:
         """Return plain data."""
-        span = [self.start, self.end, self.uncertainty, self.maybe, self.plain_heads()]
+        heads = [self.most, self.bound, [plain_order(event.order) for event in self.events]]
+        span = [self.start, self.end, self.uncertainty, self.maybe, heads]
         plain = [list(self.counts), span, [kept.plain() for kept in self.kept]]
         return [*plain, list(self.lacking)] if self.lacking else plain
 
@@ -199,13 +188,23 @@ class Partial(Heads):
     def of_plain(cls, shape: Shape, data: list[Any]) -> Partial:
         """Return the partial that `plain` gave as plain data."""
         made = cls(shape)
+        made.folded, made.whole = shape.new_in_pane(), False
         made.counts, span, kept = list(data[0]), data[1], data[2]
         made.start, made.end, made.uncertainty, made.maybe = span[:4]
-        made.restore_heads(span[4])
-        for accumulator, plain in zip(made.kept, kept, strict=True):
+        made.most, made.bound = span[4][:2]
+        made.events = [Head(order_of(order)) for order in span[4][2]]
+        for accumulator, plain in zip(made.folded, kept, strict=True):
             accumulator.restore(plain)
         made.lacking = tuple(data[3]) if len(data) > 3 else ()
         return made
+
+    def _cut(self) -> None:
+        self.folded, self.whole = self.kept, False
+        count_max = self.most
+        ends = sorted(map(_end, self.events))
+        bound = self.bound = ends[count_max - 1]
+        kept = [event for event in self.events if event.end <= bound]
+        self.events = sorted(kept, key=_order)[:count_max] if len(kept) > count_max else kept
 
 
 SUMS = ("tally", "moments", "squares")  # each keeps what those before it do

@@ -109,9 +109,14 @@ class Group:
                     del self.alike[leaf][key]
         return count
 
+    @property
+    def events(self) -> list[Any]:
+        """Return the first events that count."""
+        return self.members.first_events()
+
     def constituents(self) -> Constituents:
-        """Return the ids of the events that count."""
-        return self.members.constituents()
+        """Return the ids of the events that count; later changes do not touch them."""
+        return Constituents(self.events)
 
     def summarise(self) -> None:
         """Set the span and the rest that a Summary tells."""
@@ -206,7 +211,8 @@ class Sliding(Moving):
         group = self._come(entry, end - self._range_ms)
         if group is not None and self._shape.stands(group.counts):
             group.summarise()
-            self._outcome.add((event, end - self._range_ms, end + 1), key, group, made)
+            frame = event, end - self._range_ms, end + 1
+            made += self._outcome.each([(frame, key, group)])
 
     def _settle(self, watermark: int, made: list[Detected]) -> None:  # noqa: ARG002
         """Let go of what no window still to come reaches back to, in silent groups too.

@@ -23,7 +23,7 @@ from broker.engine.window.assigners import Grid
 from broker.engine.window.buffer import Entry, OrderedWindows, WindowTerms
 from broker.engine.window.code import GROUPS_OVERFLOW, IDS_CUT, Shape
 from broker.engine.window.constituents import IDS_MAX
-from broker.engine.window.emit import Frame, WindowKey
+from broker.engine.window.emit import Frame, Standing, WindowKey
 from broker.engine.window.partials import (
     PENDING_MAX,
     Partial,
@@ -48,8 +48,8 @@ class Run:
         self.name = name
         self.start = start
         self.first_end = self.end = end
-        self.partial = Partial(shape)
-        self.pending: list[list[Any]] = [[] for _ in shape.leaves]
+        self.partial: Partial | None = None  # of what was folded
+        self.pending: list[list[Any]] = [[]] if shape.single else [[] for _ in shape.leaves]
         self.kept = 1  # itself, the values that it keeps and the keys that it has seen
         # The first event of a key counts, and events come in order: the keys alone say which count.
         self.seen: list[set[Any]] | None = [set() for _ in shape.leaves] if shape.distinct else None
@@ -163,21 +163,20 @@ class Runs(OrderedWindows):
         super().__init__(terms)
         self._trigger = trigger
         self.drops[IDS_CUT] = 0
-        self._folds = terms.shape.folds()
         self._by_end: OrderedDict[Any, Run] = OrderedDict()  # by group
         self._opened: OrderedDict[int, Run] = OrderedDict()
         self._number = 0
         self._lengths: list[tuple[int, int]] = []  # start + M and number; of closed runs too
         self._touched: dict[int, Run] = {}  # those with events pending
         self._pending = 0
-        self._ids = IDS_MAX  # kept of each run for order, with so many open
+        self._closed: list[Standing] = []  # since the last report
 
     def _take(self, entry: Entry, made: list[Detected]) -> None:
         event, leaves, key = entry
         run = self._by_end.get(key)
         if run is None or not self._trigger.joins(run, event):
             if run is not None:
-                self._close(run, made)
+                self._close(run)
             if len(self._by_end) >= self._limits.groups_max:
                 self._settle(event.end - 1, made)  # as if each event came alone
             run = self._open(key, event)
@@ -190,7 +189,23 @@ class Runs(OrderedWindows):
             run.end = event.end
             self._by_end.move_to_end(key)
         for leaf in leaves:
-            self._put(run, leaf, event)
+            kept = self._shape.growing[leaf]
+            if run.seen is not None and (same := self._shape.distinct_keys[leaf]) is not None:
+                distinct, seen = same(event), run.seen[leaf]
+                if distinct in seen:
+                    continue
+                if distinct is not None:
+                    seen.add(distinct)
+                    kept += 1
+            run.kept += kept
+            self._inside += kept
+            # Asked as the event comes: when a run is folded hinges on snapshots, too.
+            if len(self._by_end) > self._limits.roomy:
+                ids = self._limits.ids(len(self._by_end))
+                self.drops[IDS_CUT] += self._partial(run).crowd(ids)
+            run.pending[leaf].append(event)
+            self._touched[run.number] = run
+            self._pending += 1
         if self._pending >= PENDING_MAX:
             self._fold()
 
@@ -213,7 +228,7 @@ class Runs(OrderedWindows):
             [
                 plain_key(run.key),
                 [plain_key(run.name), run.start, run.end, run.first_end, run.kept],
-                run.partial.plain(),
+                self._partial(run).plain(),
                 [[plain_key(key) for key in sorted(seen, key=repr)] for seen in _sets(run)],
             ]
             for run in self._opened.values()
@@ -222,7 +237,7 @@ class Runs(OrderedWindows):
     def _renew(self, data: Any, shelf: Shelf) -> None:  # noqa: ARG002
         self._by_end.clear()
         self._opened.clear()
-        self._lengths, self._touched, self._pending, self._ids = [], {}, 0, IDS_MAX
+        self._lengths, self._touched, self._pending = [], {}, 0
         for key, (name, start, end, first_end, kept), partial, seen in data:
             run = self._begin(key_of(key), key_of(name), start, first_end)
             run.end, run.kept = end, kept
@@ -239,20 +254,22 @@ class Runs(OrderedWindows):
         self._touched.clear()
         self._pending = 0
 
+    def _partial(self, run: Run) -> Partial:
+        if run.partial is None:
+            run.partial = Partial(self._shape)
+        return run.partial
+
     def _fold_run(self, run: Run) -> None:
-        shape = self._shape
         for leaf, events in enumerate(run.pending):
-            if events:
-                run.partial.take(
-                    leaf,
-                    events,
-                    self._folds[leaf],
-                    detected=shape.detected[leaf],
-                    ascending=True,
-                    instants=are_instants(events),
-                )
-                run.pending[leaf] = []
-                self._pending -= len(events)
+            if not events:
+                continue
+            run.pending[leaf] = []
+            self._pending -= len(events)
+            instants = are_instants(events)
+            if run.partial is None and self._shape.simple and instants and len(events) <= IDS_MAX:
+                run.partial = Partial(self._shape, events)
+            else:
+                self._partial(run).take(leaf, events, ascending=True, instants=instants)
 
     def _open(self, key: Any, event: Any) -> Run | None:
         """The run that an event opens; None where it is in no window or (counted) past a limit."""
@@ -269,7 +286,6 @@ class Runs(OrderedWindows):
         run = Run(self._shape, name, start, end)
         run.number, run.key = self._number, key
         self._by_end[key] = self._opened[self._number] = run
-        self._ids = self._limits.ids(len(self._by_end))
         self._inside += 1
         self._limit(run)
         return run
@@ -285,26 +301,6 @@ class Runs(OrderedWindows):
             limits[:] = [limit for limit in limits if limit[1] in opened]
             heapify(limits)
 
-    def _put(self, run: Run, leaf: int, event: Any) -> None:
-        kept = self._shape.growing[leaf]
-        key_of_event = self._shape.distinct_keys[leaf]
-        if key_of_event is not None and run.seen is not None:
-            key = key_of_event(event)
-            if key is not None:
-                seen = run.seen[leaf]
-                if key in seen:
-                    return
-                seen.add(key)
-                kept += 1
-        run.kept += kept
-        self._inside += kept
-        # Asked as the event comes: when a run is folded hinges on snapshots, too.
-        if self._ids < IDS_MAX:
-            self.drops[IDS_CUT] += run.partial.crowd(self._ids)
-        run.pending[leaf].append(event)
-        self._touched[run.number] = run
-        self._pending += 1
-
     def _first_due(self) -> tuple[int, Run] | None:
         """The least watermark that closes a run, and that run."""
         if not self._by_end:
@@ -319,19 +315,21 @@ class Runs(OrderedWindows):
         return due, first
 
     def _settle(self, watermark: int, made: list[Detected]) -> None:
-        """Close what no event can join that comes after a watermark."""
+        """Close what no event can join that comes after a watermark; report all that is closed."""
         while (due := self._first_due()) is not None and due[0] <= watermark:
-            self._close(due[1], made)
+            self._close(due[1])
+        closed, self._closed = self._closed, []
+        made += self._outcome.each(closed)
 
-    def _close(self, run: Run, made: list[Detected]) -> None:
+    def _close(self, run: Run) -> None:
         if self._touched.pop(run.number, None) is not None:
             self._fold_run(run)
         del self._by_end[run.key], self._opened[run.number]
-        self._ids = self._limits.ids(len(self._by_end))
         self._inside -= run.kept
-        if self._shape.stands(run.partial.counts):
-            self._outcome.add(self._trigger.frame_of(run), run.key, run.partial, made)
+        partial = self._partial(run)
+        if self._shape.stands(partial.counts):
+            self._closed.append((self._trigger.frame_of(run), run.key, partial))
 
 
 def _sets(run: Run) -> list[set[Any]]:
-    return [set() for _ in run.partial.counts] if run.seen is None else run.seen
+    return [set() for _ in run.pending] if run.seen is None else run.seen

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from broker.engine.ingest.event_bytes import unpacked
-from broker.network.frames.frames import Passage, Row, passage
+from broker.network.frames.frames import Here, Passage, Row, passage
 from broker.network.frames.told import Forwarded, Watermarks
 from broker.network.neighbours.kept_back import KeptBack
 from broker.network.replication.progress import Advanced
@@ -157,10 +157,11 @@ class Came(Struct):
 class Ways:
     """Know which way origins are, and what is still to be claimed toward each neighbour.
 
-    `via` is the neighbour behind whom an origin is.
+    `via` is the neighbour behind whom an origin is; `own` says which types are sent here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, me: str) -> None:
+        self.own = Here(me, ())
         self.via: dict[str, str] = {}
         self.types: dict[str, tuple[str, ...]] = {}  # by origin: those it told
         self.came: dict[str, Came] = {}  # by origin: what has passed here

@@ -2,9 +2,10 @@
 
 Owns the unit that moves between brokers, a *cell* (the tasks of a submission, or of a part of it):
 the terms and snapshots that its home remembers (`book`, from the records in `home_records`), what
-homes and hosts say to each other (`cell_messages`, brought by `mail` in `parcels`), and when a
-state goes home (`snapshot_pace`, as `compression` makes it). Must not know what tasks compute,
-how events reach them, or why a plan has them where they are.
+homes and hosts say to each other (`cell_messages`, brought by `mail` in `parcels`), what of that a
+home has yet to take (`home_reports`), and when a state goes home (`snapshot_pace`, as `compression`
+makes it). Must not know what tasks compute, how events reach them, or why a plan has them where
+they are.
 
 Problem: tasks move while they run, and hosts, homes and links fail meanwhile. So whatever has to
 outlast a host is at the home, and a host is only ever asked for what is written there.

@@ -138,6 +138,11 @@ class CellBook:
         self._home = home
         self._count = 0
 
+    def host_of(self, key: Key) -> str:
+        """Name the broker at which a subscription runs as part of a cell; "" where it does not."""
+        cell = self.cells.get(self.of.get(key, ""))
+        return "" if cell is None else cell.serving.broker
+
     def begin(self, keys: Sequence[Key], now: int, *, splits: bool = False) -> Kept:
         """These subscriptions of one submission are a cell from now on, at home at first."""
         self._count += 1

@@ -12,14 +12,14 @@ it fails, as a broker does, and without the snapshots that cannot be made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from broker.network.placement import cell_messages
 from broker.network.placement.cell_messages import Which
+from broker.network.placement.home_reports import HomeReports
 from broker.network.placement.mail import SAY_AGAIN_MS, CellMail
-from broker.network.placement.snapshot_pace import Saver
 
 COME_FURTHER_MS = 2_000  # what is owed comes in that time, over some hops of busy brokers
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
@@ -34,22 +34,13 @@ class HostedCell(Protocol):
 
     which: Which
     life: int
-    settle_asked: bool
-    saver: Saver
+    reports: HomeReports
     fault: BaseException | None  # on which its core failed last, until it is reported
     faults: int
 
     @property
     def me(self) -> str:
         """Return the name of its term."""
-
-    @property
-    def results(self) -> Sized:
-        """Return the results that its home has not taken."""
-
-    @property
-    def waits_for_home(self) -> bool:
-        """Tell whether there is something that the home has not taken."""
 
     def keep_only(self, one: cell_messages.Wanted | cell_messages.Hosted, now: int) -> None:
         """End all subscriptions but these."""
@@ -66,14 +57,8 @@ class HostedCell(Protocol):
     def to_say(self) -> list[cell_messages.Said]:
         """Return what its home has not been told yet."""
 
-    def say_again(self) -> None:
-        """Begin to say all again."""
-
     def noted(self, origins: cell_messages.Origins, now: int) -> None:
         """Take that the home knows of these origins."""
-
-    def taken(self, next_: int) -> None:
-        """Take that the home has all results before this number."""
 
     def stored(self, number: int, now: int) -> None:
         """Take that the home has stored that snapshot."""
@@ -167,7 +152,7 @@ class CellHosts(Generic[Running]):
             cell_messages.Wanted: self._cell_wanted,
             cell_messages.Hosted: self._cell_hosted,
             cell_messages.Noted: self._of_life(lambda one, said: one.noted(said.origins, clock())),
-            cell_messages.Taken: self._of_life(lambda one, said: one.taken(said.next)),
+            cell_messages.Taken: self._of_life(lambda one, said: one.reports.taken(said.next)),
             cell_messages.Stored: self._of_life(lambda one, said: one.stored(said.number, clock())),
             cell_messages.Settle: self._settle_asked,
             cell_messages.SaveAsked: self._save_asked,
@@ -196,7 +181,7 @@ class CellHosts(Generic[Running]):
             return
         with self._alone(cell):
             cell.keep_only(one, self._clock())
-            cell.say_again()
+            cell.reports.say_again()
 
     def _cell_hosted(self, home: str, one: cell_messages.Hosted) -> None:
         # It may have been asked for twice, as whoever asks cannot know what was lost.
@@ -272,18 +257,18 @@ class CellHosts(Generic[Running]):
     def _settle_asked(self, home: str, one: cell_messages.Settle) -> None:
         cell = self._of(home, one.which)
         if cell is not None:
-            cell.settle_asked = True
+            cell.reports.settle_asked = True
 
     def _save_asked(self, home: str, one: cell_messages.SaveAsked) -> None:
         cell = self._of(home, one.which)
         if cell is not None:
             self._lent.come_further(cell.me)
-            cell.saver.ask(self._clock() + COME_FURTHER_MS)
+            cell.reports.saver.ask(self._clock() + COME_FURTHER_MS)
 
     def _cell_revised(self, home: str, said: cell_messages.Revised) -> None:
         cell = self._of(home, said.which, said.life)
         # One that comes again, or without the one before, changes nothing: all are asked for again.
-        if cell is None or said.revision.number != cell.saver.revision + 1:
+        if cell is None or said.revision.number != cell.reports.saver.revision + 1:
             return
         with self._alone(cell):
             # As a text with which a cell cannot begin: its home has the snapshot before.
@@ -296,7 +281,7 @@ class CellHosts(Generic[Running]):
         """Say all again to a home to which there is a way."""
         for cell in self.cells.values():
             if self._mail.home_of(cell.which.cell) == origin:
-                cell.say_again()
+                cell.reports.say_again()
 
     # --- what fails ------------------------------------------------------------------------
 
@@ -338,7 +323,7 @@ class CellHosts(Generic[Running]):
             if not at_home:
                 raise  # the home may be able to
             cell.faults += 1
-            cell.saver.put_off(self._clock())
+            cell.reports.saver.put_off(self._clock())
             self._tell_failed(cell.me, error)
 
     # --- at work ---------------------------------------------------------------------------
@@ -353,7 +338,7 @@ class CellHosts(Generic[Running]):
         if self.say_again_at is not None and self.say_again_at <= self._clock():
             self.say_again_at = None
             for cell in self.cells.values():
-                cell.say_again()
+                cell.reports.say_again()
 
     def next_wake(self) -> list[int]:
         """Return when something is due of cells."""
@@ -397,7 +382,7 @@ class CellHosts(Generic[Running]):
                 self._neighbours.hear(name, tuple(sent))
             home = self._mail.home_of(cell.which.cell)
             # Its home is away for long, or slower than what is found: memory has an end.
-            if len(cell.results) > RESULTS_WAITING_MAX:
+            if len(cell.reports.results) > RESULTS_WAITING_MAX:
                 self._lent.counts["cells_overflowed"] += 1
                 self._end_cell(cell)
                 self._mail.tell(home, cell_messages.Missing(cell.which))
@@ -406,6 +391,6 @@ class CellHosts(Generic[Running]):
                 for said in cell.to_say():
                     moved = True
                     self._mail.tell(home, said)
-            if cell.waits_for_home and self.say_again_at is None:
+            if cell.reports.waiting and self.say_again_at is None:
                 self.say_again_at = self._clock() + SAY_AGAIN_MS
         return moved

@@ -23,16 +23,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.engine import native
-from broker.engine.event.agent import WATERMARK_END, WATERMARK_NONE
-from broker.engine.event.event import Event as CoreEvent
+from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import event_class
 from broker.engine.event.identity import digest
-from broker.engine.filter.choosing import choice_of
 from broker.engine.filter.filterer import Filterer, sorted_by_class
 from broker.engine.ingest.source_clocks import course
-from broker.engine.pattern.agent.patience import Pending
-from broker.engine.runtime.budget import in_one_go
-from broker.engine.runtime.results import sort_results, told
+from broker.engine.runtime.results import told
 from broker.engine.window.exact import Moments
 from headwater import Engine, Event
 from headwater.events import taken_out
@@ -86,81 +82,6 @@ def test_a_clock_leaves_what_is_no_event_to_python():
     assert passes.course([object()], 0, None, 0) is None
     assert passes.course([], 0, None, 0) is None
     assert passes.course((Reading(id="1", start=0, end=0),), 0, None, 0) is None
-
-
-leaves = st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 9), max_size=5)), max_size=3)
-
-
-@given(st.lists(st.tuples(leaves, st.integers(0, 12)), max_size=4), st.booleans())
-def test_what_waits_is_released_in_the_same_order(pushes, in_order):
-    """Also where some wait from before, and whether or not any were told apart by the pass."""
-    found = []
-    batches = [
-        (
-            [
-                (leaf, [Reading(id=f"{end}", start=end, end=end) for end in sorted(ends)])
-                if in_order
-                else (leaf, [Other(id=f"{end}", start=end, end=end) for end in ends])
-                for leaf, ends in batch
-            ],
-            until,
-        )
-        for batch, until in pushes
-    ]
-    for alone in (False, True):
-        pending = Pending()
-        with python_alone() if alone else nullcontext():
-            found.append([pending.pass_through(batch, until) for batch, until in batches])
-            found[-1].append(pending.entries)
-    assert found[0] == found[1]
-
-
-ends_that_come = st.lists(st.integers(0, 400), max_size=60) | st.lists(
-    st.integers(0, 400), max_size=2
-)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 2), ends_that_come), max_size=8),
-    st.integers(0, 40) | st.just(WATERMARK_END),
-)
-def test_much_that_waits_is_released_in_the_same_order(pushes, lateness_ms):
-    """Also where few come while many wait, which go on a heap, and many again after that."""
-    batches, newest = [], 0
-    for leaf, ends in pushes:
-        on_time = [end for end in ends if end > newest - lateness_ms]
-        events = [Reading(id=f"{end}", start=end, end=end) for end in on_time]
-        newest = max([newest, *on_time])
-        batches.append(([(leaf, events), (1 - leaf, events[::3])], newest - lateness_ms))
-    batches.append(([], WATERMARK_END))
-    found = []
-    for alone in (False, True):
-        pending = Pending()
-        with python_alone() if alone else nullcontext():
-            found.append([pending.pass_through(batch, until) for batch, until in batches])
-    assert found[0] == found[1]
-    assert sum(map(len, found[0])) == sum(
-        len(events) for batch, _ in batches for _, events in batch
-    )
-
-
-def test_what_waits_is_merged_with_what_comes():
-    a, b, c, d = (Reading(id=str(end), start=end, end=end) for end in (1, 2, 3, 3))
-    assert passes.merged([], [], [(0, [c, a]), (1, [b])], 3) == (
-        *([(0, a), (1, b), (0, c)], True),
-        *([], []),
-    )
-    assert passes.merged([3], [(7, d)], [(0, [c, a]), (1, [b])], 1) == (
-        *([(0, a)], True),
-        *([2, 3, 3], [(1, b), (7, d), (0, c)]),
-    )
-    assert passes.merged([3], [(7, d)], [(0, [c])], 2**70) == ([(7, d), (0, c)], False, [], [])
-    assert passes.merged([], [], [], 3) == ([], True, [], [])
-    great = Reading(id="1", start=0, end=2**62)
-    for odd in ([(0, (a,))], [(0, [1])], [[0, [a]]], [(0, [a]), (1, [great])]):
-        assert passes.merged([], [], odd, 3) is None
-    assert passes.merged([3], [], [], 3) is None
-    assert passes.merged([2**62], [(0, great)], [], 3) is None
 
 
 whole = st.integers(-40, 40) | times | st.sampled_from([2**62, -(2**62), -(2**63), 2**63])
@@ -313,69 +234,6 @@ def conditions(text: str) -> Any:
     (task,) = checked.graph.tasks.values()
     case: Case = task.node.case
     return case.detect.pattern.conditions
-
-
-TELLING = [
-    "x < 2",
-    "2 <= x",
-    "1 < x < 3",
-    "x >= -1.5, n <= 3",
-    "n > 2.5",
-    "n = 3",
-    "x = 3",
-    't = "b"',
-    't < "b"',
-    'location = "hall"',
-    "timestamp > 1",
-    "n > 9007199254740992",
-    "x >= 9007199254740993",
-]
-PUZZLING = ["x != 1", "not x < 2", "x < n", "x + 1 < 2", "x < 1 or x > 2", "duration > 1"]
-numbers = st.sampled_from(
-    [-2.0, -1.5, 1.0, 2.0, 2.5, 3.0, float("nan"), float("inf"), 9007199254740992.0, 1e300]
-)
-readings = st.builds(
-    Reading,
-    id=st.just("r"),
-    location=st.sampled_from([None, "hall", "yard"]),
-    start=st.integers(0, 3),
-    end=st.integers(0, 3),
-    a_n=st.none() | st.integers(-4, 4) | st.sampled_from([2**53, 2**53 + 1, 2**63 - 1]),
-    a_x=st.none() | numbers,
-    a_t=st.none() | st.sampled_from(["a", "b", "é"]),
-)
-
-
-@given(st.lists(st.sampled_from(TELLING), min_size=1, max_size=4), st.lists(readings, max_size=6))
-def test_events_are_chosen_as_by_the_generated_code(texts, events):
-    wanted = [conditions(text) for text in texts]
-    choice = choice_of(wanted)
-    assert choice is not None
-    filterers = []
-    for alone in (False, True):
-        filterer = Filterer()
-        for one in wanted:
-            filterer.add("Reading", one)
-        if alone:
-            with python_alone():
-                filterers.append(filterer.route(events))
-        else:
-            filterers.append(filterer.route(events))
-    assert filterers[0] == filterers[1]  # an event equals itself alone
-
-
-@pytest.mark.parametrize("text", PUZZLING)
-def test_what_is_more_than_a_comparison_with_a_constant_is_left_to_python(text):
-    assert choice_of([conditions("x < 2"), conditions(text)]) is None
-
-
-def test_a_choice_learns_a_class_anew_and_leaves_what_has_no_such_slot():
-    choice = choice_of([conditions("x < 2")])
-    assert choice is not None
-    mixed = [Reading(id="1", end=1, a_x=1.0), Other(id="2", end=1, a_x=1.5)]
-    assert choice(mixed) == (mixed,)
-    assert choice([*mixed, CoreEvent(id="3", end=1)]) is None
-    assert choice(mixed) == (mixed,)
 
 
 # --- results ----------------------------------------------------------------------------------
@@ -600,49 +458,6 @@ def test_what_a_maker_raises_is_raised():
         filterer.make_at_once(filterer.add("Reading", one), (partial(int, "no"),))
     with pytest.raises(TypeError):
         filterer.route([Reading(id="1", location="hall", start=1, end=1, a_x=4.0)])
-
-
-def results_of(times: list[int]) -> list[Any]:
-    """Of four subscriptions, in the order in which they leave."""
-    engine = Engine(DECLARED + SPECIFICATIONS["few"], lateness_ms=0)
-    events = [Event("A", id=f"e{at:02}", timestamp=end, v=2.0) for at, end in enumerate(times)]
-    return engine._pipeline.admit(engine._decoded(events).events)
-
-
-def test_results_in_order_are_left_as_they_are_and_others_sorted():
-    results = results_of([0, 0, 1, 1, 2, 2])
-    kind = type(results[0])
-    assert not passes.put_in_order(results[::-1], kind)
-    assert not passes.put_in_order(list(results), int)
-    apart = [one for one in results if one.occurrence.id in {"e00", "e02"}]
-    half = len(apart) // 2
-    turned = [*apart[half:], *apart[:half]]
-    assert turned != apart
-    assert passes.put_in_order(turned, kind)
-    assert turned == apart
-    assert passes.put_in_order([], kind)
-    assert not passes.put_in_order(tuple(results), kind)
-    mixed = [results[-1], object(), results[0]]
-    assert not passes.put_in_order(mixed, kind)
-    assert mixed[0] is results[-1]
-
-
-@FEWER
-@given(st.lists(st.integers(0, 30), max_size=30).map(sorted), st.randoms(use_true_random=False))
-def test_results_are_sorted_in_the_same_way(times, draw):
-    """Also where they come by events, those of one in the order of their subscriptions."""
-    results = results_of(times)
-    by_event = [[one for one in results if one.end == end] for end in dict.fromkeys(times)]
-    draw.shuffle(by_event)
-    turned = [one for some in by_event for one in some]
-    if draw.random() < 0.5:
-        draw.shuffle(turned)
-    alone = list(turned)
-    in_one_go(sort_results(turned, 3))
-    assert turned == results
-    with python_alone():
-        in_one_go(sort_results(alone, len(alone)))
-    assert alone == results
 
 
 def test_no_more_is_kept_than_python_keeps():

@@ -112,24 +112,6 @@ def test_a_group_that_goes_while_it_is_looked_at_is_kept_until_then():
     assert not groups
 
 
-def test_a_choice_that_is_asked_while_it_compares_reads_no_others_slots():
-    same = {"x": "float", "t": "text"}
-    of_one = event_class("Told", same)
-    of_other = event_class("Told", {"m": "int", **dict(reversed(same.items()))})
-    choice = passes.Choice(((("a_t", 0, "b"), ("a_x", 0, 2.0)),))
-
-    class Curious(str):
-        __slots__ = ()
-
-        def __lt__(self, other: str) -> bool:
-            assert choice([of_other(id="2", start=1, end=1, a_t="a", a_x=9.0)]) == ([],)
-            return True
-
-    curious: Any = Curious("a")
-    event = of_one(id="1", start=1, end=1, a_t=curious, a_x=1.0)
-    assert choice([event]) is None  # Python has to say
-
-
 def test_a_result_is_told_right_whatever_is_collected_meanwhile():
     """A collection runs where objects are made, and may run events of very many classes.
 
@@ -176,53 +158,37 @@ def test_a_result_is_told_right_whatever_is_collected_meanwhile():
 FAR = 10**12  # so that no end is one of the integers that Python keeps
 
 
-def merged_of(lists: list[list[Any]]) -> Any:
-    released, _, ends, kept = passes.merged(lists[1], lists[0], lists[3], FAR + 120)
-    return [(leaf, event.id) for leaf, event in (*released, *kept)], ends
-
-
-def course_of(lists: list[list[Any]]) -> Any:
-    return passes.course(lists[2], FAR, None, 10**6)[4]
-
-
-@pytest.mark.parametrize("told", [merged_of, course_of])
-def test_garbage_that_takes_the_events_away_changes_nothing(told):
+def test_garbage_that_takes_the_events_away_changes_nothing():
     """A collection runs whatever anybody has to say of what goes, and may come at any object."""
 
-    def lists() -> list[list[Any]]:
-        events = [
-            CoreEvent(id=f"e{at:03}", start=FAR + at, end=FAR + at) for at in range(199, -1, -1)
-        ]
-        waiting, rest = events[100:][::-1], events[:100]
-        entries = [(0, one) for one in waiting]
-        return [entries, [one.end for one in waiting], rest, [(1, rest[:50]), (0, rest[50:])]]
+    def late() -> list[Any]:
+        return [CoreEvent(id=f"e{at:03}", start=FAR + at, end=FAR + at) for at in range(99, -1, -1)]
 
     class Greedy:
         def __init__(self) -> None:
             self.itself = self
 
         def __del__(self) -> None:
-            for some in given_lists:
-                some.clear()
+            given.clear()
 
-    wanted = told(lists())
+    wanted = passes.course(late(), FAR, None, 10**6)[4]
     before, collects = gc.get_threshold(), gc.isenabled()
     gc.freeze()  # what other tests hold need not be looked at again and again
     try:
         for _ in range(20):
-            given_lists = lists()
+            given = late()
             taken: list[list[Any]] = [[] for _ in range(200)]  # Python keeps none for the next
             gc.disable()
             Greedy()
             gc.set_threshold(1)
             gc.enable()
             try:
-                found = told(given_lists)
+                found = passes.course(given, FAR, None, 10**6)[4]
             finally:
                 gc.set_threshold(*before)
                 (gc.enable if collects else gc.disable)()
             gc.collect()
-            assert given_lists == [[], [], [], []]
+            assert given == []
             assert len(taken) == 200
             assert found == wanted
     finally:

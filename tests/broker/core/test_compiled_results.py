@@ -1,11 +1,10 @@
-"""Results are ordered, made and told alike by compiled passes and by Python."""
+"""Results are told alike by compiled passes and by Python."""
 
 from __future__ import annotations
 
 import gc
 import sys
 from contextlib import nullcontext
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -15,133 +14,29 @@ from hypothesis import strategies as st
 
 from broker.engine import native
 from broker.engine.event.event import event_class
-from broker.engine.event.occurrence import Absence, sort_in_order, span_of
-from broker.engine.pattern.uncertainty.uncertainty import Maybe
-from broker.engine.runtime.budget import in_one_go
-from broker.engine.runtime.results import sort_results, told
-from broker.engine.runtime.subscribed import IN_ORDER, OccurrenceResult
+from broker.engine.runtime.results import told
+from broker.engine.runtime.subscribed import OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
-# Lengths at which a message begins another block, or is too long to go with others.
-lengths = st.integers(0, 600) | st.sampled_from([0, 127, 128, 129, 256, 257, 511, 512, 513])
-messages = st.lists(lengths.flatmap(lambda n: st.binary(min_size=n, max_size=n)), max_size=20)
 FEWER = settings(max_examples=settings.default.max_examples // 4)
 passes = native.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
-Reading = event_class("Reading", {"x": "float"})
-
-
-def reading(name: str, start: int, end: int) -> Any:
-    return Reading(id=name, start=start, end=end)
-
-
-# --- order ------------------------------------------------------------------------------------
-
-moments = st.integers(0, 4) | st.sampled_from([-(2**61), 2**61, 2**62, -(2**70)])
-readings = st.builds(reading, st.sampled_from("abc"), moments, moments)
-pairs = st.tuples(moments, moments, readings, readings)
-maybes = st.builds(lambda pair: (Maybe(pair[0]), *pair[1:]), pairs)
-occurrences = st.lists(readings | pairs, max_size=12) | st.lists(readings | pairs | maybes)
-
-
-@given(occurrences, st.booleans())
-def test_occurrences_are_sorted_alike(items, paired):
-    """Also where many end together, and where an end is no plain number."""
-    found = []
-    for alone in (False, True):
-        some: list[Any] = [(one, ()) for one in items] if paired else list(items)
-        with python_alone() if alone else nullcontext():
-            sort_in_order(some, *(IN_ORDER if paired else ()))
-        found.append([id(one[0]) if paired else id(one) for one in some])
-    assert found[0] == found[1]
-
-
-@given(st.lists(st.tuples(moments, moments), max_size=80))
-def test_a_span_is_told_from_others_and_equal_ones_keep_their_order(spans):
-    items = [(end, start, reading(str(at), 0, 0)) for at, (end, start) in enumerate(spans)]
-    wanted = sorted(items, key=span_of)
-    ranges = passes.by_span(items, False)
-    if any(abs(at) >= 2**62 for span in spans for at in span):
-        assert ranges is None
-        return
-    assert [id(one) for one in items] == [id(one) for one in wanted]
-    told_of = [span_of(one) for one in items]
-    assert [at for begin, stop in ranges for at in range(begin, stop)] == [
-        at for at, span in enumerate(told_of) if told_of.count(span) > 1
-    ]
-    assert all(len({told_of[at] for at in range(*one)}) == 1 for one in ranges)
-
-
-@pytest.mark.parametrize("odd", [Absence(1, 2, 0), None, (1,), (1.0, 1), ("a", 1)])
-def test_what_has_no_plain_span_leaves_all_as_it_stood(odd):
-    items = [reading("b", 2, 2), reading("a", 1, 1), odd]
-    before = list(items)
-    assert passes.by_span(items, False) is None
-    assert items == before
-    assert passes.by_span([(one, ()) for one in items], True) is None
-    assert passes.by_span(before[:1], True) is None
-    assert passes.by_span(tuple(items), False) is None
-
-
-class Place:
-    """What all results of one subscription share, as far as their order asks."""
-
-    __slots__ = ("name", "place", "subscription")
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-        self.subscription = self  # and has a name
-        self.name = f"S{place}"
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40, unique=True))
-def test_results_are_sorted_alike(told_of):
-    """Whatever the order in which their subscriptions are given them; ends of two are the same."""
-    places: Any = [Place(at) for at in range(4)]
-    events = [reading(f"e{at}", end - end % 3, end) for at, end in enumerate((*range(9), 8))]
-    results = [
-        OccurrenceResult(places[place], events[at].start, events[at].end, (), events[at])
-        for place, at in told_of
-    ]
-    found = []
-    for alone in (False, True):
-        some: list[Any] = list(results)
-        with python_alone() if alone else nullcontext():
-            in_one_go(sort_results(some, 3))
-        found.append([(one.end, one.occurrence.id, one.place) for one in some])
-    assert found[0] == found[1]
-    assert found[0] == sorted((events[at].end, f"e{at}", place) for place, at in told_of)
 
 
 # --- making -----------------------------------------------------------------------------------
 
-
-def fields(result: Any) -> list[Any]:
-    return [getattr(result, name) for name in OccurrenceResult.__struct_fields__]
+Reading = event_class("Reading", {"x": "float"})
 
 
 def test_results_are_made_as_their_class_makes_them():
     maker = passes.Maker(OccurrenceResult, "template")
-    event = reading("e", 2**70, 5)
+    event = Reading(id="e", start=2**70, end=5)
     wanted = OccurrenceResult("template", 2**70, 5, (), event)  # type: ignore[arg-type]
-    made = [maker(event.start, event.end, (), event), *maker.each([event])]
-    assert [fields(one) for one in made] == [fields(wanted)] * 2
-    assert {type(one) for one in made} == {OccurrenceResult}
-    occurrence = (7, 3, event, event)
-    (of_two,) = maker.pairs([(occurrence, ("hall",))])
-    assert fields(of_two) == ["template", 3, 7, ("hall",), occurrence, "yes"]
-
-
-def test_what_may_be_and_what_is_none_is_left_to_python():
-    maker = passes.Maker(OccurrenceResult, "template")
-    event = reading("e", 1, 1)
-    plain = ((1, 1, event, event), ())
-    for odd in (event, ((Maybe(1), 1, event), ()), ((1,), ()), (event, ()), [plain]):
-        assert maker.pairs([plain, odd]) is None
-    for odd in (plain, None, object(), msgspec.convert({}, msgspec.defstruct("Other", []))):
-        assert maker.each([event, odd]) is None
-    assert maker.each((event,)) is None
+    made = maker(event.start, event.end, (), event)
+    assert type(made) is OccurrenceResult
+    for name in OccurrenceResult.__struct_fields__:
+        assert getattr(made, name) == getattr(wanted, name)
     with pytest.raises(TypeError):
         maker(1, 1, ())
 
@@ -153,16 +48,13 @@ def test_a_maker_makes_results_alone(kind):
 
 
 def test_as_many_references_go_as_come():
-    event, template, group = reading("e", 10**6, 10**6), object(), ("hall",)
-    occurrence = (10**6, 10**6, event)
-    shared = (OccurrenceResult, event, template, group, occurrence)
+    event, template, group = Reading(id="e", start=10**6, end=10**6), object(), ("hall",)
+    shared = (OccurrenceResult, event, template, group)
 
     def run() -> list[int]:
         maker = passes.Maker(OccurrenceResult, template)
         for _ in range(1_000):
-            maker.each([event] * 3)
-            maker.pairs([(occurrence, group)] * 3)
-            maker.pairs([(occurrence, group), None])
+            maker(event.start, event.end, group, event)
         del maker
         return [sys.getrefcount(one) for one in shared]
 
@@ -254,25 +146,8 @@ def test_telling_leaves_the_collector_as_it_was(collects):
         (gc.enable if before else gc.disable)()
 
 
-# --- digests side by side ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("most", [1, 4, 8])
-@given(data=messages)
-def test_digests_side_by_side_are_those_of_each_alone(most, data):
-    """By as many as are wanted of those that this processor can."""
-    wanted = [blake2b(one, digest_size=16).hexdigest() for one in data]
-    assert passes.digests(tuple(data), most) == wanted
-
-
-@pytest.mark.parametrize("odd", [((b"", "a"), 8), ([b""], 8), ((b"",), "8"), ((b"",), 2**80)])
-def test_digests_are_of_bytes_alone(odd):
-    with pytest.raises((TypeError, OverflowError)):
-        passes.digests(*odd)
-
-
-def test_ids_are_those_of_python_where_results_are_told_together_and_apart():
-    """Among those that are digested together are some that only Python tells."""
+def test_ids_are_those_of_python_however_many_results_are_told_together():
+    """Among them are some that only Python tells."""
     names = ["e" * (1 + at * 7 % 400) if at % 5 else "ü" * (1 + at) for at in range(100)]
     text = "event A(x: int)\nsubscription S seq 1 from u to a detect A"
     results = [Event("A", id=name, timestamp=at, x=at) for at, name in enumerate(names)]

@@ -226,7 +226,7 @@ def test_a_snapshot_in_which_it_still_runs_is_read_and_ends_it() -> None:
 
 def test_readers_of_the_log_do_not_wait_for_what_has_ended() -> None:
     site = ended()
-    assert site.broker.core.settled["x", "S"] > NOW + 10**12
+    assert site.broker.core.frontiers.reached["x", "S"] > NOW + 10**12
 
 
 # --- among other brokers ----------------------------------------------------------------------
@@ -259,8 +259,8 @@ def test_a_cell_goes_on_until_it_is_called_off_and_says_that_it_is_over() -> Non
         site.send("A", at_s)
         site.send("B", at_s)
     assert (site.states, site.running) == ({"S": "active"}, 2)
-    assert site.broker.core.settled["x", "S"] == TIME_MAX_MS
-    assert site.broker.core.ended == 1
+    assert site.broker.core.frontiers.reached["x", "S"] == TIME_MAX_MS
+    assert site.broker.core.frontiers.ended == 1
 
 
 # --- generated runs ---------------------------------------------------------------------------

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from time import process_time
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.engine.event.agent import WATERMARK_END
 from broker.engine.event.event import event_class
-from broker.engine.pattern.agent.patience import Pending
+from broker.engine.pattern.agent.patience import Pending, by_end
 from broker.engine.runtime.agenda import Agenda
 from tests.growing import growth
 
@@ -50,6 +53,47 @@ def test_events_are_released_in_order_and_none_too_early(seed):
         (entry for entry in events if entry[1].end <= until),
         key=lambda entry: (entry[1].order, entry[0]),
     )
+
+
+ends_that_come = st.lists(st.integers(0, 400), max_size=60) | st.lists(
+    st.integers(0, 400), max_size=2
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), ends_that_come), max_size=8),
+    st.integers(0, 40) | st.just(WATERMARK_END),
+)
+def test_what_comes_is_released_with_what_waited(pushes, lateness_ms):
+    """Also where few come while many wait, which go on a heap, and many again after that."""
+    pending, newest = Pending(), 0
+    waiting: list[tuple[int, Any]] = []
+    for leaf, ends in (*pushes, (0, [])):
+        on_time = [end for end in ends if end > newest - lateness_ms]
+        events = [READING(id=f"{end}", start=end, end=end) for end in on_time]
+        newest = max([newest, *on_time])
+        batch = [(leaf, events), (1 - leaf, events[::3])]
+        waiting += [(at, event) for at, same in batch for event in same]
+        until = newest - lateness_ms
+        wanted = [entry for entry in waiting if entry[1].end <= until]
+        waiting = [entry for entry in waiting if entry[1].end > until]
+        wanted.sort(key=lambda entry: (entry[1].order, entry[0]))
+        assert pending.pass_through(batch, until) == wanted
+        assert len(pending) == len(waiting)
+    waiting.sort(key=lambda entry: (entry[1].order, entry[0]))
+    assert pending.entries == waiting
+    assert pending.pass_through([], WATERMARK_END) == waiting
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 9), max_size=5)), max_size=3))
+def test_the_entries_of_a_batch_stand_by_end(given_ends):
+    batch = [
+        (leaf, [READING(id=f"{end}", start=end, end=end) for end in sorted(ends)])
+        for leaf, ends in given_ends
+    ]
+    wanted = [(leaf, event) for leaf, events in batch for event in events]
+    wanted.sort(key=lambda entry: entry[1].end)
+    assert by_end(batch) == wanted
 
 
 def test_a_group_is_due_when_it_was_told_last():

@@ -31,18 +31,18 @@ class Promising(Site):
     def tell(self, message: Message, now: int) -> None:
         super().tell(message, now)
         if self.draw.random() < 0.5:
-            due = self.broker.core.due_to_settle(now)
-            before = dict(self.broker.core.settled)
+            due = self.broker.core.frontiers.is_due(now)
+            before = dict(self.broker.core.frontiers.reached)
             super().tell(Settling(), now)
-            after = self.broker.core.settled
+            after = self.broker.core.frontiers.reached
             assert due or before == after, "it promised more than it said it would"
             assert all(after[key] >= one for key, one in before.items()), "it took a promise back"
             self.promised = dict(after)
 
     def end(self, draw: random.Random) -> None:
-        promised = dict(self.broker.core.settled)
+        promised = dict(self.broker.core.frontiers.reached)
         super().end(draw)
-        assert self.broker.core.settled == promised, "a promise ended with its process"
+        assert self.broker.core.frontiers.reached == promised, "a promise ended with its process"
 
     def _emitted(self, results: tuple[Emission, ...]) -> None:
         for one in results:
@@ -104,7 +104,7 @@ def asked_or_not(case: Case) -> int:
 
     def asked(message: Message, now: int) -> None:
         if draw.random() < 0.5:
-            pair.ended.broker.core.due_to_settle(draw.randint(pair.ended.broker.now, now))
+            pair.ended.broker.core.frontiers.is_due(draw.randint(pair.ended.broker.now, now))
         ask(message, now)
 
     pair.ended.tell = asked  # type: ignore[method-assign]
@@ -139,7 +139,7 @@ def test_a_new_subscription_is_promised_apart_and_a_cancelled_one_no_more() -> N
         site.tell(SpecificationSubmitted("x", "1", text, "here"), now)
     site.tell(reading("A", "s1", now), now)
     site.tell(Settling(), now)
-    assert list(site.broker.core.settled) == [("x", "S")]
-    assert now - 60_000 < site.broker.core.settled["x", "S"] < now
-    assert site.broker.core.waits_for(("x", "T")) == "B, which nobody sends"
-    assert site.broker.core.waits_for(("x", "S")) == "A of source s1"
+    assert list(site.broker.core.frontiers.reached) == [("x", "S")]
+    assert now - 60_000 < site.broker.core.frontiers.reached["x", "S"] < now
+    assert site.broker.core.frontiers.waits_for(("x", "T")) == "B, which nobody sends"
+    assert site.broker.core.frontiers.waits_for(("x", "S")) == "A of source s1"

@@ -46,7 +46,7 @@ class SlicedSite(Site):
                 break
             self.slices += 1
             self.broker.next_wake()
-            self.broker.core.due_to_settle(now)
+            self.broker.core.frontiers.is_due(now)
             self.broker.held()
         self.broker.check_invariants()
 

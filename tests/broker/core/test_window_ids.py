@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from broker.engine.event.event import event_class
 from broker.engine.runtime.budget import Budget
+from broker.engine.window.code import Shape
 from broker.engine.window.constituents import (
     IDS_CROWDED,
     IDS_MAX,
@@ -19,13 +20,17 @@ from broker.engine.window.constituents import (
     Lineage,
     Members,
     put_in_order,
-    united,
 )
-from broker.engine.window.partials import Heads
-from tests.broker.core.window_support import Defined, Leaf, agent_of
+from broker.engine.window.partials import Partial
+from tests.broker.core.window_support import Defined, Leaf, agent_of, task_of
 
 A = event_class("A", {"x": "float"})
 W = event_class("W@1", {}, detected=True)
+TASK = task_of(
+    "event A(x: float)\ndefine W(n) aggr every 1 s\n  detect A\n  assign n = Count(A)\n"
+    "subscription S from t to o\n  detect W\n"
+)
+COUNTED = Shape(TASK, TASK.node.cases[0])  # type: ignore[union-attr]
 
 
 def a(end: int, name: str) -> Any:
@@ -51,15 +56,15 @@ def test_a_pane_keeps_the_first_ids_whatever_the_order_of_its_events(
     events: list[Any], size: int, data: st.DataObject
 ):
     shuffled = data.draw(st.permutations(events))
-    heads = Heads()
+    heads = Partial(COUNTED)
     for at in range(0, len(shuffled), size):
         run = shuffled[at : at + size]
         heads.keep_first(run, min(event.end for event in run))
     assert heads.constituents().first() == listed(events)[0]
     assert tuple(heads.constituents()) == listed(events)
     assert len(heads.events) <= 2 * IDS_MAX
-    restored = Heads()
-    restored.restore_heads(msgspec.msgpack.decode(msgspec.msgpack.encode(heads.plain_heads())))
+    plain = msgspec.msgpack.decode(msgspec.msgpack.encode(heads.plain()))
+    restored = Partial.of_plain(COUNTED, plain)
     assert tuple(restored.constituents()) == listed(events)
 
 
@@ -70,15 +75,13 @@ def test_panes_are_merged_to_the_first_ids_of_all(events: list[Any], width: int)
         panes.setdefault(event.end // width, []).append(event)
     kept = []
     for own in panes.values():
-        heads = Heads()
+        heads = Partial(COUNTED)
         heads.keep_first(own, min(event.end for event in own))
         kept.append(heads)
     before = [list(heads.events) for heads in kept]
-    merged = Heads()
-    merged.join(kept)
+    merged = kept[0].merged(kept[1:])
     assert tuple(merged.constituents()) == listed(events)
     assert [heads.events for heads in kept] == before
-    assert tuple(united([heads.constituents() for heads in kept])) == listed(events)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=300))
@@ -94,7 +97,7 @@ def test_members_tell_the_first_that_were_inside_then(removed: list[int]):
         for _ in range(min(count, len(inside) - 1)):
             members.drop()
             del inside[0]
-        told.append((members.constituents(), listed(inside)))
+        told.append((Constituents(members.first_events()), listed(inside)))
     for constituents, wanted in told:
         assert tuple(constituents) == wanted
 
@@ -104,7 +107,7 @@ def test_members_tell_of_a_few_alone():
     members = Members()
     for at in range(10_000):
         members.push(a(at, f"n{at}"))
-    assert len(members.constituents().events()) == IDS_MAX
+    assert len(Constituents(members.first_events()).events()) == IDS_MAX
 
 
 @given(st.lists(st.lists(names, max_size=3).map(tuple), min_size=2, max_size=6))
@@ -151,7 +154,7 @@ def test_windows_that_begin_and_end_alike_go_by_what_lies_between():
 
 
 def test_of_events_that_tie_with_the_last_kept_the_least_ids_stay():
-    heads = Heads()
+    heads = Partial(COUNTED)
     ids = [f"n{at:03}" for at in range(3 * IDS_MAX)]
     for name in reversed(ids):
         heads.keep_first([a(7, name)], 7)

@@ -7,7 +7,7 @@ it, and goes on from there where another change has moved it; `make long` begins
 import pytest
 from msgspec.structs import replace
 
-from broker.core.cells.hosting import Hosting
+from broker.core.exchange.host import Host
 from broker.core.network import network_broker
 from broker.core.networked.networked import NetworkedBroker
 from broker.engine.ingest.event_bytes import packed, unpacked
@@ -30,7 +30,7 @@ OFTEN_MS = 20
 
 
 def a_gap_that_is_passed_over(patch):
-    take = Hosting._take
+    take = Host.take
 
     def greedy(self, what):
         known = self.durable.network.upstream.get(what.origin)
@@ -38,7 +38,7 @@ def a_gap_that_is_passed_over(patch):
             what = replace(what, after=min(what.after, known.position))
         take(self, what)
 
-    patch.setattr(Hosting, "_take", greedy)
+    patch.setattr(Host, "take", greedy)
     uncounted(patch)
 
 
@@ -48,7 +48,7 @@ def uncounted(patch):
 
 
 def claims_that_are_taken_while_a_question_is_open(patch):
-    patch.setattr(Hosting, "_is_open", lambda self, origin: False)
+    patch.setattr(Host, "_is_open", lambda self, origin: False)
 
 
 def positions_told_before_they_are_stored(patch):
@@ -139,13 +139,13 @@ def hosts_that_no_record_holds(patch):
 
 
 def an_origin_that_is_not_waited_for_while_it_is_cut_off(patch):
-    lost = Hosting._lost
+    lost = Host.lost
 
-    def hasty(self, origin):
-        lost(self, origin)
+    def hasty(self, origin, back_within_ms):
+        lost(self, origin, back_within_ms)
         self.durable.network._intake.clock.forget_origin(origin)
 
-    patch.setattr(Hosting, "_lost", hasty)
+    patch.setattr(Host, "lost", hasty)
 
 
 def promises_of_others_that_no_snapshot_holds(patch):

@@ -39,9 +39,9 @@ class Asked:
         for place in self.places:
             place.hear(Settling())
             process = place.process
-            if process is not None and process.core.core.settled:
+            if process is not None and process.core.core.frontiers.reached:
                 core = process.core
-                promise = (place, core.outbox_end, dict(core.core.settled))
+                promise = (place, core.outbox_end, dict(core.core.frontiers.reached))
                 told = partial(self._told, process, core.number, promise)
                 self.world.after(TOLD_MS, told)
 
@@ -139,7 +139,8 @@ class PromptlyAsked(AskedAtHome):
         super()._ask()
         if self.world.now < self.readings_end_ms or self.late_ms is not None:
             return
-        settled = [place.process.core.core.settled for place in self.places if place.process]
+        processes = [place.process for place in self.places if place.process]
+        settled = [process.core.core.frontiers.reached for process in processes]
         promised = [max(one.values()) for one in settled if one]
         if promised and min(promised) >= self.last_ms - 10_000:
             self.late_ms = self.world.now - self.readings_end_ms

@@ -58,11 +58,6 @@ def _order(entry: Entry) -> tuple[int, Order, int]:
 
 def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
     """The entries of a batch by end, of one end in the order given; those of one atom as given."""
-    if len(batch) > 1 and native.passes is not None:
-        merged = native.passes.merged([], [], batch, WATERMARK_END)
-        if merged is not None:
-            entries: list[Entry] = merged[0]
-            return entries
     if len(batch) == 1:
         atom, events = batch[0]
         return list(zip(repeat(atom), events))  # the events alone end
@@ -128,17 +123,16 @@ class Pending:
 
     def pass_through(self, batch: Sequence[tuple[int, Sequence[Event]]], until: int) -> list[Entry]:
         """Take events for atoms, and release what ends by the time; see `add` and `release`."""
-        if native.passes is not None and self._may_merge(batch):
-            merged = native.passes.merged(self._ends, self._entries, batch, until)
-            if merged is not None:
-                ready: list[Entry]
-                ready, apart, self._ends, self._entries = merged
-                self._budget.grant(len(ready))
-                if not apart:
-                    _sort_runs(ready)
-                return ready
-        for atom, events in batch:
-            self.add(atom, events)
+        if self._may_merge(batch):
+            waiting = self._entries
+            for atom, events in batch:
+                waiting += zip(repeat(atom), events)
+            # What waits is in order already, and so mostly is what comes of each atom.
+            waiting.sort(key=_end)
+            self._ends = list(map(_end, waiting))
+        else:
+            for atom, events in batch:
+                self.add(atom, events)
         return self.release(until)
 
     def _may_merge(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> bool:

@@ -156,10 +156,16 @@ class FusedPlan:
                 sides = indexes[id(part.left)], indexes[id(part.right)]
                 self.nodes.append(FusedNegation(part, builder.denial(part), *sides))
         self.run = self._compiled()
-        # Whether `nth`, `next` or `without` ask about what no match is made of.
-        self.asks = len(self.nodes) > len(self.joints) or any(
-            fused.follows is not None for fused in self.joints
-        )
+        # Of whom `nth`, `next` or `without` ask about what no match is made of; with two of these
+        # their stores, and whether the left one is cut off by what came.
+        self.further = [
+            (number, node.left_store, node.right_store, node.joint.next and not node.stores_right)
+            for number, node in enumerate(self.nodes)
+            if isinstance(node, FusedJoint) and node.follows is not None
+        ]
+        nodes = enumerate(self.nodes)
+        self.denials = [number for number, node in nodes if isinstance(node, FusedNegation)]
+        self.asks = bool(self.further or self.denials)
         # Where each may choose the latest of the other, instants go one by one.
         self.stepwise = any(fused.right_first for fused in self.joints)
         # With the limit first, as `sweep_ms` must hold whatever comes; `look_ahead` shortens it.
@@ -439,30 +445,24 @@ class FusedStage(Fused):
 
     def _expire_asked(self, watermark: int) -> int:
         """Forget what `nth`, `next` and `without` ask of no more; return how many are held."""
-        plan, others = self._plan, 0
-        for node, asked in zip(plan.nodes, self._asked, strict=True):
-            if isinstance(node, FusedJoint) and isinstance(asked, Further):
-                left, right = self._stores[node.left_store], self._stores[node.right_store]
-                if node.joint.next and not node.stores_right:
-                    left.drop_before(asked.shut_before(plan.begins(watermark)))
-                ends = [store.ends[0] for store in (left, right) if store.ends]
-                asked.expire(min(ends, default=watermark), watermark)
-            elif asked is not None:
-                others += len(asked.items)
-        if others >= self.asked_max:
+        plan, stores = self._plan, self._stores
+        for number, left, right, cuts in plan.further:
+            asked: Any = self._asked[number]
+            ends, others = stores[left].ends, stores[right].ends
+            if cuts and ends:
+                stores[left].drop_before(asked.shut_before(plan.begins(watermark)))
+            oldest = ends[0] if ends else watermark
+            asked.expire(min(oldest, others[0]) if others else oldest, watermark)
+        denied: list[Any] = [self._asked[number] for number in plan.denials]
+        if denied and sum([len(each.items) for each in denied]) >= self.asked_max:
             begins = self.begins()
-            kept_others = [asked for asked in self._asked if isinstance(asked, DeniedStore)]
-            for asked in kept_others:
-                asked.expire(begins)
-            self.asked_max = max(OTHERS_MIN, 2 * sum([len(asked.items) for asked in kept_others]))
-        self._site.forget_named()
-        held = 0
-        for store in self._stores:
-            held += len(store.ends)
-        for asked in self._asked:
-            if asked is not None:
-                held += len(asked.items)
-        return held
+            for each in denied:
+                each.expire(begins)
+            self.asked_max = max(OTHERS_MIN, 2 * sum([len(each.items) for each in denied]))
+        if self._site.named:
+            self._site.forget_named()
+        held = sum([len(store.ends) for store in stores])
+        return held + sum([len(each.items) for each in self._asked if each is not None])
 
     def begins(self) -> int:
         """Return a time before which no later match begins."""

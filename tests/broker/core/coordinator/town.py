@@ -4,13 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from random import Random
 
+from broker.core.broker import BrokerOptions
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
 from broker.core.coordinator.laying import rounds_settings
 from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
+from broker.core.exchange.host import BrokerInputs
 from broker.core.exchange.linking import Linking
+from broker.core.recovery.durable import DurableBroker
+from broker.engine.limits import Limits
 from broker.network.effects import SendFrame
 from broker.network.frames import frames
 from broker.network.frames.messages import FramesReceived, LinkDown, LinkUp
@@ -46,7 +50,8 @@ class House(Linking):
     """A broker with nothing but links and a coordinator."""
 
     def __init__(self, town: "Town", name: str, life: int) -> None:
-        super().__init__(name, life)
+        durable = DurableBroker(BrokerOptions(name=name, networked=True), Limits())
+        super().__init__(durable, life, BrokerInputs(durable.network), None)
         self.name, self.town, self.alive = name, town, True
         self.refuses: set[str] = set()
         settings = town.settings

@@ -49,7 +49,7 @@ def scene(kind):
     network.upstream["a"].begin(LIFE, 10)
     network.upstream["b"].begin(LIFE, 20)  # and nothing was heard of c
     counts = {}
-    return kind("home/1", network, counts), network, counts
+    return kind("home/1", network, counts, 0, 0), network, counts
 
 
 def forwarded(origin, *types):
@@ -69,15 +69,14 @@ def saver(**positions):
 
 def test_events_are_counted_by_origin_and_type():
     inputs, _, counts = scene(EventInputs)
-    kept = Saver({}, 0)
-    inputs.came(forwarded("a", "Temp", "Wind", "Temp"), kept)
-    inputs.came(forwarded("b", "Temp"), kept)
+    inputs.came(forwarded("a", "Temp", "Wind", "Temp"))
+    inputs.came(forwarded("b", "Temp"))
     assert {place: load.events for place, load in counts.items()} == {
         ("a", "Temp"): 2,
         ("a", "Wind"): 1,
         ("b", "Temp"): 1,
     }
-    assert kept.came_bytes > 0
+    assert inputs.saver.came_bytes > 0
 
 
 def test_of_events_an_origin_may_forget_all_that_was_heard():
@@ -105,17 +104,29 @@ def test_of_what_is_folded_it_may_forget_what_is_complete():
 )
 def test_an_origin_in_reach_is_told_once_how_far_its_home_has_stored(via, stored, rows):
     inputs, _, _ = scene(EventInputs)
-    assert inputs.unstored(via, stored, saver(a=10, b=20)) == rows
+    inputs.saver = saver(a=10, b=20)
+    assert inputs.unstored(via, stored) == rows
 
 
 def test_no_origin_is_told_of_what_its_home_has_not_stored():
     inputs, _, _ = scene(EventInputs)
-    assert inputs.unstored({"a": "n"}, {}, Saver({}, 0)) == []
+    inputs.saver = Saver({}, 0)
+    assert inputs.unstored({"a": "n"}, {}) == []
 
 
 def test_a_cell_that_splits_windows_asks_for_nothing_before_it_begins():
     assert scene(EventInputs)[0].begun
     assert not scene(FoldedInputs)[0].begun
+
+
+def test_an_origin_is_asked_for_types_that_its_home_knows_of():
+    inputs, _, _ = scene(EventInputs)
+    assert not inputs.may_ask("a", ("Temp",))
+    assert inputs.origins.waiting == {"a": ("Temp",)}
+    assert inputs.origins.note({"a": ("Temp",)}) == ["a"]
+    assert inputs.may_ask("a", ("Temp",))
+    inputs.begun = False
+    assert not inputs.may_ask("a", ("Temp",))
 
 
 def test_an_origin_is_asked_to_fold_what_is_needed_of_it():
@@ -137,5 +148,5 @@ def test_rows_are_counted_as_rows_of_the_types_that_are_split():
     inputs, _, counts = scene(FoldedInputs)
     rows = told.Folded("a", LIFE, 0, 5, b"rows", [], b"", {})
     inputs.changed()
-    inputs.came(rows, Saver({}, 0))
+    inputs.came(rows)
     assert list(counts) == [("a", rows_of(("Temp",), "home/1"))]

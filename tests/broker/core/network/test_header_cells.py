@@ -235,11 +235,14 @@ def test_what_an_origin_cannot_fold_is_said_and_taken_in_all_the_same(net, monke
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused(net, changed):
-    question = net.header()._question("b", 1, {"Temp": {"val": "float"}})
+    cell = net.header()
+    question = cell.inputs.question(cell.me, "b", 1, {"Temp": {"val": "float"}})
     fields = {name: getattr(question, name) for name in question.__struct_fields__}
-    net.brokers["b"]._fold("a", frames.Fold(**{**fields, "host": "a/9#1", **changed}))
+    net.brokers["b"]._origin.handlers()[frames.Fold](
+        "a", frames.Fold(**{**fields, "host": "a/9#1", **changed})
+    )
     assert net.brokers["b"].counts["folds_refused"] == 1
-    assert "a/9#1" not in net.brokers["b"]._folds._foldings
+    assert "a/9#1" not in net.brokers["b"]._origin.folds._foldings
     net.run(LATER_MS)
     assert net.counts() == [2]
 

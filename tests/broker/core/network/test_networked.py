@@ -40,7 +40,7 @@ class Core:
         self.core, effects = DurableBroker.recover(
             self.options, self.limits, snapshot, self.records, len(self.results), now
         )
-        self.core.network.spreads = True
+        self.core.network.origin.spreads = True
         self.perform(effects)
 
     def perform(self, effects):
@@ -80,7 +80,7 @@ class Core:
             upto,
             [at for at, _ in rows],
             packed([event for _, event in rows]),
-            self.core.network.told if watermarks is None else watermarks,
+            self.core.network.origin.told if watermarks is None else watermarks,
             whole,
         )
 
@@ -203,8 +203,8 @@ def test_what_is_promised_to_others_rests_on_sources_here_alone():
         core.tell(told.HostInterested(far, TYPES, None), 1_003)
     one.event("1", 1_500)
     other.event("2", 1_600, source="t2")
-    assert one.core.network.told == {"Temp": 1_499}
-    assert other.core.network.told == {"Temp": 1_599}
+    assert one.core.network.origin.told == {"Temp": 1_499}
+    assert other.core.network.origin.told == {"Temp": 1_599}
 
 
 def test_an_event_behind_what_was_given_out_here_is_late(pair):

@@ -103,7 +103,7 @@ def test_claims_that_follow_each_other_are_one_and_a_gap_is_not_claimed():
 
 
 def test_a_way_is_there_while_some_host_beyond_needs_it():
-    ways = Ways()
+    ways = Ways("me")
     ways.here("o", "n", ("Temp",))
     ways.open("o", "m", "h1")
     ways.open("o", "m", "h2")

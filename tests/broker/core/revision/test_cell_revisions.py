@@ -214,15 +214,15 @@ def test_while_what_a_text_begins_waits_for_an_origin_the_others_go_on():
 def test_once_a_text_is_in_force_a_host_has_no_more_to_say_of_what_was_resumed():
     net = at_c(SHARED.format(seq=1, val=3))
     (cell,) = net.brokers["c"].hosted.values()
-    cell._tell_network(CellStood("", (Suspension("x", "Cold", "too_much_work", 0),)))
+    cell.hosting.tell_network(CellStood("", (Suspension("x", "Cold", "too_much_work", 0),)))
     net.run(10_000)
     net.tell("a", messages.ResumeRequested("x", "r", "Cold"))
     net.run(10_000)
-    assert not cell.waits_for_home
+    assert not cell.reports.waiting
     net.submit("a", SHARED.format(seq=2, val=7))
     net.run(10_000)
     assert net.kept("a").revision == 1
-    assert not cell.waits_for_home
+    assert not cell.reports.waiting
 
 
 def test_a_text_before_is_not_suspended_for_what_the_pending_one_did(monkeypatch):
@@ -230,13 +230,15 @@ def test_a_text_before_is_not_suspended_for_what_the_pending_one_did(monkeypatch
 
     def stands(host):
         (cell,) = net.brokers[host].hosted.values()
-        return cell.saver.revision, cell.durable.catalogue.subscriptions["x", "Pair"].suspended
+        return cell.reports.saver.revision, cell.durable.catalogue.subscriptions[
+            "x", "Pair"
+        ].suspended
 
     with monkeypatch.context() as patch:
         patch.setattr(Cell, "save_if_due", lambda _: None)
         net.submit("a", PAIR.format(seq=2, assign="val = b.val, begin = a.val"))
         (cell,) = net.brokers["c"].hosted.values()
-        cell._tell_network(CellStood("", (Suspension("x", "Pair", "too_much_work", 0),)))
+        cell.hosting.tell_network(CellStood("", (Suspension("x", "Pair", "too_much_work", 0),)))
         net.run(1_000)
         assert stands("c") == (1, "too_much_work")
         patch.setattr(Reviser, "ask", lambda *_: None)

@@ -194,7 +194,7 @@ class Neighbour:
 
     def __init__(self, leads=None):
         self.router = GrowingRouter(("n",))
-        self.ways = Ways()
+        self.ways = Ways("me")
         self.ways.here("m", "", ("A",))
         self.ways.open("m", "n", "h")
         self.ledger = ProgressLedger(60_000)

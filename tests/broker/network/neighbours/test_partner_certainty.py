@@ -34,7 +34,7 @@ class Scene:
         self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
         self.joined["side"] = Joined(0, ())
         self.operators = {}
-        self.ways = Ways()
+        self.ways = Ways("me")
         for origin, name in (("o", "A"), ("p", "B"), ("q", "C")):
             self.ways.here(origin, "far", (name,), ())
         self.ways.here("h", "near", (), ())

@@ -25,14 +25,20 @@ class StubCell:
     def __init__(self, hosted, life):
         self.which, self.life = hosted.which, life
         self.me = hosted.which.name
-        self.settle_asked = False
         self.fault, self.faults = None, 0
         self.asked = []
         self.saver = SimpleNamespace(
             put_off=self.put_off, revision=hosted.revision, ask=self.asked.append
         )
-        self.results, self.waits_for_home = [], False
         self.log = []
+        self.reports = SimpleNamespace(
+            settle_asked=False,
+            saver=self.saver,
+            results=[],
+            waiting=False,
+            say_again=lambda: self.log.append(("say_again",)),
+            taken=lambda next_: self.log.append(("taken", next_)),
+        )
         self.says, self.frames = [], []
         self.breaks = ""
 
@@ -256,7 +262,7 @@ def test_what_a_cell_says_waits_for_a_way_to_its_home(host):
 
 def test_what_nobody_answers_is_said_again_after_a_while(host):
     cell = host.begin()
-    cell.waits_for_home = True
+    cell.reports.waiting = True
     host.hosts.run()
     assert host.hosts.say_again_at == 1_000 + SAY_AGAIN_MS
     host.now += SAY_AGAIN_MS
@@ -267,7 +273,7 @@ def test_what_nobody_answers_is_said_again_after_a_while(host):
 def test_a_cell_with_too_many_results_begins_again_where_its_home_can_follow(host, monkeypatch):
     monkeypatch.setattr(hosts, "RESULTS_WAITING_MAX", 2)
     cell = host.begin()
-    cell.results = [0] * 3
+    cell.reports.results = [0] * 3
     host.hosts.run()
     assert host.take() == [("a", said.Missing(WHICH))]
     assert not host.hosts.cells
