@@ -10,8 +10,7 @@ the five sensors of a station share where there are fewer. Subscriptions and ran
 those of the paper are (`simulation.papers.drawing`), by the same readings. `near`, `mixed` and
 `near-mixed` go beyond the paper: subscriptions across three stations, and two of five sensors that
 are read fifty times less often than the others; there what comes often can wait for what is rare
-(`broker.network.routing.leads`), which the routers do where they are told to, and brokers do not
-yet.
+(`broker.network.routing.leads`): brokers do, and the exact routers where they are told to.
 
 With `--real` brokers are processes of their own on loopback, at default settings, and events are
 those that `GET /v1/network` counts over links, as `headwater flows` shows them, a few seconds after

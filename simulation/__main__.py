@@ -37,6 +37,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "crashes": crashes.run,
     "first": first.run,
     "judging": scenario.run,
+    "leads": correlated.run_with_leads,
     "lease": standins.run_leased,
     "network": network.run,
     "planned": planned.run,
@@ -62,7 +63,8 @@ def main(arguments: list[str]) -> int:
         default="crashes",
         help="crashes: a broker with a journal on a disk that forgets; judging: without a disk,"
         " with malformed input; network: many brokers, with links that fail; correlated:"
-        " the same where events wait on their way for partners; cells: the"
+        " the same where events wait on their way for partners; leads: as correlated, where one"
+        " type is so rare that others wait for it at their origin; cells: the"
         " same with tasks that go from broker to broker; planned: the same where the brokers decide"
         " that; suspended: as cells, with a text that is too much work and begins anew at times;"
         " split: as cells, with windows whose events are folded where they enter; twins: as"

@@ -72,8 +72,9 @@ def _neighbour(broker: NetworkBroker, name: str, link: Mapping[str, Any]) -> dic
     }
     if name in broker.router.neighbours:
         view["hosts"] = _hosts(broker, name)
-        joins = broker.partners.joined(name).types
-        view["unsure"] = bool(joins) and broker.correlates and not broker.partners.is_sure(name)
+        joins = broker.partners.joined(name)
+        is_sure = broker.partners.is_sure(name) and broker.leads.is_sure(name, joins.silent)
+        view["unsure"] = bool(joins.types) and broker.correlates and not is_sure
         view["wants"] = _operators(broker.router.operators(name))
         view["asked"] = _operators(broker.router.asked(name))
     return view

@@ -23,6 +23,7 @@ from simulation.network.scenario import (
     Shape,
 )
 from simulation.network.scenario import Outcome as OfRun
+from simulation.texts import TYPES
 
 JOINING = ("Damp", "Valley", "Rise", "Latest", "Spent", "After", "Gaps", "Showers", "Soaked")
 OTHERS = ("Hot", "Warmth", "Falling", "Storms", "Drying")
@@ -33,24 +34,38 @@ APART_MS = 40_000
 UNCERTAIN_EACH = 3  # seeds: times of readings are less certain from time to time
 UNCERTAIN_MS = (20, 150, 700, 3_000)
 PROGRESS_MS = (60_000, 100)  # by turns: what is let go too early shows where time is said often
+IDLE_RARE_MS = 120_000  # no source is passed over between two readings
 HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 
 
 class Outcome(Struct, frozen=True):
-    """Report what a run came to: events that met a link and waited, found a partner, or did not."""
+    """Report what a run came to: events that met a link and waited, found a partner, or did not.
+
+    `probes` is how many that lead were told for others to be let go.
+    """
 
     of_run: OfRun
     waited: int
     found: int
     let_go: int
+    probes: int
 
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
     """Run and check one. Raises RunFailedError."""
+    return _run("correlated", seed, shape or Shape())
+
+
+def run_with_leads(seed: int, shape: Shape | None = None) -> Outcome:
+    """Run and check one in which few events of one type come. Raises RunFailedError."""
+    return _run("leads", seed, replace(shape or Shape(), rare=(TYPES[seed // 2 % len(TYPES)],)))
+
+
+def _run(kind: str, seed: int, shape: Shape) -> Outcome:
     try:
-        return CorrelatedRun(seed, shape or Shape()).outcome()
+        return CorrelatedRun(seed, shape).outcome()
     except Exception as error:
-        text = f"seed {seed} (repeat it: python -m simulation --kind correlated --seed {seed}): "
+        text = f"seed {seed} (repeat it: python -m simulation --kind {kind} --seed {seed}): "
         raise RunFailedError(f"{text}{error}") from error
 
 
@@ -64,13 +79,15 @@ class CorrelatedRun(Run):
         of_run = self.run()
         found = [
             sum(place.counted(name) for place in self.places)
-            for name in ("kept_back", "kept_back_sent", "kept_back_let_go")
+            for name in ("kept_back", "kept_back_sent", "kept_back_let_go", "leads_told")
         ]
         return Outcome(of_run, *found)
 
     def _place(self, name: str) -> Place:
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
+        if self.shape.rare:
+            options = replace(options, idle_timeout_ms=IDLE_RARE_MS)
         progress_ms = PROGRESS_MS[self.seed % len(PROGRESS_MS)]
         limits = replace(place.machine.limits, progress_ms_max=progress_ms)
         return Place(self.world, replace(place.machine, options=options, limits=limits))

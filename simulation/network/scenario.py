@@ -36,6 +36,7 @@ LISTENS_EACH = 3  # seeds: copies of results are a third of all frames
 CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
 SETTLED_MS = 600_000
+RARER = 16  # times as rarely as others
 FAULTS = ("cut", "lose", "stall", "part", "end", "slow", "refuse")
 
 
@@ -65,6 +66,7 @@ class Shape(Struct, frozen=True):
     events: int = 500
     names: tuple[str, ...] | None = None  # of the subscriptions
     scattered: int = 0  # another draw of who sits where
+    rare: tuple[str, ...] = ()  # types of which so few come that others wait for them
 
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
@@ -241,27 +243,26 @@ class Run:
         """Have all be sent; when the last is."""
         draw, begin_ms = self.draw, BEGIN_MS + READY_S_MAX * 1_000
         self.world.run(begin_ms)
-        each = max(1, self.shape.events // len(self._sensors))
         end_ms = begin_ms
         for sensor in self._sensors:
             time_ms = begin_ms + draw.randrange(1_000)
             spread_ms = draw.choice((0, self._lateness_ms))
             lasting = sensor.type_name == texts.LASTING
-            count = 0
+            count, times = 0, RARER if sensor.type_name in self.shape.rare else 1
+            each = max(1, self.shape.events // len(self._sensors) // times)
             while count < each:
                 events = []
                 for _ in range(draw.choice((1, 1, 4))):
                     count += 1
                     taken_ms = time_ms - draw.randint(0, spread_ms)
-                    events.append(
-                        self._reading(f"{sensor.name}-{count}", taken_ms, lasting=lasting)
-                    )
+                    reading = self._reading(f"{sensor.name}-{count}", taken_ms, lasting=lasting)
+                    events.append(reading)
                 self.world.at(time_ms, partial(sensor.publish, events))
                 place = {"type": sensor.type_name, "source": sensor.name}
                 self.arrived += [{**place, **self._places[sensor.name], **one} for one in events]
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)
-                time_ms += draw.randint(1_000, 6_000)
+                time_ms += draw.randint(1_000, 6_000) * times
             if draw.random() < 0.2:  # later than all that it says again
                 self.world.at(time_ms + 3_000, sensor.withdraw)
             end_ms = max(end_ms, time_ms)

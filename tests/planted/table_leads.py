@@ -97,13 +97,47 @@ last-asker-counts: of equal operators from two directions the one that came last
         tests=("tests/broker/network/routing/test_asking.py",),
     ),
     *part(
-        "broker/network/operators/heard.py",
+        "broker/network/routing/growing.py",
         r"""
-silent-here: events wait for probes that no broker sends
-- return without_silent(operator) if _sound(operator) else simple(operator)
-+ return operator if _sound(operator) else simple(operator)
+silent-for-all: a neighbour of an earlier version waits for words that it does not understand
+- asked_of_all(without_silent(entry.operator), others, self._directory, ())
++ asked_of_all(entry.operator, others, self._directory, entry.leads)
 """,
         tests=LEADS,
+    ),
+    *part(
+        "broker/network/neighbours/leads.py",
+        r"""
+told-before-asked: a word is said of what passed before anybody was asked to tell of it
+- telling.began_ms, telling.last = self._passed_ms, None
++ telling.last = None
+
+old-word: what was said before the last operator came is taken to be said of it, too
+- if led.wants >= heard.wants:
++ if True:
+
+sure-of-itself: it is as sure of what others tell it as of what it hears
+- word.since = max(word.since, since)
++ word.since = min(word.since, since)
+
+further-than-told: of what it is told itself it tells more than it knows
+- reached = min(reached, heard.word.times.get(name, WATERMARK_NONE))
++ reached = min(reached, inf)
+""",
+        tests=("tests/broker/network/neighbours/test_leads_told.py",),
+    ),
+    *part(
+        "broker/network/neighbours/kept_back.py",
+        r"""
+waits-for-the-untold: an event waits for partners that were never told
+- bound = max(bound, lead_bound)
++ bound = max(bound, 0)
+
+gone-before-told: it is let go though a partner may still be told
+- return min(promised_ms, tools.leads.reached(toward, silent))
++ return promised_ms
+""",
+        tests=("tests/broker/network/neighbours/test_kept_back.py",),
     ),
     *part(
         "broker/network/routing/advertisement/sources.py",

@@ -243,7 +243,7 @@ class Host:
         place = None if upstream is None or not types else upstream.place()
         life, position, taken = place or (0, None, ())
         own = [operator for operator, _ in self.router.operators(LOCAL)]
-        absent, newest = self._absent(), self.durable.network.newest
+        absent, newest = self.absent(), self.durable.network.newest
         asked = (life, position, types, keys_for(own, types), absent, newest)
         return frames.Reoffer(self.me, origin, serial, *asked, taken=taken)
 
@@ -253,11 +253,11 @@ class Host:
         upstream, wanted = network.upstream.get(origin), network.wanted()
         if upstream is not None and origin in self._ways.via and origin not in self.needs.asked:
             types = {name: wanted[name] for name in upstream.types if name in wanted}
-            asked = (upstream.life, upstream.position, types, (), self._absent(), network.newest)
+            asked = (upstream.life, upstream.position, types, (), self.absent(), network.newest)
             body = frames.Reoffer(self.me, origin, self.needs.quietly(), *asked, quiet=True)
             self._say(self._ways.via[origin], body, self.durable.number)
 
-    def _absent(self) -> tuple[str, ...]:
+    def absent(self) -> tuple[str, ...]:
         """The origins that are waited for in vain of which partners may come."""
         types, origins = self.needs.joined(), self.durable.network.upstream
         via, asked = self._ways.via, self.needs.asked

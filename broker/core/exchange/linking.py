@@ -36,6 +36,7 @@ from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.advertisement import messages as routing
 from broker.network.routing.advertisement.messages import Send
 from broker.network.routing.growing import GrowingRouter
+from broker.network.routing.matching.strategies import HOLD_AND_PROBE
 from broker.network.routing.probes import Echo, Probe, Probes
 
 NAME_LEFT = (
@@ -189,7 +190,7 @@ class Linking:
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways(me)
         self.probes = Probes(me, epoch << 20)
-        self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
+        self.router = GrowingRouter((), HOLD_AND_PROBE, compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
         self._sender = FrameSender[Effect](self.sessions, self.ways, linked=not is_cell(me))
         self.traffic, self._inside = self._sender.traffic, self._sender.inside
@@ -397,6 +398,7 @@ COUNTED = (
     "kept_back",
     "kept_back_let_go",
     "kept_back_sent",
+    "leads_told",
     "lives_begun",
     "name_taken",
     "objected",

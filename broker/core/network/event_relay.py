@@ -25,8 +25,9 @@ from broker.core.recovery.durable import DurableBroker
 from broker.engine.event.agent import WATERMARK_NONE
 from broker.engine.event.event import Event
 from broker.network.frames import frames, told
-from broker.network.frames.frames import Passage, Row, advanced, forwarded
+from broker.network.frames.frames import LEADS_SINCE, Passage, Row, advanced, forwarded
 from broker.network.neighbours.kept_back import Withholding, WithholdingTools
+from broker.network.neighbours.leads import LeadTools, LeadWords
 from broker.network.neighbours.partner_certainty import CertaintyTools, PartnerCertainty
 from broker.network.neighbours.sessions import FrameSender, Sessions
 from broker.network.neighbours.ways import ArrivalTools, Claim, ClaimArrivals, Ways
@@ -44,6 +45,7 @@ from broker.network.routing.growing import GrowingRouter
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 TICK_MS_MAX = 8_000
+LOOK_MS = 1_000  # between looks at how often sources send
 FEW = 8  # events of one frame
 _END = 2**62
 
@@ -51,8 +53,9 @@ _END = 2**62
 class RelayTools(NamedTuple):
     """The parts of a broker that its relay works with.
 
-    `take` takes what hosts here need, `missed` has it offered again, and `waiting` returns the
-    cores in this process whose tasks may wait.
+    `take` takes what hosts here need, `missed` has it offered again, `waiting` returns the cores in
+    this process whose tasks may wait, `absent` whom they wait for in vain; `routed` takes what the
+    router says.
     """
 
     durable: DurableBroker
@@ -66,6 +69,8 @@ class RelayTools(NamedTuple):
     take: Callable[[told.Forwarded, tuple[Event, ...]], None]
     missed: Callable[[str], None]
     waiting: Callable[[], list[NetworkedBroker]]
+    absent: Callable[[], Sequence[str]]
+    routed: Callable[[Sequence[routing.Send]], None]
 
 
 class ProgressRelay:
@@ -244,6 +249,7 @@ class EventRelay:
         self.tick = Tick()
         self._durable, self._ways, self._sessions, self._router, self._counts, *_ = tools
         self._tools, self._correlates = tools, correlates
+        self._rates_at = 0  # when it is looked how often sources send
         self._me, network = self._durable.options.name, self._durable.network
         self._told_before: told.Watermarks = dict(network.origin.told)
         self.progress = ProgressRelay(tools, self._promised)
@@ -259,8 +265,10 @@ class EventRelay:
             say=self._say,
             ask_quietly=tools.ask_quietly,
             withheld=lambda: self._withheld,  # it is made below
+            asked_silent=self._asked_silent,
         )
         self.partners = PartnerCertainty(certain, correlates=correlates)
+        self.leads = self._lead_words()
         withholding = WithholdingTools(
             ways=self._ways,
             router=self._router,
@@ -268,10 +276,43 @@ class EventRelay:
             limits=self._durable.limits,
             progress=self.progress,
             partners=self.partners,
+            leads=self.leads,
             promised=self._promised,
             say=self._say_claim,
         )
         self._withheld: Withholding = Withholding(withholding)
+
+    def _asked_silent(self, peer: str) -> None:
+        self.leads.asked(peer)
+
+    def _lead_words(self) -> LeadWords:
+        """Return what tells neighbours of leads, where events wait for partners at all."""
+        network, tools, sessions = self._durable.network, self._tools, self._sessions
+        if self._correlates:
+            self._router.tells = lambda peer: (
+                peer not in tools.sender.inside and sessions.version(peer) >= LEADS_SINCE
+            )
+
+        def say(peer: str, led: frames.Led, events: int) -> None:
+            self._counts["leads_told"] += events
+            self._say(peer, led, self._durable.number, events)
+
+        lent = LeadTools(
+            me=self._me,
+            ways=self._ways,
+            router=self._router,
+            partners=self.partners,
+            types=network.sources.types,
+            promised=self._promised,
+            absent=tools.absent,
+            newest=lambda: network.newest,
+            stands=lambda peer: peer in sessions,
+            released=self.routed,
+            withheld=lambda: self._withheld,
+            say=say,
+            pause_ms=self._durable.limits.progress_ms_max,
+        )
+        return LeadWords(lent)
 
     def frames(self) -> dict[type[Any], Callable[..., None]]:
         """Return what takes in the frames of neighbours."""
@@ -289,6 +330,7 @@ class EventRelay:
         arrivals = ClaimArrivals(lent, correlates=self._correlates)
         return {
             frames.Doubted: self.partners.doubted,
+            frames.Led: lambda peer, led: self.leads.hear(peer, led, self.now),
             frames.Passed: lambda peer, one: arrivals.take(peer, [_of_a_life(one)]),
             Advanced: arrivals.take_frames,
             Awaited: self._awaited,
@@ -336,6 +378,8 @@ class EventRelay:
         events = list(map(itemgetter(1), rows))
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self._router.releases.wanted(came_from, events) if events else {}
+        if self._correlates:
+            self._lead(came_from, events)
         waiting = self._router.releases.waiting()
         own: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
         for toward, claim in self._ways.claims(what.origin):
@@ -347,7 +391,7 @@ class EventRelay:
             for wait in waiting.get(toward, ()):
                 position = place[id(wait.held.event)]
                 if not self._withheld.keep(toward, claim, (what.origin, position, wait), before):
-                    wait.held.sent |= self._router.bit(toward)
+                    wait.held.sent |= self._router.releases.bits[toward]
                     leaving.append((position, cast("Event", wait.held.event)))
             if leaving or not (claim.may_be_owed() and self.progress.speaks(toward)):
                 own += _decoded(self._say_claim(what.origin, toward, claim, leaving), leaving)
@@ -363,6 +407,14 @@ class EventRelay:
             self._owed.feed(self.now)
         if self._withheld.places or self._router.releases.keeps():
             self._withheld.let_go(self.now)
+
+    def _lead(self, came_from: str, events: Sequence[Event]) -> None:
+        """Take in what events that pass here are to who waits for them, and how often they come."""
+        for event in events if came_from == LOCAL else ():
+            self._router.rates.count(event)
+        self.leads.passed(events)
+        if events:
+            self.leads.sent(self._router.releases.told())
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
@@ -388,6 +440,13 @@ class EventRelay:
             self._say(toward, body, behind, len(part.positions))
         return []
 
+    def look(self, now: int) -> int:
+        """Say what is due; return in how many ms something may be."""
+        if self._correlates and now >= self._rates_at:  # that nothing comes is to be seen, too
+            self._rates_at = now + LOOK_MS
+            self._tools.routed(self._router.look_at_rates(now))
+        return min(self.leads.look(now), self.progress.look(now))
+
     def _awaited(self, peer: str, frame: Awaited) -> None:
         self._owed.hear(peer, frame, self.now)
         self._withheld.let_go(self.now)
@@ -396,6 +455,7 @@ class EventRelay:
 
     def routed(self, sends: Sequence[routing.Send]) -> None:
         """Find partners among events that the router lets go."""
+        self.leads.sent(sends)
         for send in sends:
             if isinstance(send.message, routing.Events):
                 self._withheld.find_partners(send.to, send.message.events)
@@ -412,6 +472,7 @@ class EventRelay:
         """Forget all that a neighbour said."""
         self._withheld.leave(peer)
         self._owed.leave(peer)
+        self.leads.leave(peer)
         self.partners.left(peer)
 
     def gone(self, origin: str) -> None:

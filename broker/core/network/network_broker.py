@@ -104,11 +104,11 @@ class NetworkBroker(Linking):
         self._actors = ActorNews(durable, self._sender, self.counts, self._tell)
         knows = durable, self.ways, self.sessions, self.router, self.counts, self._sender
         asks = hosting.stored_reports, hosting.ask_quietly, hosting.take, hosting.missed
-        lent = RelayTools(*(*knows, *asks), self._cores)
-        self._relay = EventRelay(lent, correlates=self.correlates)
-        self._progress, self.partners = self._relay.progress, self._relay.partners
-        self._owed, self._tick = self._progress.ledger, self._relay.tick
-        around = hosting, self.incarnation, self._relay, self._understood
+        lent = RelayTools(*knows, *asks, self._cores, hosting.absent, self._routed)
+        relay = self._relay = EventRelay(lent, correlates=self.correlates)
+        self._progress, self.partners, self.leads = relay.progress, relay.partners, relay.leads
+        self._owed, self._tick = self._progress.ledger, relay.tick
+        around = hosting, self.incarnation, relay, self._understood
         self._origin = OriginExchange(self.parts, OriginTools(*around))
         self._on = self._message_table()
         self._on_frame |= self._frame_table()
@@ -197,7 +197,7 @@ class NetworkBroker(Linking):
             yield from self._handle(message)
             while self._go_on_probing():
                 pass
-            self._tick.by(self._now + self._progress.look(self._now))
+            self._tick.by(self._now + self._relay.look(self._now))
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()

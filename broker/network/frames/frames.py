@@ -195,6 +195,24 @@ class Offered(Struct, array_like=True, frozen=True, tag="offered"):
     named: tuple[int, ...] = ()
 
 
+class Led(Struct, array_like=True, frozen=True, tag="led"):
+    """Tell of events that lead, for who keeps back what waits for them, and how far all are told.
+
+    `wants` is how many operators with silent keys were asked for in this session before. All that
+    ends behind `since` was told, up to the times of its types; None: that is not sure.
+    """
+
+    events: bytes  # packed; they count as events of the link
+    wants: int
+    since: int | None = None
+    times: dict[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def what(self) -> Led:
+        """Return what holds the events, as of any frame that does."""
+        return self
+
+
 class Listening(Struct, array_like=True, frozen=True, tag="listening"):
     """These actors, and no others, listen at a broker so many hops from the sender.
 
@@ -253,6 +271,7 @@ Sealed: TypeAlias = (
     | Advanced
     | Awaited
     | Offered
+    | Led
     | Listening
     | Copied
     | CopiesTaken
@@ -298,6 +317,7 @@ class Bundle(Struct, array_like=True, frozen=True, tag="bundle"):
 
 
 BUNDLES_SINCE = 3  # the version of frames that has them
+LEADS_SINCE = 4  # the version of frames that tell of leads
 SCOPES_SINCE = 4  # the version whose words of planning have a scope; before, all was for all
 PRESSED_BYTES_MIN = 200  # shorter ones hardly get smaller
 BUNDLE_BYTES_MAX = 2 * 1024 * 1024  # unpressed: twice what a link takes

@@ -4,7 +4,8 @@ Owns the sessions with them, what waits for the next message to each and what ea
 of late, which an answer need not carry again (`sessions`), which way origins are, what comes of
 them and what is still to be claimed (`ways`), and the events that are kept back from a neighbour
 until a partner comes (`kept_back`, with `certainty` and `partner_certainty`, which say
-when that is safe). Must not know tasks, journals or how a frame travels.
+when that is safe, and `leads`, what is told of partners that do not come here). Must not know
+tasks, journals or how a frame travels.
 
 Whoever looks at a network asks of each link which events it carries; the answer has to agree with
 what the links themselves count, to the event. So a broker counts (`sessions.LinkTraffic`) those of

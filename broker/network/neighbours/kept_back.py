@@ -43,8 +43,9 @@ _END = 2**62
 SPARE = 64  # so that few are not ordered anew again and again
 
 Row: TypeAlias = tuple[int, Waiting]
-Kind: TypeAlias = tuple[str, tuple[str, ...]]
-"""An event's type, and those of its partners."""
+Types: TypeAlias = tuple[str, ...]
+Kind: TypeAlias = tuple[str, Types, Types]
+"""An event's type, those of its partners, and which of these are told."""
 Heap: TypeAlias = list[tuple[int, int]]
 """Of (a value, the position that has it), the least first."""
 
@@ -76,7 +77,7 @@ class KeptBack(dict[int, Waiting]):
         name, end = one.held.event.event_type, one.held.end
         heappush(self._positions, (position, position))
         heappush(self._ends.setdefault(name, []), (end, position))
-        heappush(self._overs.setdefault((name, one.types), []), (one.over_ms, position))
+        heappush(self._overs.setdefault((name, one.types, one.silent), []), (one.over_ms, position))
 
     # --- questions -------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class KeptBack(dict[int, Waiting]):
                 taken.append((position, self.pop(position)))
         return taken
 
-    def take_over(self, reached_ms: Callable[[str, tuple[str, ...]], float]) -> list[Row]:
+    def take_over(self, reached_ms: Callable[[str, Types, Types], float]) -> list[Row]:
         """Take out what has no partner that begins behind the time that is reached for its kind."""
         found: list[Row] = []
         for kind, heap in self._overs.items():
@@ -139,7 +140,6 @@ class KeptBack(dict[int, Waiting]):
         return found
 
 
-Types: TypeAlias = tuple[str, ...]
 Origins: TypeAlias = dict[str, Types]
 Place: TypeAlias = tuple[str, int]  # (origin, position)
 
@@ -169,6 +169,19 @@ class KnowsPartners(Protocol):
         """Return what a neighbour asks for only with partners."""
 
 
+class KnowsLeads(Protocol):
+    """Tells what neighbours have told of what leads."""
+
+    def since(self, toward: str, types: Types) -> int | None:
+        """Return behind which end a neighbour has told all of these types; None: that is unsure."""
+
+    def reached(self, toward: str, types: Types) -> float:
+        """Return up to which time a neighbour has told all of these types."""
+
+    def comes(self, toward: str, types: Types) -> float:
+        """Return up to which time a neighbour was told that all of these types have come."""
+
+
 class SaysClaim(Protocol):
     """Says a claim of an origin to a neighbour, with these events."""
 
@@ -187,6 +200,7 @@ class WithholdingTools(NamedTuple):
     limits: Limits  # how much may wait
     progress: SpeaksProgress  # what tasks beyond wait for
     partners: KnowsPartners  # whether all that may come would come here
+    leads: KnowsLeads  # what neighbours told of partners that do not come here
     promised: Callable[[str], Watermarks]  # by origin
     say: SaysClaim  # a neighbour is told at once
 
@@ -220,6 +234,11 @@ class Withholding:
         bound = self._tools.partners.bound_of(toward, event)
         if bound is None or event.delta_t_ms > self._tools.limits.kept_back_ms_max:
             return False
+        if event.silent:
+            lead_bound = self._tools.leads.since(toward, event.silent)
+            if lead_bound is None:
+                return False
+            bound = max(bound, lead_bound)
         # A partner ends later than that, and is then known here, or comes.
         if event.held.end - event.delta_t_ms < max(bound, self._forgotten_ms):
             return False
@@ -286,7 +305,7 @@ class Withholding:
     def _send(self, origin: str, toward: str, claim: Claim, waited: list[Row]) -> None:
         rows: list[tuple[int, Event]] = []
         for position, event in waited:
-            event.held.sent |= self._tools.router.bit(toward)
+            event.held.sent |= self._tools.router.releases.bits[toward]
             self.places.get(toward, {}).pop(id(event.held.event), None)
             rows.append((position, cast("Event", event.held.event)))
         if rows:
@@ -298,12 +317,11 @@ class Withholding:
     def let_go(self, now: int) -> None:
         """Let go of events for which no partner can come; what is waited for travels."""
         for toward in self.keeping():
-            origins = self._tools.partners.origins(toward)
-            reached: dict[Types, float] = {}
+            reached: dict[tuple[Types, Types], float] = {}
             self._forget_unasked(toward, now)
             for origin, claim in self._tools.ways.toward(toward):
                 if claim.back:
-                    self._look_through(origin, toward, claim, (origins, reached), now)
+                    self._look_through(origin, toward, claim, reached, now)
         if self._tools.router.releases.keeps():
             self._forget_partners()
 
@@ -321,22 +339,22 @@ class Withholding:
         origin: str,
         toward: str,
         claim: Claim,
-        passed: tuple[Origins, dict[Types, float]],
+        reached: dict[tuple[Types, Types], float],
         now: int,
     ) -> None:
-        tools, (origins, reached) = self._tools, passed
+        tools = self._tools
         own, speaks = tools.promised(origin), tools.progress.speaks(toward)
 
-        def reached_ms(name: str, types: Types) -> float:
-            if types not in reached:
-                reached[types] = _reached(types, origins, tools.promised)
+        def reached_ms(name: str, types: Types, silent: Types) -> float:
+            if (types, silent) not in reached:
+                reached[types, silent] = self._reached(toward, types, silent)
             own_ms = own.get(name, WATERMARK_NONE)
             late_ms = -inf if speaks else inf if own_ms is None else own_ms - BEHIND_MS
-            return max(reached[types], late_ms)
+            return max(reached[types, silent], late_ms)
 
         over = claim.back.take_over(reached_ms)
-        gone = [row for row in over if reached[row[1].types] >= row[1].over_ms]
-        going = [row for row in over if reached[row[1].types] < row[1].over_ms]
+        gone = [row for row in over if reached[row[1][2:]] >= row[1].over_ms]
+        going = [row for row in over if reached[row[1][2:]] < row[1].over_ms]
         going += claim.back.take_until(tools.progress.ledger.awaited_by(toward))
         events_max = tools.limits.kept_back_events_max
         going += claim.back.take_first(events_max, claim.upto - SPAN_MAX)
@@ -362,16 +380,27 @@ class Withholding:
     def _forget_partners(self) -> None:
         """Forget what no event that is still to come can have for a partner."""
         tools = self._tools
-        joined = [tools.partners.joined(name) for name in tools.router.neighbours]
-        types = tuple(dict.fromkeys([name for each in joined for name in each.types]))
-        if not types:
+        joined = {name: tools.partners.joined(name) for name in tools.router.neighbours}
+        joined = {name: each for name, each in joined.items() if each.types}
+        leading = tools.router.releases.probing.joined()
+        if not (joined or leading):
             tools.router.expire(_END)
             return
-        come = _reached(types, tools.partners.origins(""), tools.promised)
-        before = int(come) - max(each.delta_t_ms for each in joined) if come < inf else 0
-        if come > WATERMARK_NONE and before > self._forgotten_ms:
-            self._forgotten_ms = before
-            tools.router.expire(before)
+        come = [
+            self._reached(name, each.types, each.silent) - each.delta_t_ms
+            for name, each in joined.items()
+        ]
+        come += [tools.leads.comes(name, each.types) - each.delta_t_ms for name, each in leading]
+        before = min(come)
+        if self._forgotten_ms < before < inf:
+            self._forgotten_ms = int(before)
+            tools.router.expire(self._forgotten_ms)
+
+    def _reached(self, toward: str, types: Types, silent: Types) -> float:
+        """Return the time that types have passed here, those that are silent where it tells."""
+        tools = self._tools
+        promised_ms = _reached(types, tools.partners.origins(toward), tools.promised)
+        return min(promised_ms, tools.leads.reached(toward, silent))
 
     # --- what ends -------------------------------------------------------------------------
 

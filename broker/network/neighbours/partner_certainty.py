@@ -72,6 +72,7 @@ class CertaintyTools(NamedTuple):
     say: Callable[[str, frames.Doubted], object]
     ask_quietly: Callable[[str], None]
     withheld: Callable[[], LetsTravel]
+    asked_silent: Callable[[str], None]  # a neighbour tells of what it does not ask for
 
 
 class _Fresh(Struct):
@@ -94,6 +95,7 @@ class PartnerCertainty:
     """Keep what is certain toward each neighbour; where not `correlates` nothing ever is."""
 
     def __init__(self, tools: CertaintyTools, *, correlates: bool) -> None:
+        self.changes = 0  # how often something may have become certain, or no more so
         self.asks_at: int | None = None  # when hosts are to be asked to ask again
         self._tools = tools
         self._correlates = correlates
@@ -161,6 +163,7 @@ class PartnerCertainty:
 
     def doubt(self) -> None:
         """Take in that something has changed."""
+        self.changes += 1
         self._bounds.clear()
         self._tools.withheld().send_unsure()
 
@@ -172,6 +175,8 @@ class PartnerCertainty:
 
     def wants(self, peer: str, message: routing.Message) -> None:
         """Take in what a neighbour's router says, before this one's hears it."""
+        if isinstance(message, routing.Want) and message.operator.silent:
+            self._tools.asked_silent(peer)
         if isinstance(message, routing.Want) and message.operator.correlated:
             self._joins(peer, message.operator, covered=message.covered)
         # One that is wanted may take the place of another of its id.
@@ -187,7 +192,9 @@ class PartnerCertainty:
             if fresh is not None:
                 fresh.add(operator.keys, wants)  # what covers it may be one of these
             return
-        since, certainty = self._known_since(peer, operator), self._certainty
+        # What waits already does not wait for what is told.
+        since = None if operator.silent else self._known_since(peer, operator)
+        certainty = self._certainty
         if self._certain_after(peer) is None:
             self._fresh.pop(peer, None)
             if self.joined(peer).types:  # with what it asked for before
@@ -215,13 +222,13 @@ class PartnerCertainty:
         """
         tools = self._tools
         sure = [
-            self._sure_since(other)
+            self.sure_since(other)
             for other in dict.fromkeys([*tools.standing(), *tools.inside])
             if other != peer and any(_asks(each, operator) for each, _ in tools.operators(other))
         ]
         return min([since for since in sure if since is not None], default=None)
 
-    def _sure_since(self, other: str) -> int | None:
+    def sure_since(self, other: str) -> int | None:
         """Return behind which end all partners of what another asks for are heard of here."""
         if not self._correlates:
             return None
@@ -231,6 +238,7 @@ class PartnerCertainty:
 
     def look_again(self, now: int) -> None:
         """Look anew what is certain when that is asked next; and have hosts ask, if that helps."""
+        self.changes += 1
         self._bounds.clear()
         if self._correlates and self.asks_at is None:
             self.asks_at, self._ask_ms = now + ASK_MS, ASK_MS

@@ -18,7 +18,6 @@ from broker.engine.event.event import Event
 from broker.network.operators.conditions import compile_condition
 from broker.network.routing.advertisement.messages import LOCAL
 from broker.network.routing.advertisement.operator import Key, Operator, Range, Region
-from broker.network.routing.advertisement.sources import without_silent
 from broker.network.routing.matching.matching import plain
 from broker.network.routing.matching.rows import Held, RowIndex, row_of
 
@@ -29,11 +28,8 @@ _CORNERS_MIN = 3  # fewer enclose nothing
 
 
 def heard(operator: Operator) -> Operator:
-    """The operator itself, or one that wants all events of its types, each by itself.
-
-    Brokers do not tell each other of events that are silent: what waits for them goes at once.
-    """
-    return without_silent(operator) if _sound(operator) else simple(operator)
+    """The operator itself, or one that wants all events of its types, each by itself."""
+    return operator if _sound(operator) else simple(operator)
 
 
 def simple(operator: Operator) -> Operator:

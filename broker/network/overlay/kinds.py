@@ -14,6 +14,7 @@ import msgspec
 
 KINDS: Final = (
     "events",
+    "leads",  # events that others wait for, told to these
     "results",
     "cells",  # what tasks that moved say to their homes, and their snapshots
     "requests",  # one broker asks another by name; functions; cancellations
@@ -32,6 +33,7 @@ KIND_OF: Final = {
     "adv": "events",
     "offered": "events",
     "folded": "events",
+    "led": "leads",
     "awaited": "progress",
     "doubted": "progress",
     "stored": "acknowledgements",

@@ -9,8 +9,11 @@ the broker's own tasks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from broker.network.routing.advertisement.messages import LOCAL, Advertise, Send
 from broker.network.routing.advertisement.operator import Operator
+from broker.network.routing.advertisement.sources import without_silent
 from broker.network.routing.asking import Asking
 from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
@@ -23,10 +26,22 @@ class GrowingRouter(Router):
     """Route among brokers that come and go; a change of the tree itself is `neighbours_changed`."""
 
     waits = True
+    tells: Callable[[str], bool] = staticmethod(lambda _: False)
+    """Tells who may be asked with silent keys, and told of them."""
 
-    def bit(self, name: str) -> int:
-        """Return what marks an event as sent to a neighbour."""
-        return self.releases.bits[name]
+    def led(self, neighbour: str) -> dict[str, dict[str, bool]]:
+        """Return the types that are silent for a neighbour, with the directions they are asked for.
+
+        True: they are silent in what that direction asks for, too.
+        """
+        silent: dict[str, dict[str, bool]] = {}
+        for entry in self._all():
+            for operator in entry.plan.get(neighbour, {}).values():
+                for key in [key for key in operator.keys if key.name in operator.silent]:
+                    askers = silent.setdefault(key.type_name, {})
+                    is_silent = key.name in entry.operator.silent
+                    askers[entry.came_from] = askers.get(entry.came_from, False) or is_silent
+        return silent
 
     def matcher(self, name: str) -> Matcher:
         """Return what is asked for by a neighbour."""
@@ -43,7 +58,10 @@ class GrowingRouter(Router):
             return {}
         directions = self._directory.directions
         others = [name for name in directions if name not in (entry.came_from, LOCAL)]
-        return asked_of_all(entry.operator, others, self._directory, entry.leads)
+        knowing = [name for name in others if self.tells(name)]
+        asked = asked_of_all(entry.operator, knowing, self._directory, entry.leads)
+        others = [name for name in others if name not in knowing]
+        return asked | asked_of_all(without_silent(entry.operator), others, self._directory, ())
 
     def neighbour_added(self, name: str) -> list[Send]:
         """A neighbour more, behind the others: what it has to be told."""

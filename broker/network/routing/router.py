@@ -84,7 +84,7 @@ class Router:
             raise ValueError("centralised propagation needs a CentralRouter")
         self._strategy = strategy
         self.releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
-        self._rates = SourceRates()  # of own sources alone
+        self.rates = SourceRates()  # of own sources alone
         self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}  # by direction, id
         self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.sampler)}
         self._asking: dict[str, Asking] = {}  # by neighbour
@@ -140,7 +140,7 @@ class Router:
         What is told again unchanged changes nothing and goes no further.
         """
         if came_from == LOCAL and self._strategy.leads:
-            advertisement = self._rates.rated(advertisement)
+            advertisement = self.rates.rated(advertisement)
         old, moved = self._directory.put(came_from, advertisement)
         if old == advertisement:
             return []
@@ -155,7 +155,7 @@ class Router:
         can match with none that may still come: δt and the allowed lateness behind it.
         """
         if came_from == LOCAL:
-            self._rates.forget(source)
+            self.rates.forget(source)
         old, moved = self._directory.drop(came_from, source)
         if old is None:
             return []
@@ -214,7 +214,7 @@ class Router:
         if came_from == LOCAL and self._strategy.leads:
             events = list(events)
             for event in events:
-                self._rates.count(event)
+                self.rates.count(event)
         return self.releases.events(came_from, events)
 
     def probes(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
@@ -232,12 +232,12 @@ class Router:
         directory = self._directory
         sources = [each.source for name in directory.directions for each in directory.of(name)]
         own = {each.source: each for each in directory.of(LOCAL)}
-        for source in self._rates.look(sources, now):
+        for source in self.rates.look(sources, now):
             if source in own:
                 out += self.advertised(LOCAL, own[source])
         for entry in self._all():
             if not entry.covered:
-                leads = leads_of(entry.operator, entry.leads, self._rates, directory)
+                leads = leads_of(entry.operator, entry.leads, self.rates, directory)
                 changes, entry.leads = leads != entry.leads, leads
                 if changes:
                     self._adopt(entry, self._plan(entry), out)

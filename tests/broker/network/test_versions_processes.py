@@ -54,7 +54,7 @@ CAME_WITH = {
         ("broker/network/session/limits.py", "        75_000\n", "        2_000\n"),
         ("broker/network/session/limits.py", "    ] = 190_000\n", "    ] = 6_500\n"),
     ],
-    4: without("Succeeded"),
+    4: without("Succeeded", "Led"),
 }
 
 

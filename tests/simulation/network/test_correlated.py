@@ -7,6 +7,7 @@ from simulation.network.correlated import CorrelatedRun
 from simulation.network.scenario import Shape
 
 FAST_SEEDS = (6, 7)
+LEADING_SEEDS = (2, 4)
 LONG_SEEDS = 1_000
 MORE = (0, 1, *range(3, 40))
 
@@ -15,6 +16,21 @@ MORE = (0, 1, *range(3, 40))
 @pytest.mark.parametrize("seed", FAST_SEEDS)
 def test_nothing_is_lost_or_doubled(seed):
     assert correlated.run(seed).of_run.events >= 490
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", LEADING_SEEDS)
+def test_nothing_is_lost_where_what_is_rare_goes_first(seed):
+    outcome = correlated.run_with_leads(seed)
+    assert outcome.waited >= outcome.found > 0
+    assert outcome.probes > 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("first", range(0, LONG_SEEDS, 100))
+def test_nothing_is_lost_where_what_is_rare_goes_first_in_many_more_runs(first):
+    assert sum(correlated.run_with_leads(seed).probes for seed in range(first, first + 100)) > 0
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from broker.network.routing.advertisement.messages import LeadEvents, Send
 from broker.network.routing.advertisement.operator import Operator
 from broker.network.routing.advertisement.sources import simplest
-from broker.network.routing.matching.matching import Compile, Matcher, Released, parts_of
+from broker.network.routing.matching.matching import Compile, Joined, Matcher, Released, parts_of
 from broker.network.routing.matching.rows import EventView, Held, Store
 
 SEPARATOR = "\x1e"  # between who is to be told, and what
@@ -92,6 +92,11 @@ class Probing:
         """Tell others of an event, or probe, that has come."""
         for name, matcher in self.asked.items():
             out += _sends(name, matcher.offer(held))
+
+    def joined(self) -> list[tuple[str, Joined]]:
+        """Return by neighbour what has to be in a match before it is told."""
+        asked = [(name, matcher.joined()) for name, matcher in self.asked.items()]
+        return [(name, joined) for name, joined in asked if joined.types]
 
     def expire(self, before_ms: int) -> None:
         """Forget what began before."""

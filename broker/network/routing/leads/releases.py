@@ -33,6 +33,7 @@ class EventReleases:
         self._compile = compile_condition  # of conditions in words
         self._held_max = held_max  # with probes
         self._waits = waits
+        self._told: list[Send] = []
         self._store = Store()  # events of all directions, each once
         self.probing = Probing(self._store, compile_condition)
         self.bits: dict[str, int] = {LOCAL: 0}
@@ -135,7 +136,8 @@ class EventReleases:
 
         Whom they serve at LOCAL the core finds by itself.
         """
-        _, released = self.take(came_from, events)
+        probes, released = self.take(came_from, events)
+        self._told += probes
         wanted: dict[str, dict[int, EventView]] = {}
         for name in self.matchers:
             if name in released:
@@ -143,6 +145,11 @@ class EventReleases:
                 for each in released[name]:
                     going[id(each.held.event)] = each.held.event
         return wanted
+
+    def told(self) -> list[Send]:
+        """Return what neighbours are to be told since this was asked last."""
+        probes, self._told = self._told, []
+        return probes
 
     def waiting(self) -> dict[str, list[Waiting]]:
         """By neighbour what has come since this was asked last, and waits for a partner."""

@@ -61,11 +61,13 @@ class Waiting(NamedTuple):
     """An event that no complete match holds so far.
 
     Its partners are of `types` (one of each at least), and no further from it than `delta_t_ms`.
+    Of those that are `silent` the neighbour tells that asked.
     """
 
     held: Held  # what stays
     delta_t_ms: int
     types: tuple[str, ...]  # of the partners that are missing
+    silent: tuple[str, ...] = ()  # some of `types`
 
     @property
     def over_ms(self) -> int:
@@ -78,6 +80,7 @@ class Joined(NamedTuple):
 
     delta_t_ms: int
     types: tuple[str, ...]  # that must find each other
+    silent: tuple[str, ...] = ()  # of these, those that the neighbour tells of
 
 
 class Part(NamedTuple):
@@ -241,11 +244,13 @@ class Matcher:
         """Return what is asked for only with partners: the longest δt, the types to be found."""
         longest_ms = 0
         types: dict[str, None] = {}
+        silent: dict[str, None] = {}
         for shape in self._shapes.values():
             if shape.variants:
                 longest_ms = max([longest_ms, *[one.delta_t_ms for one in shape.variants]])
                 types |= dict.fromkeys(_demanded(shape))
-        return Joined(longest_ms, tuple(types))
+                silent |= dict.fromkeys(_silent(shape))
+        return Joined(longest_ms, tuple(types), tuple(silent))
 
     def still_waiting(self) -> dict[int, Waiting]:
         """Return what came, stays and is asked for by operators that are left.
@@ -411,9 +416,14 @@ def _demanded(shape: Shape) -> list[str]:
     return [place.role.type_name for place in shape.places if not place.role.optional]
 
 
+def _silent(shape: Shape) -> list[str]:
+    return [place.role.type_name for place in shape.places if place.role.silent]
+
+
 def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
     delta_t_ms = 0
     types: dict[str, None] = {}
+    silent: dict[str, None] = {}
     for shape, hits in touched:
         mask = 0
         for hit in hits:
@@ -421,7 +431,8 @@ def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
         found = [variant.delta_t_ms for variant, slots in shape.variants.items() if slots & mask]
         delta_t_ms = max([delta_t_ms, *found])
         types |= dict.fromkeys(_demanded(shape))
-    return Waiting(held, delta_t_ms, tuple(types))
+        silent |= dict.fromkeys(_silent(shape))
+    return Waiting(held, delta_t_ms, tuple(types), tuple(silent))
 
 
 def _role(key: Key, silent: bool) -> Role:

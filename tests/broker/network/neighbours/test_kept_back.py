@@ -1,6 +1,7 @@
 """What waits for partners is found as by looking through all of it, without looking through it."""
 
 from collections import Counter
+from math import inf
 from random import Random
 from types import SimpleNamespace
 
@@ -67,7 +68,7 @@ def test_it_answers_as_who_looks_through_all(seed):
                 assert kept.take_first(most, before) == [(at, model.pop(at)) for at in gone]
             case "over":
                 limits = {name: draw.randint(-1, 60) for name in "AB"}
-                found = kept.take_over(lambda name, types: limits[name] - len(types))  # noqa: B023
+                found = kept.take_over(lambda name, types, _: limits[name] - len(types))  # noqa: B023
                 assert all(model.pop(at) is one for at, one in found)
                 assert all(one.over_ms <= limits[name_of(one)] - len(one.types) for _, one in found)
                 left = model.values()
@@ -169,13 +170,29 @@ def passed(after, upto, held_after):
 # --- operators that are taken back ----------------------------------------------------------------
 
 
+class Leads:
+    """What n has told of partners that do not come here: all behind `since`, to `upto`."""
+
+    def __init__(self, since=None, upto=-inf):
+        self.told, self.upto = since, upto
+
+    def since(self, _toward, _types):
+        return self.told
+
+    def reached(self, _toward, types):
+        return self.upto if types else inf
+
+    def comes(self, *_):
+        return -inf
+
+
 class Neighbour:
     """Neighbour n asks broker m for events of A that find partners, and m keeps these back.
 
     Those of B and C come from elsewhere, where nobody promises anything.
     """
 
-    def __init__(self):
+    def __init__(self, leads=None):
         self.router = GrowingRouter(("n",))
         self.ways = Ways("me")
         self.ways.here("m", "", ("A",))
@@ -198,6 +215,7 @@ class Neighbour:
                 Limits(),
                 progress,
                 partners,
+                leads or Leads(),
                 lambda origin: promised.get(origin, {}),
                 lambda origin, toward, claim, rows, anyhow: self.sent.extend(rows),
             )
@@ -207,18 +225,23 @@ class Neighbour:
     def claim(self):
         return dict(self.ways.toward("n"))["m"]
 
-    def want(self, name, *types):
+    def want(self, name, *types, silent=()):
         keys = tuple([Key(each, each) for each in types])
-        self.router.receive("n", Want(Operator(name, keys, correlated=True, delta_t_ms=5_000)))
+        self.router.receive("n", Want(Operator(name, keys, 5_000, silent=silent)))
         self.part.ask_less("n")
 
     def come(self, start):
+        assert self.comes(start)
+
+    def comes(self, start):
+        """Have an event come; return if it is kept back."""
         event = waiting(start).held.event
         self.router.events(LOCAL, [event])
         (one,) = self.router.releases.waiting()["n"]
         self.claim.extend(start - 1, start, {"A": start})
-        assert self.part.keep("n", self.claim, ("m", start, one), {"A": start - 1})
+        is_kept = self.part.keep("n", self.claim, ("m", start, one), {"A": start - 1})
         self.part.let_go(start)
+        return is_kept
 
     def take_back(self, name):
         self.router.receive("n", Unwant(name))
@@ -253,3 +276,47 @@ def test_what_another_operator_asks_for_waits_for_its_partners_alone():
         20_000: {"A", "C"},
     }
     assert not scene.counts["kept_back_let_go"]
+
+
+# --- partners that the neighbour tells of -----------------------------------------------------
+
+
+@pytest.mark.parametrize(("since", "waits"), [(None, False), (5_001, False), (5_000, True)])
+def test_an_event_waits_for_what_is_told_where_all_of_it_is_told(since, waits):
+    scene = Neighbour(Leads(since))
+    scene.want("with D", "A", "D", silent=("D",))
+    assert scene.comes(10_000) == waits
+    assert list(scene.claim.back) == [10_000] * waits
+
+
+def test_it_is_let_go_when_all_was_told_that_could_be_its_partner():
+    scene = Neighbour(leads := Leads(0))
+    scene.want("with D", "A", "D", silent=("D",))
+    scene.come(10_000)
+    for upto, left in ((14_999, [10_000]), (15_000, [])):
+        leads.upto = upto
+        scene.part.let_go(20_000)
+        assert list(scene.claim.back) == left
+    assert (scene.counts["kept_back_let_go"], scene.sent) == (1, [])
+
+
+def test_it_goes_when_a_partner_is_told():
+    scene = Neighbour(Leads(0))
+    scene.want("with D", "A", "D", silent=("D",))
+    scene.come(10_000)
+    (one,) = scene.claim.back.values()
+    lead = event_class("D", {})(
+        id="d",
+        source="r",
+        location=None,
+        position=None,
+        timestamp=None,
+        start=12_000,
+        end=12_000,
+        uncertainty=0,
+    )
+    (send,) = scene.router.probes("n", [lead])
+    assert send.message.events == [one.held.event]
+    scene.part.find_partners("n", send.message.events)
+    assert scene.sent == [(10_000, one.held.event)]
+    assert not scene.claim.back

@@ -30,7 +30,7 @@ class Scene:
     def __init__(self, *, correlates=True):
         self.now = 0
         self.said, self.asked, self.doubts, self.let = [], [], 0, []
-        self.asked_less, self.let_go_ms = [], []
+        self.asked_less, self.let_go_ms, self.asked_silent = [], [], []
         self.joined = {LOCAL: BACK, "near": BACK, "far": Joined(0, ()), "cell": BACK}
         self.joined["side"] = Joined(0, ())
         self.operators = {}
@@ -50,6 +50,7 @@ class Scene:
                 lambda peer, body: self.said.append((peer, body)),
                 self.asked.append,
                 lambda: self,
+                self.asked_silent.append,
             ),
             correlates=correlates,
         )

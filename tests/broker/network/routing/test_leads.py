@@ -8,7 +8,6 @@ from broker.network.routing.advertisement.messages import (
     Advertise,
     Events,
     LeadEvents,
-    Send,
     Unwant,
     Want,
 )
@@ -106,15 +105,16 @@ def test_an_operator_whose_silent_keys_are_none_of_its_own_asks_for_all():
     assert not heard(odd).correlated
 
 
-def test_a_broker_that_is_asked_with_silent_keys_sends_what_waits_for_them_at_once():
-    """Links do not carry probes: what waits for one would never go."""
-    taken = heard(pair("A", "B", silent=("A",)))
-    assert ([key.name for key in taken.keys], taken.silent) == (["B"], ())
-    one = GrowingRouter(("n",))
-    one.advertised(LOCAL, advertised("b", "B"))
-    one.receive("n", Want(taken))
-    event = Seen("1", "B", 1, "b")
-    assert one.events(LOCAL, [event]) == [Send("n", Events([event], 1))]
+def test_a_neighbour_that_does_not_tell_is_asked_for_all_that_waits():
+    """It is of an earlier version; what waits for its word would never go."""
+    wants = Want(pair("A", "B", silent=("A",)))
+    for tells, silent in ((True, ("A",)), (False, ())):
+        one = GrowingRouter(("n", "far"), HOLD_AND_PROBE)
+        one.tells = lambda _, tells=tells: tells
+        one.advertised("far", advertised("b", "B"))
+        (asked,) = [send.message.operator for send in one.receive("n", wants) if send.to == "far"]
+        assert asked.silent == silent
+        assert one.led("far") == ({"A": {"n": True}} if tells else {})
 
 
 # --- what leads -----------------------------------------------------------------------------
