@@ -128,8 +128,9 @@ class Cell(Linking):
     def next_wake(self) -> int | None:
         """When `wake` is due."""
         wakes = [self.durable.next_wake(), *self.hosting.asks_again_at()]
-        if self.hosting.unstored():
-            wakes.append(self.hosting.stored_reports.told_ms + STORED_MS)
+        stored = self.hosting.stored_reports
+        if self.inputs.unstored(self.ways.via, stored.positions):
+            wakes.append(stored.told_ms + STORED_MS)
         if self.complete:
             wakes.append(self.inputs.saves_at(self.durable.outbox_end))
         return min([wake for wake in wakes if wake is not None], default=None)
@@ -145,6 +146,8 @@ class Cell(Linking):
         return sent, [one for one in out if not isinstance(one, SendFrame)]
 
     def _tell(self, message: core_messages.Message) -> None:
+        if isinstance(message, core_messages.NetworkTold):
+            self.inputs.came(message.what)
         try:
             effects = self.durable.handle(message, self._now)
         except CoreFaultError as error:

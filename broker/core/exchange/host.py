@@ -60,9 +60,6 @@ class HostInputs(Protocol):
     ) -> frames.Fold | None:
         """Return what an origin is asked in place of its events, if anything is."""
 
-    def came(self, what: told.Told) -> None:
-        """Take note of what is about to be told to the core."""
-
     def unstored(self, via: Mapping[str, str], stored: Mapping[str, int]) -> list[Stored]:
         """Return what is stored of the origins in `via`, where it is not what was reported."""
 
@@ -88,9 +85,6 @@ class BrokerInputs:
         self, host: str, origin: str, serial: int, types: dict[str, told.Attributes]
     ) -> frames.Fold | None:
         """It asks for events alone."""
-
-    def came(self, what: told.Told) -> None:
-        """Nothing is counted."""
 
     def unstored(self, via: Mapping[str, str], stored: Mapping[str, int]) -> list[Stored]:
         """Return the positions of those that do not know how far this broker has come."""
@@ -135,14 +129,13 @@ class Host:
         promised = KnownPromises(durable.network.promises, ways.promises)
         durable.network.installer.promised = promised.of
         self.needs = Needs(times or _times(durable), first_serial, joins_ms, promised)
-        lent = ways.via, parts.sessions.version, self.unstored, self._say, frames.Stored
+        lent = ways.via, parts.sessions.version, inputs.unstored, self._say, frames.Stored
         self.stored_reports = StoredReports(self.me, *lent)
         network = durable.network
         self.absence = AbsenceWatch(network.absent, network.upstream, parts.clock())
 
     def tell_network(self, what: told.Told, events: DecodedEvents = None) -> None:
         """Have the core handle what happened in the network; `events` as in `NetworkTold`."""
-        self.inputs.came(what)
         self._parts.tell(core_messages.NetworkTold(what, events))
 
     # --- what is needed --------------------------------------------------------------------
@@ -321,10 +314,6 @@ class Host:
                 for origin in self.durable.network.upstream:
                     self.ask_quietly(origin)
 
-    def unstored(self) -> list[Stored]:
-        """Return what is stored of origins and was not reported to them."""
-        return self.inputs.unstored(self._ways.via, self.stored_reports.positions)
-
     def wake(self) -> None:
         """Time has passed: tell origins what is stored, ask again, and notice who is away."""
         now, durable = self._parts.clock(), self.durable
@@ -334,10 +323,6 @@ class Host:
             self.tell_network(news)
         self._parts.sender.out += [Note(*line) for line in self.absence.take_lines()]
         self.activate()
-
-    def wakes(self) -> list[int | None]:
-        """Return when `wake` is due."""
-        return [self.absence.wake_at, self.stored_reports.due(), *self.asks_again_at()]
 
     def asks_again_at(self) -> list[int]:
         """Return when those are due to be asked again who do not answer."""

@@ -379,7 +379,11 @@ class EventRelay:
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self._router.releases.wanted(came_from, events) if events else {}
         if self._correlates:
-            self._lead(came_from, events)
+            for event in events if came_from == LOCAL else ():
+                self._router.rates.count(event)
+            self.leads.passed(events)
+            if self._router.releases.to_tell:
+                self.leads.sent(self._router.releases.told())
         waiting = self._router.releases.waiting()
         own: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
         for toward, claim in self._ways.claims(what.origin):
@@ -407,14 +411,6 @@ class EventRelay:
             self._owed.feed(self.now)
         if self._withheld.places or self._router.releases.keeps():
             self._withheld.let_go(self.now)
-
-    def _lead(self, came_from: str, events: Sequence[Event]) -> None:
-        """Take in what events that pass here are to who waits for them, and how often they come."""
-        for event in events if came_from == LOCAL else ():
-            self._router.rates.count(event)
-        self.leads.passed(events)
-        if events:
-            self.leads.sent(self._router.releases.told())
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False

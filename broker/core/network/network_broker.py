@@ -304,13 +304,15 @@ class NetworkBroker(Linking):
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.core.next_wake(), self._tick.due_at, self.topology.wake_at]
         wakes += [self.probes.wake_at, self._origin.held.due, self.incarnation.due_ms]
-        wakes += [*self.hosting.wakes(), self.sessions.outlet.wake_at]
-        wakes += [self._owed.next_wake(), self.partners.asks_at]
+        wakes += [self.hosting.absence.wake_at, self.hosting.stored_reports.due()]
+        wakes += [self.sessions.outlet.wake_at, self._owed.next_wake(), self.partners.asks_at]
         wakes += [self._terms.asks_at, self._hosts.say_again_at]
         if (until := self._joining.until) is not None and until > self._now:
             wakes.append(until)
         if self.stand_ins.home.is_fencing or self.stand_ins.grants.homes:
             wakes.append(self.stand_ins.next_wake())
+        if self.hosting.needs.asked:
+            wakes += self.hosting.asks_again_at()
         if self._announcing.batches:
             wakes.append(self._announcing.due)
         if self.deciding is not None:
@@ -339,10 +341,12 @@ class NetworkBroker(Linking):
         self.stand_ins.told(message, self._sender.out[before:], self._now)
         if self.durable.given.fresh:
             self._functions.spread(self.sessions)
-        self._origin.look_at_promises()
+        if network.promises.version != self._origin.held.version:
+            self._origin.promise_less()
         if network.copies.fresh:
             self._actors.send_copies()
-        self._origin.spread()
+        if network.origin.fresh:
+            self._origin.spread()
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         forgotten = topologies.ForgetRequested(message.broker)

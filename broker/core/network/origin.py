@@ -85,11 +85,9 @@ class OriginExchange:
             self._tools.relay.progress.hurry(self._me, self._tools.hosting.stored_reports)
         self.shows.let_leave()
 
-    def look_at_promises(self) -> None:
-        """If less is promised by now, tell others, and nothing else until they know."""
+    def promise_less(self) -> None:
+        """Tell others what times may be like now, and nothing else until they know."""
         hosting, network = self._tools.hosting, self._parts.durable.network
-        if network.promises.version == self.held.version:
-            return
         self.held.version = network.promises.version
         if hosting.correlates and network.own.hosts:  # it leaves behind what is said here
             self.held.begin(self._parts.probes.begin(), self._parts.clock())
@@ -101,7 +99,7 @@ class OriginExchange:
     def spread(self) -> None:
         """Say what has happened here, unless it has to wait."""
         fresh = self._parts.durable.network.origin.take_fresh()
-        if fresh and not self.held.holds(fresh):
+        if not self.held.holds(fresh):
             self._spread(fresh)
 
     def _spread(self, fresh: list[Fresh]) -> None:

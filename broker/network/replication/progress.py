@@ -314,8 +314,8 @@ Say = Callable[[str, Any, int], None]
 class StoredReports:
     """The reports of one host, and those of others that pass it.
 
-    `unstored` returns what origins are not told yet, `single` makes a report of one row for
-    neighbours of the version before.
+    `unstored` returns, by the ways and what origins were told, what these are not told yet;
+    `single` makes a report of one row for neighbours of the version before.
     """
 
     def __init__(  # noqa: PLR0917  # what a broker lends it
@@ -323,7 +323,7 @@ class StoredReports:
         me: str,
         via: Mapping[str, str],
         version: Callable[[str], int],
-        unstored: Callable[[], list[StoredRow]],
+        unstored: Callable[[Mapping[str, str], Mapping[str, int]], list[StoredRow]],
         say: Say,
         single: Callable[[str, str, int, int], Any],
     ) -> None:
@@ -338,7 +338,7 @@ class StoredReports:
 
     def due(self) -> int | None:
         """Return when origins are to be told; None where there is nothing to tell."""
-        rows = self._unstored()
+        rows = self._unstored(self._via, self.positions)
         if not rows:
             return None
         for origin, _, upto in rows:
@@ -359,7 +359,7 @@ class StoredReports:
     def tell(self, now: int, after: int) -> None:
         """Tell all origins what they do not know, behind the record `after`."""
         self.told_ms = now
-        rows = self._unstored()
+        rows = self._unstored(self._via, self.positions)
         self.positions.update({origin: position for origin, _, position in rows})
         self.pass_on("", StoredUpto(self._me, tuple(rows)), after)
 

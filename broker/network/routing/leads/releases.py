@@ -33,7 +33,7 @@ class EventReleases:
         self._compile = compile_condition  # of conditions in words
         self._held_max = held_max  # with probes
         self._waits = waits
-        self._told: list[Send] = []
+        self.to_tell: list[Send] = []
         self._store = Store()  # events of all directions, each once
         self.probing = Probing(self._store, compile_condition)
         self.bits: dict[str, int] = {LOCAL: 0}
@@ -137,7 +137,7 @@ class EventReleases:
         Whom they serve at LOCAL the core finds by itself.
         """
         probes, released = self.take(came_from, events)
-        self._told += probes
+        self.to_tell += probes
         wanted: dict[str, dict[int, EventView]] = {}
         for name in self.matchers:
             if name in released:
@@ -148,7 +148,7 @@ class EventReleases:
 
     def told(self) -> list[Send]:
         """Return what neighbours are to be told since this was asked last."""
-        probes, self._told = self._told, []
+        probes, self.to_tell = self.to_tell, []
         return probes
 
     def waiting(self) -> dict[str, list[Waiting]]:

@@ -21,7 +21,7 @@ class Host:
             "host",
             {"a": "x", "b": "x", "c": "old"},
             lambda via: 2 if via == "old" else 3,
-            lambda: self.rows,
+            lambda _via, _stored: self.rows,
             lambda peer, body, after: self.said.append((peer, body, after)),
             lambda *row: row,
         )
