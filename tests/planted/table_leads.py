@@ -109,7 +109,7 @@ silent-for-all: a neighbour of an earlier version waits for words that it does n
         "broker/network/neighbours/leads.py",
         r"""
 told-before-asked: a word is said of what passed before anybody was asked to tell of it
-- telling.began_ms, telling.last = self.passed_ms, None
+- telling.began_ms, telling.last = self._passed_ms, None
 + telling.last = None
 
 old-word: what was said before the last operator came is taken to be said of it, too

@@ -249,7 +249,6 @@ class EventRelay:
         self.tick = Tick()
         self._durable, self._ways, self._sessions, self._router, self._counts, *_ = tools
         self._tools, self._correlates = tools, correlates
-        self._passes = False  # whether events pass in this step
         self._rates_at = 0  # when it is looked how often sources send
         self._me, network = self._durable.options.name, self._durable.network
         self._told_before: told.Watermarks = dict(network.origin.told)
@@ -379,10 +378,7 @@ class EventRelay:
         events = list(map(itemgetter(1), rows))
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self._router.releases.wanted(came_from, events) if events else {}
-        if events and self._correlates:
-            self._passes, leads = True, self.leads
-            leads.passed_ms = max([leads.passed_ms, *[event.end for event in events]])
-        if self._correlates and (came_from == LOCAL or self.leads.telling):
+        if self._correlates:
             self._lead(came_from, events)
         waiting = self._router.releases.waiting()
         own: list[tuple[told.Forwarded, tuple[Event, ...]]] = []
@@ -416,8 +412,9 @@ class EventRelay:
         """Take in what events that pass here are to who waits for them, and how often they come."""
         for event in events if came_from == LOCAL else ():
             self._router.rates.count(event)
-        self.leads.owe()
-        self.leads.sent(self._router.releases.told())
+        self.leads.passed(events)
+        if events:
+            self.leads.sent(self._router.releases.told())
 
     def _say_claim(
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
@@ -445,13 +442,10 @@ class EventRelay:
 
     def look(self, now: int) -> int:
         """Say what is due; return in how many ms something may be."""
-        if self._passes:
-            self._passes = False  # no event waits for a look
-        elif self._correlates and now >= self._rates_at:  # that nothing comes is to be seen, too
+        if self._correlates and now >= self._rates_at:  # that nothing comes is to be seen, too
             self._rates_at = now + LOOK_MS
             self._tools.routed(self._router.look_at_rates(now))
-        due_ms = self.leads.look(now) if self.leads.telling else _END
-        return min(due_ms, self.progress.look(now))
+        return min(self.leads.look(now), self.progress.look(now))
 
     def _awaited(self, peer: str, frame: Awaited) -> None:
         self._owed.hear(peer, frame, self.now)

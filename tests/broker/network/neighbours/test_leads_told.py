@@ -108,7 +108,7 @@ def test_who_is_asked_with_silent_keys_hears_how_far_all_of_them_have_come():
 
 def test_it_is_told_of_nothing_that_passed_before_it_was_asked():
     scene = Scene()
-    scene.part.passed_ms = 400
+    scene.part.passed([rare(400), rare(350)])
     assert scene.ask().words() == [("far", [], 400, {"R": 700})]
 
 
@@ -126,10 +126,10 @@ def test_events_are_told_at_once_with_the_word_and_count_as_events():
 
 def test_how_far_it_has_come_is_said_after_a_pause_where_nobody_waits():
     scene = Scene().ask()
-    scene.part.owe()
+    scene.part.passed([])
     scene.words(0)
     scene.promised["o"]["R"] = 800
-    scene.part.owe()
+    scene.part.passed([])
     assert scene.words(PAUSE_MS - 1) == []
     assert scene.part.look(PAUSE_MS - 1) == 1
     assert scene.words(PAUSE_MS) == [("far", [], 100, {"R": 800})]
@@ -154,7 +154,7 @@ def test_what_an_origin_beyond_both_promises_does_not_matter():
     assert scene.words() == [("far", [], 100, {"R": 700})]
     scene.ways.here("s", "side", ("R",), ())
     scene.promised["s"] = {}
-    scene.part.owe()
+    scene.part.passed([])
     assert scene.words(PAUSE_MS) == [("far", [], 100, {"R": WATERMARK_NONE})]
 
 
