@@ -32,7 +32,7 @@ class Scene:
     """Broker m: host h is beyond near, origin o of the rare R beyond side; far sends what waits."""
 
     def __init__(self):
-        self.ways = Ways()
+        self.ways = Ways("m")
         for origin, via, types in (("h", "near", ()), ("o", "side", ("R",)), ("p", "far", ("F",))):
             self.ways.here(origin, via, types, ())
         self.promised = {"o": {"R": 700}, "p": {"F": 900}, "h": {}, "m": {}}
