@@ -441,7 +441,8 @@ class EventRelay:
         if self._correlates and now >= self._rates_at:  # that nothing comes is to be seen, too
             self._rates_at = now + LOOK_MS
             self._tools.routed(self._router.look_at_rates(now))
-        return min(self.leads.look(now), self.progress.look(now))
+        due_ms = self.leads.look(now) if self.leads.telling else _END
+        return min(due_ms, self.progress.look(now))
 
     def _awaited(self, peer: str, frame: Awaited) -> None:
         self._owed.hear(peer, frame, self.now)

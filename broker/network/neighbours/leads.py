@@ -110,21 +110,23 @@ class LeadWords:
 
     def __init__(self, tools: LeadTools) -> None:
         self._tools = tools
-        self._telling: dict[str, _Telling] = {}  # by neighbour
+        self.telling: dict[str, _Telling] = {}  # by neighbour; nothing is due to others
         self._told: dict[str, _Told] = {}  # likewise
         self._passed_ms = WATERMARK_NONE  # the last end of all that passed here
         self._local: int | None = None  # since when all comes that this broker itself asks for
 
     def leave(self, peer: str) -> None:
         """Forget what a neighbour was told, and what it told."""
-        self._telling.pop(peer, None)
+        self.telling.pop(peer, None)
         self._told.pop(peer, None)
+        if not self.telling:  # nobody looks what becomes of it
+            self._local = None
 
     # --- what neighbours are told ----------------------------------------------------------
 
     def passed(self, events: Iterable[Event]) -> None:
         """Take in that events have passed here, or time has."""
-        for telling in self._telling.values():
+        for telling in self.telling.values():
             telling.owes = True
         for event in events:
             self._passed_ms = max(self._passed_ms, event.end)
@@ -133,23 +135,20 @@ class LeadWords:
         """Take in what the router says to others."""
         for to, message in sends:
             if isinstance(message, LeadEvents):
-                self._telling.setdefault(to, _Telling()).events += message.events
+                self.telling.setdefault(to, _Telling()).events += message.events
             elif isinstance(message, Want) and message.operator.silent and self._tools.stands(to):
-                telling = self._telling.setdefault(to, _Telling())
+                telling = self.telling.setdefault(to, _Telling())
                 telling.wants += 1
                 telling.began_ms, telling.last = self._passed_ms, None
 
     def look(self, now: int) -> int:
         """Tell neighbours what is due; return in how many ms something will be."""
         due_at = _END
-        if self._telling:
-            if self._tools.absent():
-                self._local = None
-            elif self._local is None:
-                self._local = self._tools.newest()
-        else:
+        if self._tools.absent():
             self._local = None
-        for peer, telling in self._telling.items():
+        elif self._local is None:
+            self._local = self._tools.newest()
+        for peer, telling in self.telling.items():
             self._tell(peer, telling, now)
             if telling.owes:
                 due_at = min(due_at, telling.due_at)
@@ -241,7 +240,7 @@ class LeadWords:
 
     def comes(self, toward: str, types: Sequence[str]) -> float:
         """Return up to which time a neighbour was told that all of these types have come."""
-        word = self._telling[toward].last if toward in self._telling else None
+        word = self.telling[toward].last if toward in self.telling else None
         times: Mapping[str, int] = {} if word is None else word.times
         return min([times.get(name, WATERMARK_NONE) for name in types], default=inf)
 
