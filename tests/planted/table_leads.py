@@ -30,8 +30,16 @@ optional-leads: all waits for what need not come
 + return names
 
 rare-as-soon-as-known: a source that has just come counts as rare
-- upper += COUNT_MIN * DAY_MS / max(1, age_ms)
+- upper += _unsaid_max(len(source.types)) * DAY_MS / max(1, age_ms)
 + upper += COUNT_MIN
+
+rates-for-all: who joins nothing of a source with others is told of its rates
+- return any(served) and (operator.part or (operator.correlated and not all(served)))
++ return any(served)
+
+rates-kept: who asks later is never told of rates
+- news += [Send(neighbour, Advertise(advertisement))] if advertisement else []
++ news += []
 
 silence-is-no-rate: a source that fell silent is said to be as frequent as ever
 - is_other = upper <= last - LEVELS

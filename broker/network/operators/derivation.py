@@ -132,7 +132,8 @@ def _plain(key: Key) -> Key:
 
 
 def _identified(operator: Operator) -> Operator:
-    return msgspec.structs.replace(operator, id=digest("operator", msgspec.to_builtins(operator)))
+    *asked, _is_part = msgspec.to_builtins(operator)  # what a task asks for is whole
+    return msgspec.structs.replace(operator, id=digest("operator", asked))
 
 
 def _distinct(operators: Iterable[Operator]) -> tuple[Operator, ...]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from broker.network.routing.advertisement.messages import (
     LOCAL,
     Advertise,
@@ -30,7 +32,7 @@ from broker.network.routing.advertisement.sources import SEPARATOR, Directory, s
 from broker.network.routing.asking import Asking
 from broker.network.routing.covering.covering import Check
 from broker.network.routing.covering.covers import Covers
-from broker.network.routing.leads.rates import SourceRates, leads_of
+from broker.network.routing.leads.rates import RateNews, SourceRates, leads_of
 from broker.network.routing.leads.releases import EventReleases
 from broker.network.routing.matching.matching import Compile, Part, parts_of
 from broker.network.routing.matching.rows import Condition, EventView
@@ -145,6 +147,8 @@ class Router:
         if old == advertisement:
             return []
         out = self._directory.news(came_from, old, advertisement)
+        if old is not None and replace(old, rates=advertisement.rates) == advertisement:
+            out = self._rate_news.sift(out, self._asked_by)
         self._plan_anew(self._concerned(moved, old, advertisement), out)
         return out
 
@@ -188,7 +192,7 @@ class Router:
         self._match(entry, out)
         self._uncover(came_from, bare, out)
         self._adopt(entry, self._plan(entry), out)
-        return out
+        return [*out, *self._rate_news.due(came_from, operator, self._directory)]
 
     def operator_removed(self, came_from: str, name: str) -> list[Send]:
         """Something is wanted no longer; an id that is not known changes nothing."""
@@ -281,6 +285,7 @@ class Router:
             out += self.withdrawn(neighbour, advertisement.source)
         out = [send for send in out if send.to != neighbour]
         self.releases.reset(neighbour)
+        self._rate_news.forget(neighbour)
         self._asking[neighbour] = Asking(self._strategy.sent, self._strategy.sampler)
         out += [Send(neighbour, Advertise(each)) for each in self._directory.around(neighbour)]
         for entry in self._all():
@@ -306,8 +311,12 @@ class Router:
         self._directory = Directory([LOCAL, *names])
         for advertisement in own:
             self._directory.put(LOCAL, advertisement)
+        self._rate_news = RateNews()
         for entry in self._all():
             entry.plan = {}
+
+    def _asked_by(self, neighbour: str) -> list[Operator]:
+        return [entry.operator for entry in self._entries[neighbour].values()]
 
     def _all(self) -> list[RoutedOperator]:
         return [entry for some in self._entries.values() for entry in some.values()]

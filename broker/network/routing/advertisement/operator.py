@@ -80,6 +80,7 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     name are wanted, the others only sanction them; "": those of all keys.
     `silent` names keys whose events complete matches and are not wanted: the one that asks tells of
     them (`broker.network.routing.leads`), and those that come from elsewhere count as well.
+    `part`: it is what is asked here of one that is correlated, with partners of other directions.
     """
 
     id: str  # a digest of all else, where it is made of a task
@@ -91,6 +92,7 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int | None = None
     main: str = ""  # of binary joins alone
     silent: tuple[str, ...] = ()  # their events go another way and count here
+    part: bool = False  # how often its events come decides who waits for whom
 
 
 class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):

@@ -8,6 +8,7 @@ one name may be at several brokers, and one of them may leave while another stay
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
@@ -112,6 +113,11 @@ class Directory:
                 for source, one in some.items():
                     found.setdefault(source, []).append(one)
         return [one for one in map(joined, found.values()) if one is not None]
+
+    def said_to(self, direction: str, source: str) -> Advertisement | None:
+        """Return what a direction is to be told of one source, as all others say of it."""
+        rest = [some for name, some in self._all.items() if name != direction]
+        return joined([some[source] for some in rest if source in some])
 
     def news(
         self, direction: str, old: Advertisement | None, new: Advertisement | None
@@ -266,7 +272,7 @@ def project(
             keys.append(asked if optional == key.optional else replace(asked, optional=optional))
     if not keys:
         return None
-    return simplest(replace(operator, keys=tuple(keys)))
+    return _part_of(operator, keys)
 
 
 def asked_of(
@@ -312,7 +318,14 @@ def _part(
     ]
     keys = sorted((*keys, *silent), key=lambda key: key.name)
     names = tuple(sorted(key.name for key in silent))
-    return simplest(replace(operator, keys=tuple(keys), silent=names))
+    return _part_of(operator, keys, names)
+
+
+def _part_of(operator: Operator, keys: Sequence[Key], silent: tuple[str, ...] = ()) -> Operator:
+    """Return the operator for these keys alone, in the least words."""
+    part = simplest(replace(operator, keys=tuple(keys), silent=silent))
+    joins = operator.correlated and len(operator.keys) > 1 and operator.delta_t_ms is not None
+    return replace(part, part=True) if joins and not part.correlated else part
 
 
 def _asked(key: Key, *, optional: bool) -> Key:
@@ -324,7 +337,7 @@ def without_silent(operator: Operator) -> Operator:
     if not operator.silent:
         return operator
     keys = tuple(key for key in operator.keys if key.name not in operator.silent)
-    return simplest(replace(operator, keys=keys, silent=()))
+    return _part_of(operator, keys)
 
 
 def clipped(key: Key, serving: list[Advertisement]) -> Key:

@@ -7,20 +7,24 @@ nothing waits for what waits for it; a choice rests on the rates that sources sa
 the sources have been known that said none.
 
 A rate is a power of two, of events a day. A source says it again only when it has changed by a
-factor of four. A lead is told wherever others wait for it (`leads.probes`), which costs an event
-for each link: so the others have to come many times as often.
+factor of four, and only where it may matter: a neighbour that joins nothing of the source with
+others hears of it once it asks otherwise. A lead is told wherever others wait for it
+(`leads.probes`), which costs an event for each link: so the others have to come many times as
+often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import log2
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.network.routing.advertisement.messages import Advertise, Send
 from broker.network.routing.advertisement.operator import Advertisement, Key, Operator
-from broker.network.routing.advertisement.sources import Directory
+from broker.network.routing.advertisement.sources import Directory, serves
 from broker.network.routing.matching.rows import EventView
 
 RARER = 8  # events that wait come at least so many times as often as each lead
@@ -61,6 +65,8 @@ class SourceRates:
     def rated(self, advertisement: Advertisement) -> Advertisement:
         """Return what a source here says, with what is known of its rates."""
         types = self._counted.setdefault(advertisement.source, {})
+        for name in advertisement.types:
+            types.setdefault(name, _Counted(self._since.get(advertisement.source)))
         rates = [(name, each.last) for name, each in sorted(types.items()) if each.last is not None]
         return replace(advertisement, rates=tuple(rates))
 
@@ -76,12 +82,18 @@ class SourceRates:
 
     def _measure(self, types: dict[str, _Counted], now: int) -> bool:
         is_new = False
+        # Types that come alike are said together; behind those that are far rarer none waits.
+        unsaid = [counted.count for counted in types.values() if counted.last is None]
+        is_whole = min(unsaid, default=0) >= COUNT_MIN
+        count_min = COUNT_MIN if is_whole else _unsaid_max(len(types))
         for counted in types.values():
             if counted.since is None:
                 counted.since, counted.count = now, 0
             span_ms, last = now - counted.since, counted.last
             power, upper = _power(counted.count, span_ms), _power(counted.count + 1, span_ms)
-            if last is None or power >= last + LEVELS:
+            if last is None:
+                is_other = counted.count >= count_min
+            elif power >= last + LEVELS:
                 is_other = counted.count >= COUNT_MIN
             else:
                 is_other = upper <= last - LEVELS
@@ -102,8 +114,51 @@ class SourceRates:
                     upper += 2.0**power
                 else:
                     age_ms = self._now - self._since.get(source.source, self._now)
-                    upper += COUNT_MIN * DAY_MS / max(1, age_ms)
+                    upper += _unsaid_max(len(source.types)) * DAY_MS / max(1, age_ms)
         return least, upper
+
+
+class RateNews:
+    """Keep which neighbours were not told of the rates of which sources, as they had no use of it.
+
+    Rates are compared where an operator is split, so of a part of one they matter. One all of whose
+    keys a source serves hardly ever is: its broker has what is to be joined, as where a pattern is
+    by source.
+    """
+
+    def __init__(self) -> None:
+        self._owed: dict[str, dict[str, None]] = {}  # by neighbour: sources
+
+    def forget(self, neighbour: str) -> None:
+        """It is told everything anew."""
+        self._owed.pop(neighbour, None)
+
+    def sift(self, news: Iterable[Send], asked: Callable[[str], Iterable[Operator]]) -> list[Send]:
+        """Return those of the news of rates that are of use; `asked` is what neighbours ask."""
+        useful: list[Send] = []
+        for send in news:
+            advertisement = cast("Advertise", send.message).advertisement
+            if any(_compares(operator, advertisement) for operator in asked(send.to)):
+                useful.append(send)
+            else:
+                self._owed.setdefault(send.to, {})[advertisement.source] = None
+        return useful
+
+    def due(self, neighbour: str, operator: Operator, directory: Directory) -> list[Send]:
+        """Return what a neighbour is to be told that asks this, and was not."""
+        news: list[Send] = []
+        owed = self._owed.get(neighbour, {})
+        for source in list(owed):
+            advertisement = directory.said_to(neighbour, source)
+            if advertisement is None or _compares(operator, advertisement):
+                del owed[source]
+                news += [Send(neighbour, Advertise(advertisement))] if advertisement else []
+        return news
+
+
+def _compares(operator: Operator, advertisement: Advertisement) -> bool:
+    served = [serves(advertisement, key) for key in operator.keys]
+    return any(served) and (operator.part or (operator.correlated and not all(served)))
 
 
 def leads_of(
@@ -123,6 +178,11 @@ def leads_of(
         if upper and least >= upper * (STILL if names == held else RARER):
             return () if any(key.optional for key in leads) else names
     return ()
+
+
+def _unsaid_max(types: int) -> int:
+    """Return how many events of one type may have come of a source of so many that said nothing."""
+    return COUNT_MIN if types == 1 else RARER * COUNT_MIN
 
 
 def _power(count: int, span_ms: int) -> int:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from broker.network.operators.heard import heard
 from broker.network.routing.advertisement.messages import (
     LOCAL,
     Advertise,
     Events,
     LeadEvents,
+    Send,
     Unwant,
     Want,
 )
@@ -177,6 +180,79 @@ def test_rates_are_said_from_two_events_on_and_again_when_four_times_others():
     assert came(50, 31 * HOUR_MS) == (["s"], (("A", 5),))
     rates.forget("s")
     assert rates.look(["s"], 90 * HOUR_MS) == []
+
+
+def test_types_that_come_alike_are_said_together_and_what_comes_often_is_not_held_up():
+    rates = SourceRates()
+    said = Advertisement("s", ("A", "B"))
+    rates.rated(said)
+    rates.look(["s"], 0)
+    for number, name in enumerate("AABAB"):
+        rates.count(Seen(str(number), name, number, "s"))
+        due = rates.look(["s"], (number + 1) * HOUR_MS)
+        assert due == (["s"] if number == 4 else [])
+    assert [name for name, _ in rates.rated(said).rates] == ["A", "B"]
+    rates.forget("s")
+    rates.rated(said)
+    for number in range(2 * RARER):
+        assert rates.look(["s"], (number + 6) * HOUR_MS) == []
+        rates.count(Seen(str(number), "B" if number == 1 else "A", number, "s"))
+    rates.count(Seen("more", "A", 30, "s"))
+    assert rates.look(["s"], 30 * HOUR_MS) == ["s"]
+    assert [name for name, _ in rates.rated(said).rates] == ["A"]
+
+
+# --- who hears of rates ---------------------------------------------------------------------
+
+
+def rate_heard(*operators, types=("A",)):
+    """Return whom a broker with a source of these types tells of a rate, and what x asks then."""
+    one = Router(["x", "y"], HOLD_AND_PROBE)
+    one.advertised(LOCAL, Advertisement("s", types))
+    one.receive("y", Advertise(advertised("b", "B", 9)))
+    for number, operator in enumerate(operators):
+        one.operator_added("x", replace(operator, id=f"o{number}"))
+    one.look_at_rates(0)
+    for number in range(2):
+        for name in types:
+            one.events(LOCAL, [Seen(f"{number} {name}", name, number, "s")])
+    return one, one.look_at_rates(HOUR_MS)
+
+
+def test_a_rate_is_said_to_who_joins_events_of_the_source_with_others():
+    rated = Advertise(Advertisement("s", ("A",), rates=(("A", 6),)))
+    _, sends = rate_heard(pair("A", "B"))
+    assert [send for send in sends if isinstance(send.message, Advertise)] == [Send("x", rated)]
+    _, sends = rate_heard(Operator("o", (Key("A", "A"),), correlated=False, part=True))
+    assert [send for send in sends if isinstance(send.message, Advertise)] == [Send("x", rated)]
+
+
+def test_a_rate_is_not_said_where_nothing_is_joined_with_others():
+    single = Operator("o", (Key("A", "A"),), correlated=False)
+    for operators in ((), (single,), (pair("B", "C"),)):
+        assert messages(rate_heard(*operators)[1], "x") == []
+    assert messages(rate_heard(pair("A", "B"), types=("A", "B"))[1], "x") == []
+
+
+def test_a_rate_is_said_to_who_asks_for_it_later():
+    one, _ = rate_heard()
+    sends = one.operator_added("x", pair("A", "B"))
+    assert Advertise(Advertisement("s", ("A",), rates=(("A", 6),))) in messages(sends, "x")
+    again = one.operator_added("x", replace(pair("A", "C"), id="p"))
+    assert messages(again, "x") == []
+    assert messages(one.neighbour_reset("y"), "y") == [
+        Advertise(Advertisement("s", ("A",), rates=(("A", 6),)))
+    ]
+
+
+def test_what_is_asked_of_a_part_of_what_is_joined_says_so():
+    there = directory_of(A="x", B="y")
+    (part,) = asked_of(pair("A", "B"), "x", there, ()).values()
+    assert (part.correlated, part.part) == (False, True)
+    (whole,) = asked_of(pair("A", "B"), "y", directory_of(A="y", B="y"), ()).values()
+    assert not whole.part
+    (single,) = asked_of(Operator("o", (Key("A", "A"),)), "x", there, ()).values()
+    assert not single.part
 
 
 # --- what travels ---------------------------------------------------------------------------
