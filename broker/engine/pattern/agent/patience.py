@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice, pairwise, repeat
-from operator import itemgetter, le, lt
+from operator import attrgetter, itemgetter, le, lt
 from typing import Any
 
 from broker.engine import native
@@ -33,6 +33,8 @@ _Late = tuple[int, int, Entry]  # its end, its number among the late ones, and t
 
 
 _atom = itemgetter(0)
+_event_of = itemgetter(1)
+_end_of = attrgetter("end")
 _entry = itemgetter(2)
 
 
@@ -61,9 +63,11 @@ def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
     if len(batch) == 1:
         atom, events = batch[0]
         return list(zip(repeat(atom), events))  # the events alone end
-    entries = [(atom, event) for atom, events in batch for event in events]
-    entries.sort(key=_end)
-    return entries
+    entries: list[Entry] = []
+    for atom, events in batch:
+        entries += zip(repeat(atom), events)
+    ends = list(map(_end_of, map(_event_of, entries)))
+    return list(map(entries.__getitem__, sorted(range(len(entries)), key=ends.__getitem__)))
 
 
 class Pending:
