@@ -30,7 +30,7 @@ optional-leads: all waits for what need not come
 + return names
 
 rare-as-soon-as-known: a source that has just come counts as rare
-- upper += _unsaid_max(len(source.types)) * DAY_MS / max(1, age_ms)
+- upper += COUNT_MIN * DAY_MS / max(1, age_ms)
 + upper += COUNT_MIN
 
 rates-for-all: who joins nothing of a source with others is told of its rates

@@ -158,9 +158,8 @@ class Cell(Linking):
             match effect:
                 case Emit(results):
                     for one in results:
-                        self.reports.results.add(
-                            (one.subscriber, one.subscription, one.actor, one.payload)
-                        )
+                        row = one.subscriber, one.subscription, one.actor, one.payload
+                        self.reports.results.add(row)
                         self.counted.results.add(1, len(one.payload))
                 case Reply():
                     self.replies.append(effect)

@@ -220,25 +220,22 @@ class Linking:
         )
         self.hosting = Host(self.parts, inputs, epoch << 20, times)
 
-    # --- for those who add to it -----------------------------------------------------------
+    # --- for those who add to it: whether there is a way to an origin, and what it sends ---
 
     def _tell(self, message: Message) -> None:
         """Have the core handle a message, and do what comes of it."""
         raise NotImplementedError
 
     def _found(self, origin: str) -> None:
-        """There is a way to the origin, or it has other types than before."""
         self.hosting.found(origin)
 
     def _lost(self, origin: str) -> None:
-        """There is no way to the origin any more."""
         self.hosting.lost(origin, self._back_within.get(origin, 0))
 
     def _stands(self, peer: str) -> None:
         """A session stands with a neighbour since now."""
 
     def _forget(self, broker: str) -> None:
-        """Nobody is to wait for the broker any more."""
         self.hosting.forget(broker)
 
     # --- what neighbours say ---------------------------------------------------------------

@@ -274,12 +274,8 @@ class NetworkBroker(Linking):
             self._hosts.run()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
         unanswered = self.durable.network.sources.unanswered
-        if (
-            not unanswered
-            and probes.is_idle
-            and not announcing.batches
-            and self._origin.held.due is None
-        ):
+        waits = unanswered or announcing.batches or self._origin.held.due is not None
+        if probes.is_idle and not waits:
             return False
         announcing.look(unanswered, now)
         announcing.ask(probes.begin)

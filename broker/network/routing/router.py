@@ -87,6 +87,7 @@ class Router:
         self._strategy = strategy
         self.releases = EventReleases(strategy, compile_condition, held_max, waits=self.waits)
         self.rates = SourceRates()  # of own sources alone
+        self._rate_news = RateNews()
         self._entries: dict[str, dict[str, RoutedOperator]] = {LOCAL: {}}  # by direction, id
         self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received, strategy.sampler)}
         self._asking: dict[str, Asking] = {}  # by neighbour
@@ -148,7 +149,7 @@ class Router:
             return []
         out = self._directory.news(came_from, old, advertisement)
         if old is not None and replace(old, rates=advertisement.rates) == advertisement:
-            out = self._rate_news.sift(out, self._asked_by)
+            out = self._rate_news.sift(out, lambda name: self._entries[name].values())
         self._plan_anew(self._concerned(moved, old, advertisement), out)
         return out
 
@@ -314,9 +315,6 @@ class Router:
         self._rate_news = RateNews()
         for entry in self._all():
             entry.plan = {}
-
-    def _asked_by(self, neighbour: str) -> list[Operator]:
-        return [entry.operator for entry in self._entries[neighbour].values()]
 
     def _all(self) -> list[RoutedOperator]:
         return [entry for some in self._entries.values() for entry in some.values()]

@@ -116,8 +116,8 @@ class Directory:
 
     def said_to(self, direction: str, source: str) -> Advertisement | None:
         """Return what a direction is to be told of one source, as all others say of it."""
-        rest = [some for name, some in self._all.items() if name != direction]
-        return joined([some[source] for some in rest if source in some])
+        others = [sources for name, sources in self._all.items() if name != direction]
+        return joined([sources[source] for sources in others if source in sources])
 
     def news(
         self, direction: str, old: Advertisement | None, new: Advertisement | None

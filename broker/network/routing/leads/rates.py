@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import log2
-from typing import cast
+from typing import Protocol, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -65,8 +65,6 @@ class SourceRates:
     def rated(self, advertisement: Advertisement) -> Advertisement:
         """Return what a source here says, with what is known of its rates."""
         types = self._counted.setdefault(advertisement.source, {})
-        for name in advertisement.types:
-            types.setdefault(name, _Counted(self._since.get(advertisement.source)))
         rates = [(name, each.last) for name, each in sorted(types.items()) if each.last is not None]
         return replace(advertisement, rates=tuple(rates))
 
@@ -82,18 +80,12 @@ class SourceRates:
 
     def _measure(self, types: dict[str, _Counted], now: int) -> bool:
         is_new = False
-        # Types that come alike are said together; behind those that are far rarer none waits.
-        unsaid = [counted.count for counted in types.values() if counted.last is None]
-        is_whole = min(unsaid, default=0) >= COUNT_MIN
-        count_min = COUNT_MIN if is_whole else _unsaid_max(len(types))
         for counted in types.values():
             if counted.since is None:
                 counted.since, counted.count = now, 0
             span_ms, last = now - counted.since, counted.last
             power, upper = _power(counted.count, span_ms), _power(counted.count + 1, span_ms)
-            if last is None:
-                is_other = counted.count >= count_min
-            elif power >= last + LEVELS:
+            if last is None or power >= last + LEVELS:
                 is_other = counted.count >= COUNT_MIN
             else:
                 is_other = upper <= last - LEVELS
@@ -114,8 +106,14 @@ class SourceRates:
                     upper += 2.0**power
                 else:
                     age_ms = self._now - self._since.get(source.source, self._now)
-                    upper += _unsaid_max(len(source.types)) * DAY_MS / max(1, age_ms)
+                    upper += COUNT_MIN * DAY_MS / max(1, age_ms)
         return least, upper
+
+
+class AskedEntry(Protocol):
+    """An operator as a neighbour asks for it."""
+
+    operator: Operator
 
 
 class RateNews:
@@ -133,12 +131,14 @@ class RateNews:
         """It is told everything anew."""
         self._owed.pop(neighbour, None)
 
-    def sift(self, news: Iterable[Send], asked: Callable[[str], Iterable[Operator]]) -> list[Send]:
+    def sift(
+        self, news: Iterable[Send], asked: Callable[[str], Iterable[AskedEntry]]
+    ) -> list[Send]:
         """Return those of the news of rates that are of use; `asked` is what neighbours ask."""
         useful: list[Send] = []
         for send in news:
             advertisement = cast("Advertise", send.message).advertisement
-            if any(_compares(operator, advertisement) for operator in asked(send.to)):
+            if any(_compares(entry.operator, advertisement) for entry in asked(send.to)):
                 useful.append(send)
             else:
                 self._owed.setdefault(send.to, {})[advertisement.source] = None
@@ -178,11 +178,6 @@ def leads_of(
         if upper and least >= upper * (STILL if names == held else RARER):
             return () if any(key.optional for key in leads) else names
     return ()
-
-
-def _unsaid_max(types: int) -> int:
-    """Return how many events of one type may have come of a source of so many that said nothing."""
-    return COUNT_MIN if types == 1 else RARER * COUNT_MIN
 
 
 def _power(count: int, span_ms: int) -> int:

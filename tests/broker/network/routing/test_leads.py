@@ -182,26 +182,6 @@ def test_rates_are_said_from_two_events_on_and_again_when_four_times_others():
     assert rates.look(["s"], 90 * HOUR_MS) == []
 
 
-def test_types_that_come_alike_are_said_together_and_what_comes_often_is_not_held_up():
-    rates = SourceRates()
-    said = Advertisement("s", ("A", "B"))
-    rates.rated(said)
-    rates.look(["s"], 0)
-    for number, name in enumerate("AABAB"):
-        rates.count(Seen(str(number), name, number, "s"))
-        due = rates.look(["s"], (number + 1) * HOUR_MS)
-        assert due == (["s"] if number == 4 else [])
-    assert [name for name, _ in rates.rated(said).rates] == ["A", "B"]
-    rates.forget("s")
-    rates.rated(said)
-    for number in range(2 * RARER):
-        assert rates.look(["s"], (number + 6) * HOUR_MS) == []
-        rates.count(Seen(str(number), "B" if number == 1 else "A", number, "s"))
-    rates.count(Seen("more", "A", 30, "s"))
-    assert rates.look(["s"], 30 * HOUR_MS) == ["s"]
-    assert [name for name, _ in rates.rated(said).rates] == ["A"]
-
-
 # --- who hears of rates ---------------------------------------------------------------------
 
 
