@@ -379,8 +379,8 @@ class EventRelay:
         place = dict(zip(map(id, events), map(itemgetter(0), rows), strict=True))
         wanted = self._router.releases.wanted(came_from, events) if events else {}
         if self._correlates:
-            for event in events if came_from == LOCAL else ():
-                self._router.rates.count(event)
+            if came_from == LOCAL:
+                self._router.rates.count(events)
             self.leads.passed(events)
             if self._router.releases.to_tell:
                 self.leads.sent(self._router.releases.told())

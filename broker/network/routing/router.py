@@ -218,8 +218,7 @@ class Router:
         """
         if came_from == LOCAL and self._strategy.leads:
             events = list(events)
-            for event in events:
-                self.rates.count(event)
+            self.rates.count(events)
         return self.releases.events(came_from, events)
 
     def probes(self, came_from: str, events: Iterable[EventView]) -> list[Send]:

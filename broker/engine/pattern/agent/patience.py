@@ -13,7 +13,7 @@ events is asked for only among those of one end that are released together.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice, pairwise, repeat
 from operator import attrgetter, itemgetter, le, lt
@@ -36,11 +36,6 @@ _atom = itemgetter(0)
 _event_of = itemgetter(1)
 _end_of = attrgetter("end")
 _entry = itemgetter(2)
-
-
-def _end(entry: Entry) -> int:
-    end: int = entry[1].end
-    return end
 
 
 def _start(entry: Entry) -> int:
@@ -66,8 +61,17 @@ def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
     entries: list[Entry] = []
     for atom, events in batch:
         entries += zip(repeat(atom), events)
-    ends = list(map(_end_of, map(_event_of, entries)))
-    return list(map(entries.__getitem__, sorted(range(len(entries)), key=ends.__getitem__)))
+    return _in_order(entries)
+
+
+def _ends(entries: Iterable[Entry]) -> list[int]:
+    return list(map(_end_of, map(_event_of, entries)))
+
+
+def _in_order(entries: list[Entry]) -> list[Entry]:
+    """Return entries by end, those of one end as they stand; no call for each."""
+    order = sorted(range(len(entries)), key=_ends(entries).__getitem__)
+    return list(map(entries.__getitem__, order))
 
 
 class Pending:
@@ -90,8 +94,7 @@ class Pending:
     @property
     def entries(self) -> list[Entry]:
         """All of them, in order."""
-        waiting = [*self._entries, *map(_entry, sorted(self._late))]
-        waiting.sort(key=_end)
+        waiting = _in_order([*self._entries, *map(_entry, sorted(self._late))])
         if waiting:
             _sort_runs(waiting)
         return waiting
@@ -132,8 +135,8 @@ class Pending:
             for atom, events in batch:
                 waiting += zip(repeat(atom), events)
             # What waits is in order already, and so mostly is what comes of each atom.
-            waiting.sort(key=_end)
-            self._ends = list(map(_end, waiting))
+            self._entries = _in_order(waiting)
+            self._ends = _ends(self._entries)
         else:
             for atom, events in batch:
                 self.add(atom, events)
@@ -146,7 +149,7 @@ class Pending:
             return False
         if self._late:
             self._entries = self.entries
-            self._ends = list(map(_end, self._entries))
+            self._ends = _ends(self._entries)
             self._late = []
         return True
 
@@ -165,8 +168,7 @@ class Pending:
         del ends[:count]
         del self._entries[:count]
         if late:
-            ready += late
-            ready.sort(key=_end)
+            ready = _in_order([*ready, *late])
         if not plain:
             _sort_runs(ready)
         return ready

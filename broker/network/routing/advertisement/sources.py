@@ -9,7 +9,7 @@ one name may be at several brokers, and one of them may leave while another stay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -26,6 +26,9 @@ from broker.network.routing.advertisement.operator import (
 
 SEPARATOR = "\x1f"  # between an operator's id and the keys that a part of it is about
 CACHE_MAX = 65_536  # answers kept until an advertisement changes
+
+
+AskedKey: TypeAlias = tuple[str, str | None, str | None, Region | None, tuple[Range, ...]]
 
 
 class Change(NamedTuple):
@@ -48,7 +51,7 @@ class Directory:
 
     def __init__(self, directions: list[str]) -> None:
         self._all: dict[str, dict[str, Advertisement]] = {name: {} for name in directions}
-        self._known: dict[Any, tuple[Key, tuple[str, ...]]] = {}
+        self._known: dict[AskedKey, tuple[Key, tuple[str, ...]]] = {}
         self._forgot = False  # something that was asked
         self._bounded = False  # some source promised bounds, so ranges matter
 
@@ -150,12 +153,19 @@ class Directory:
 
     def serving(self, direction: str, key: Key) -> list[Advertisement]:
         """The advertisements of a direction whose sources serve a key."""
-        return [each for each in self._all[direction].values() if serves(each, key)]
+        sources = self._all[direction]
+        if key.source is not None:
+            sources = {key.source: sources[key.source]} if key.source in sources else {}
+        return [each for each in sources.values() if serves(each, key)]
+
+    def asked_as(self, key: Key) -> AskedKey:
+        """Return what of a key decides which sources serve it."""
+        ranges = key.ranges if self._bounded else ()
+        return key.type_name, key.source, key.location, key.region, ranges
 
     def where(self, key: Key) -> tuple[str, ...]:
         """The directions that have a source for a key, in their order."""
-        ranges = key.ranges if self._bounded else ()
-        asked = (key.type_name, key.source, key.location, key.region, ranges)
+        asked = self.asked_as(key)
         known = self._known.get(asked)
         if known is not None:
             return known[1]

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from broker.network.routing.advertisement.messages import Advertise, Send
 from broker.network.routing.advertisement.operator import Advertisement, Key, Operator
-from broker.network.routing.advertisement.sources import Directory, serves
+from broker.network.routing.advertisement.sources import AskedKey, Directory, serves
 from broker.network.routing.matching.rows import EventView
 
 RARER = 8  # events that wait come at least so many times as often as each lead
@@ -52,14 +52,17 @@ class SourceRates:
         self._counted: dict[str, dict[str, _Counted]] = {}  # by source, type
         self._since: dict[str, int] = {}  # by source: when it was first known, here or elsewhere
         self._now = 0  # of the last look
+        self._bounds: dict[AskedKey, tuple[float, float]] = {}  # since then: operators share keys
 
-    def count(self, event: EventView) -> None:
-        """Count an event of a source here."""
-        if event.source in self._counted:
-            types = self._counted[event.source]
+    def count(self, events: Iterable[EventView]) -> None:
+        """Count events of sources here."""
+        for event in events:
+            types = self._counted.get(event.source or "")
+            if types is None:
+                continue
             counted = types.get(event.event_type)
             if counted is None:
-                counted = types[event.event_type] = _Counted(self._since.get(event.source))
+                counted = types[event.event_type] = _Counted(self._since.get(event.source or ""))
             counted.count += 1
 
     def rated(self, advertisement: Advertisement) -> Advertisement:
@@ -74,7 +77,7 @@ class SourceRates:
 
     def look(self, known: Iterable[str], now: int) -> list[str]:
         """Return the sources here whose rates have changed; `known` are all sources."""
-        self._now = now
+        self._now, self._bounds = now, {}
         self._since = {source: self._since.get(source, now) for source in known}
         return [source for source, types in self._counted.items() if self._measure(types, now)]
 
@@ -96,7 +99,13 @@ class SourceRates:
         return is_new
 
     def bounds(self, key: Key, directory: Directory) -> tuple[float, float]:
-        """Return between which rates events of a key are, a day, by what sources say of it."""
+        """Return between which rates events of a key are, a day, by what sources said of it.
+
+        All is as it was when it was asked first since the last look.
+        """
+        asked = directory.asked_as(key)
+        if asked in self._bounds:
+            return self._bounds[asked]
         least, upper = 0.0, 0.0
         for direction in directory.directions:
             for source in directory.serving(direction, key):
@@ -107,6 +116,7 @@ class SourceRates:
                 else:
                     age_ms = self._now - self._since.get(source.source, self._now)
                     upper += COUNT_MIN * DAY_MS / max(1, age_ms)
+        self._bounds[asked] = least, upper
         return least, upper
 
 

@@ -168,7 +168,7 @@ def test_rates_are_said_from_two_events_on_and_again_when_four_times_others():
 
     def came(count, now):
         for number in range(count):
-            rates.count(Seen(f"{now} {number}", "A", now, "s"))
+            rates.count([Seen(f"{now} {number}", "A", now, "s")])
         return rates.look(["s"], now), rates.rated(advertised("s", "A")).rates
 
     assert came(1, 0) == ([], ())  # what came before the first look came in no known time
